@@ -62,6 +62,7 @@ pub use html::{PageObserver, PageText, pass_over_tokens, read_html, read_text};
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
 pub use link::{Element, Link, LinkKind};
 pub use link_header::{link_header, refresh_header};
+pub use oddities::Oddity;
 pub use page::{Meta, Outline, Page};
 pub use rel::Rel;
 pub use sitemap::{

@@ -1,5 +1,7 @@
 //! The most of a document that is read, and what is said when there was more.
 
+use crate::oddities::Oddity;
+
 /// The most that is read of one document. Reaching a limit is never an error: what is
 /// beyond it is left out, and the matching [`DocumentOddityKind`] stands in the oddities.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,16 +60,7 @@ impl Default for Limits {
 }
 
 /// Something in a document that was wrong, or that was left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DocumentOddity {
-    /// The kind of oddity. A document's oddities hold each kind once.
-    pub what: DocumentOddityKind,
-    /// The line where it was first met; the first line is 1. Where the matter is the
-    /// whole document's (its charset, its size), 1.
-    pub line: u64,
-    /// The number of times that it was met.
-    pub count: u64,
-}
+pub type DocumentOddity = Oddity<DocumentOddityKind>;
 
 /// The kinds of [`DocumentOddity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]

@@ -2,6 +2,18 @@
 
 use memchr::memchr_iter;
 
+/// Something in a document that was wrong, or that was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oddity<K> {
+    /// The kind of oddity. A document's oddities hold each kind once.
+    pub what: K,
+    /// The line where it was first met; the first line is 1. Where the matter is the
+    /// whole document's (its charset, its size), 1.
+    pub line: u64,
+    /// The number of times that it was met.
+    pub count: u64,
+}
+
 /// The kinds of oddities that were met, each once, so that they stay few on any input. Where each
 /// was first met is kept as a byte of the text: lines are counted for these alone.
 #[derive(Debug)]
@@ -24,14 +36,13 @@ impl<K: Copy + PartialEq> Oddities<K> {
         }
     }
 
-    /// An oddity of each kind, made of it, its line in `text` and its count.
-    pub(crate) fn into_list<O>(self, text: &str, oddity: impl Fn(K, u64, u64) -> O) -> Vec<O> {
-        let line = |offset: usize| {
+    /// The oddities, with their lines in `text`.
+    pub(crate) fn into_list(self, text: &str) -> Vec<Oddity<K>> {
+        let list = self.list.into_iter().map(|(what, offset, count)| {
             let before = &text.as_bytes()[..offset.min(text.len())];
-            1 + memchr_iter(b'\n', before).count() as u64
-        };
-        let list = self.list.into_iter();
-        list.map(|(kind, offset, count)| oddity(kind, line(offset), count))
-            .collect()
+            let line = 1 + memchr_iter(b'\n', before).count() as u64;
+            Oddity { what, line, count }
+        });
+        list.collect()
     }
 }

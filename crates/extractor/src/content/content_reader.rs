@@ -8,7 +8,7 @@ use super::head::{Head, Meta};
 use super::hints::Traits;
 use super::json_ld::JsonLdReader;
 use super::language::{DeclaredBy, detect};
-use super::limits::{ContentLimits, ContentOddity, ContentOddityKind, Oddities};
+use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::main_text::mark_main;
 use super::model::{Block, BlockKind, Content};
 use super::regions::Regions;
@@ -118,8 +118,7 @@ impl ContentReader {
             self.oddities
                 .note(ContentOddityKind::ModifiedBeforePublished, 0);
         }
-        let oddity = |what, line, count| ContentOddity { what, line, count };
-        content.oddities = self.oddities.into_list(page, oddity);
+        content.oddities = self.oddities.into_list(page);
         content
     }
 

@@ -1,5 +1,7 @@
 //! The most of a page's content that is kept, and what is said when there was more.
 
+use crate::oddities::Oddity;
+
 /// The most that is kept of one page. Reaching a limit is never an error: what is beyond it is
 /// left out, and the matching [`ContentOddityKind`] stands in the oddities.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,16 +57,7 @@ impl Default for ContentLimits {
 }
 
 /// Something in a page's content that was wrong, or that was left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContentOddity {
-    /// The kind of oddity. A page's oddities hold each kind once.
-    pub what: ContentOddityKind,
-    /// The line where it was first met; the first line is 1. Where the matter is the whole
-    /// page's, 1.
-    pub line: u64,
-    /// The number of times that it was met.
-    pub count: u64,
-}
+pub type ContentOddity = Oddity<ContentOddityKind>;
 
 /// The kinds of [`ContentOddity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display)]

@@ -5,7 +5,7 @@ use super::links::LinkReader;
 use super::name;
 use super::tokenizer::{Attributes, Tag, Text};
 use crate::head_end::HeadEnd;
-use crate::limits::{DocumentOddity, DocumentOddityKind, Limits};
+use crate::limits::{DocumentOddityKind, Limits};
 use crate::oddities::Oddities;
 use crate::page::{Meta, Page};
 use crate::refresh::refresh_target;
@@ -60,8 +60,7 @@ impl PageReader {
         self.end_style();
         self.links.end_anchor(&mut self.oddities, 0);
         self.page.links = self.links.into_links();
-        let oddity = |what, line, count| DocumentOddity { what, line, count };
-        self.page.oddities = self.oddities.into_list(text, oddity);
+        self.page.oddities = self.oddities.into_list(text);
         self.page
     }
 
