@@ -260,7 +260,11 @@ impl FjallTransaction<'_> {
     ) -> Result<(), FrontierError> {
         let tables = &self.frontier.tables;
         for (key, kept) in std::mem::take(&mut self.visits) {
-            let old = tables.kept(&self.base, key)?.filter(|old| old.is_settled);
+            // What was leased was pending, and what is pending has no row in `due`.
+            let old = match self.settled.contains(&key) {
+                true => None,
+                false => tables.kept(&self.base, key)?.filter(|old| old.is_settled),
+            };
             let old = old.map(|old| old.visit.due);
             let new = kept.is_settled.then_some(kept.visit.due);
             if let Some(due) = old.filter(|_| old != new) {
