@@ -53,10 +53,28 @@ impl FingerprintKey {
     /// The fingerprint of `url`.
     #[must_use]
     pub fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint {
-        let text = url.as_str();
-        let origin = &text[..text.len() - url.path_and_query().len()];
-        let place = self.hash(origin) >> URL_BITS << URL_BITS;
-        Fingerprint(place | (self.hash(text) & ((1 << URL_BITS) - 1)))
+        self.at_origin(self.hash(url.origin_text()), url)
+    }
+
+    /// The fingerprints of several URLs. The text before the path is hashed once for neighbours
+    /// that share it, as most links of a page do.
+    pub(crate) fn fingerprints<'u>(
+        &self,
+        urls: impl Iterator<Item = &'u CanonicalUrl>,
+    ) -> impl Iterator<Item = Fingerprint> {
+        let mut last = ("", 0);
+        urls.map(move |url| {
+            let origin = url.origin_text();
+            if origin != last.0 {
+                last = (origin, self.hash(origin));
+            }
+            self.at_origin(last.1, url)
+        })
+    }
+
+    fn at_origin(&self, origin: u128, url: &CanonicalUrl) -> Fingerprint {
+        let place = origin >> URL_BITS << URL_BITS;
+        Fingerprint(place | (self.hash(url.as_str()) & ((1 << URL_BITS) - 1)))
     }
 
     /// The key of an origin's record.
@@ -111,6 +129,10 @@ mod tests {
         let other = canonicalize(None, "http://example.org/b?c").unwrap();
         assert_eq!(key.fingerprint(&url), key.fingerprint(&url));
         assert_ne!(key.fingerprint(&url), key.fingerprint(&other));
+        let elsewhere = canonicalize(None, "https://example.org/a").unwrap();
+        let urls = [&url, &other, &elsewhere, &url];
+        let one_by_one = urls.map(|url| key.fingerprint(url));
+        assert!(key.fingerprints(urls.into_iter()).eq(one_by_one));
         let place = |url| key.fingerprint(url).as_u128() >> URL_BITS;
         assert_eq!(place(&url), place(&other));
         assert_ne!(

@@ -81,10 +81,9 @@ pub trait Transaction {
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails; those before the failure are admitted.
-    fn admit_all(&mut self, admissions: Vec<Admission>) -> Result<Vec<Admitted>, FrontierError> {
-        admissions
-            .into_iter()
-            .map(|admission| self.admit(admission))
+    fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
+        let each = admissions.iter();
+        each.map(|admission| self.admit(admission.clone()))
             .collect()
     }
 

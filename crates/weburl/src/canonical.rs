@@ -128,7 +128,9 @@ impl CanonicalUrl {
         self.0.keys.get_or_init(new)
     }
 
-    fn origin_text(&self) -> &str {
+    /// What stands before the path: the text of its origin.
+    #[must_use]
+    pub fn origin_text(&self) -> &str {
         &self.0.url[..Position::BeforePath]
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crawl_archive::rows::{REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{EncodedCapture, RowFile};
@@ -17,7 +16,7 @@ use crawl_weburl::{CanonicalUrl, HostKey};
 
 use super::excluded_rows::{excluded_row, excluded_words, listed_at_once};
 use super::redirect_loops::SettledRedirects;
-use super::{Writer, take_back, trap_evidence};
+use super::{Writer, trap_evidence};
 use crate::admissions::admission_of;
 use crate::control::CommandAnswer;
 use crate::error::EngineError;
@@ -51,7 +50,7 @@ pub(super) struct Group<'a> {
     redirects: SettledRedirects,
     /// URLs that were put aside are to be looked at, by this scope where there is one: once,
     /// however often that was asked for.
-    take_back: Option<Option<Arc<Scope>>>,
+    pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// Let go when the transaction is committed.
     links_passes: Vec<BytePass>,
     committed: Committed,
@@ -124,7 +123,7 @@ impl Group<'_> {
                     let aside = Outcome::Deferred(Exclusion::of(Reason::Trap));
                     self.transaction.settle(lease, aside)?;
                 }
-                self.admit(again).map(drop)
+                self.admit(&again).map(drop)
             }
             WriterMessage::SameAs {
                 lease,
@@ -133,7 +132,7 @@ impl Group<'_> {
             } => {
                 let other = admission_of(&lease, url, Priority::of(&lease));
                 self.excluded(lease, exclusion, None)?;
-                self.admit(vec![other]).map(drop)
+                self.admit(&[other]).map(drop)
             }
             WriterMessage::Robots(robots) => self.robots(robots),
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
@@ -148,16 +147,6 @@ impl Group<'_> {
             }
             WriterMessage::Order(ordered) => self.order(ordered),
         }
-    }
-
-    /// Admits again what was put aside and may be asked for, where that is to be looked at.
-    pub(super) fn take_back(&mut self, abandon: &AtomicBool) -> Result<(), EngineError> {
-        let Some(scope) = self.take_back.take() else {
-            return Ok(());
-        };
-        let scope = scope.as_deref();
-        let again = take_back::candidates(self.frontier, self.traps, scope, abandon)?;
-        self.admit(again).map(drop)
     }
 
     fn excluded(
@@ -218,7 +207,7 @@ impl Group<'_> {
                 self.committed.seeds_failed.push(SeedFailure { url, why });
             }
         }
-        self.admit(seeds).map(drop)
+        self.admit(&seeds).map(drop)
     }
 
     /// Makes a person's command durable.
@@ -236,7 +225,7 @@ impl Group<'_> {
             }
             Order::Add { seed, refused } => {
                 let url = seed.url.clone();
-                let is_new = self.admit(vec![*seed])? != [Admitted::Known];
+                let is_new = self.admit(&[*seed])? != [Admitted::Known];
                 let before = self.visits.round.began;
                 match refused {
                     Some(why) if !is_new && !self.transaction.visit_again(&url, before)? => {
@@ -383,7 +372,7 @@ impl Group<'_> {
         if let Some(traps) = self.traps {
             trap_evidence::place(traps, 0, &mut links);
         }
-        self.admit(links)?;
+        self.admit(&links)?;
         self.links_passes.extend(held);
         self.visit_modified(modified)
     }
@@ -407,19 +396,19 @@ impl Group<'_> {
             self.transaction.keep_robots(origin, copy);
         }
         self.keep_host(robots.host.as_ref());
-        self.admit(robots.sitemaps).map(drop)
+        self.admit(&robots.sitemaps).map(drop)
     }
 
     /// Admits URLs; gives the outcome of each.
-    fn admit(&mut self, admissions: Vec<Admission>) -> Result<Vec<Admitted>, EngineError> {
-        let rows: Vec<_> = admissions.iter().map(listed_at_once).collect();
-        let told = TraceEvents::are_wanted().then(|| admissions.clone());
+    pub(super) fn admit(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, EngineError> {
         let admitted = self.transaction.admit_all(admissions)?;
-        for (admission, admitted) in told.iter().flatten().zip(&admitted) {
-            self.events.admitted(admission, *admitted);
+        if TraceEvents::are_wanted() {
+            for (admission, admitted) in admissions.iter().zip(&admitted) {
+                self.events.admitted(admission, *admitted);
+            }
         }
-        for (row, admitted) in rows.into_iter().zip(&admitted) {
-            if let (Some(row), Admitted::New) = (row, admitted) {
+        for admission in new_of(admissions, &admitted) {
+            if let Some(row) = listed_at_once(admission) {
                 self.files.excluded.append(&row)?;
             }
         }
@@ -437,19 +426,14 @@ impl Group<'_> {
         let (outcome, visit) = settled;
         let Some(traps) = self.traps else {
             self.transaction.settle_until(lease, outcome, visit)?;
-            return self.admit(links).map(drop);
+            return self.admit(&links).map(drop);
         };
         let verdict = trap_evidence::weigh(traps, &lease, signal, &mut links);
         self.committed.has_turned |= verdict.has_turned;
-        let met: Vec<CanonicalUrl> = match verdict.is_barren {
-            true => links.iter().map(|link| link.url.clone()).collect(),
-            false => Vec::new(),
-        };
-        let admitted = self.admit(links)?;
+        let admitted = self.admit(&links)?;
         if verdict.is_barren {
-            let new = met.iter().zip(admitted);
-            let new = new.filter(|(_, admitted)| *admitted == Admitted::New);
-            trap_evidence::record_children(traps, &lease, signal, new.map(|(url, _)| url));
+            let new = new_of(&links, &admitted).map(|link| &link.url);
+            trap_evidence::record_children(traps, &lease, signal, new);
         }
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
@@ -520,6 +504,16 @@ impl Group<'_> {
             ..self.committed
         })
     }
+}
+
+/// Those that were not known.
+fn new_of<'a>(
+    admissions: &'a [Admission],
+    admitted: &[Admitted],
+) -> impl Iterator<Item = &'a Admission> {
+    let outcomes = admissions.iter().zip(admitted);
+    outcomes
+        .filter_map(|(admission, admitted)| matches!(admitted, Admitted::New).then_some(admission))
 }
 
 /// Those of the changed URLs that are links to be asked for.

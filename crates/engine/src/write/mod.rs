@@ -11,13 +11,14 @@ pub(crate) mod run_end;
 mod take_back;
 mod trap_evidence;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 
-use crawl_frontier::Frontier;
-use crawl_weburl::{CanonicalUrl, HostKey};
+use crawl_frontier::{Admission, Frontier};
+use crawl_policy::scope::Scope;
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use self::group::Group;
 use crate::error::EngineError;
@@ -129,7 +130,7 @@ impl Writer {
     }
 
     /// Commits a group. Once `abandon` is set, a scan of what was put aside ends and takes nothing
-    /// back.
+    /// more back.
     pub(crate) fn commit(
         &mut self,
         group: Vec<WriterMessage>,
@@ -141,12 +142,36 @@ impl Writer {
         for item in group {
             group_state.item(item)?;
         }
-        group_state.take_back(abandon)?;
-        let committed = group_state.finish(&before)?;
+        let take_back = group_state.take_back.take();
+        let mut committed = group_state.finish(&before)?;
         self.totals = committed.totals;
+        if let Some(scope) = take_back {
+            let origins = self.take_back(&*frontier, scope.as_deref(), abandon)?;
+            committed.origins.extend(origins);
+        }
         for row in &committed.rows {
             self.events.settled(row);
         }
         Ok(committed)
+    }
+
+    /// Admits again what was put aside and may be asked for. Gives the origins whose queues changed.
+    fn take_back(
+        &mut self,
+        frontier: &dyn Frontier,
+        scope: Option<&Scope>,
+        abandon: &AtomicBool,
+    ) -> Result<BTreeMap<Origin, u64>, EngineError> {
+        let traps = self.traps.clone();
+        let mut origins = BTreeMap::new();
+        let mut admit = |again: &[Admission]| {
+            let before = self.totals;
+            let mut group = Group::begin(self, frontier, 0)?;
+            group.admit(again)?;
+            origins.extend(group.finish(&before)?.origins);
+            Ok(())
+        };
+        take_back::each_batch(frontier, traps.as_ref(), scope, abandon, &mut admit)?;
+        Ok(origins)
     }
 }

@@ -3,29 +3,35 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawl_frontier::{Admission, Frontier, FrontierError, Reason, WaitingUrl};
+use crawl_frontier::{Admission, Frontier, Reason, WaitingUrl};
 use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_policy::traps::{Disposition, Trap};
 
+use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::shared_traps::SharedTraps;
 
-/// All that were put aside and are not what they were taken for, or may be asked for in this run;
-/// `scope` judges again those that lay too deep.
+/// URLs that are taken back in one transaction, at most: no more of them are held in memory.
+const MAX_BATCH: usize = 4096;
+
+/// Gives `admit` all that were put aside and are not what they were taken for, or may be asked for
+/// in this run; `scope` judges again those that lay too deep.
 ///
 /// The whole list is read from the disk, on the writer's thread, unless `abandon` is set: then
-/// there are none, and the next start looks again. What is known of traps is locked for one URL at
-/// a time, so the crawl loop waits for no read.
-pub(super) fn candidates(
+/// the next start looks again, as it does where a death comes between two batches. What is known of
+/// traps is locked for one URL at a time, so the crawl loop waits for no read.
+pub(super) fn each_batch(
     frontier: &dyn Frontier,
     traps: Option<&SharedTraps>,
     scope: Option<&Scope>,
     abandon: &AtomicBool,
-) -> Result<Vec<Admission>, FrontierError> {
-    let mut again = Vec::new();
+    admit: &mut dyn FnMut(&[Admission]) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let mut batch = Vec::new();
+    let mut admitted = Ok(());
     frontier.each_deferred(&mut |waiting| {
         if abandon.load(Ordering::Relaxed) {
-            again.clear();
+            batch.clear();
             return ControlFlow::Break(());
         }
         let priority = match is_in_reach(&waiting, scope) {
@@ -34,14 +40,25 @@ pub(super) fn candidates(
         };
         if let Some(priority) = priority {
             let via = waiting.via.unwrap_or(waiting.url).clone();
-            again.push(Admission {
+            batch.push(Admission {
                 priority: priority.byte(),
                 ..Admission::link(waiting.url.clone(), waiting.depth, via)
             });
         }
-        ControlFlow::Continue(())
+        if batch.len() == MAX_BATCH {
+            admitted = admit(&batch);
+            batch.clear();
+        }
+        match admitted {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
     })?;
-    Ok(again)
+    admitted?;
+    match batch.is_empty() {
+        true => Ok(()),
+        false => admit(&batch),
+    }
 }
 
 /// Returns whether a URL lay too deep for an earlier run, and does not for this one.
@@ -72,23 +89,23 @@ fn place(waiting: &WaitingUrl<'_>, traps: &SharedTraps) -> Option<Priority> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use crawl_frontier::{Admission, Exclusion, Frontier as _, MemoryFrontier, NewState, Reason};
     use crawl_policy::scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
-    use super::candidates;
+    use super::{MAX_BATCH, each_batch};
 
     #[test]
-    fn ours_a_scan_that_is_given_up_takes_nothing_back() {
+    fn ours_a_scan_goes_by_batches_and_one_that_is_given_up_takes_no_more_back() {
         let frontier = MemoryFrontier::new();
         let seed = canonicalize(None, "http://a.example/").unwrap();
         let mut scope = Scope::new(ScopeMode::Host, &[], &[], Some(9)).unwrap();
         scope.add_seed(&seed);
         let mut transaction = frontier.begin().unwrap();
-        for name in ["x", "y"] {
-            let url = canonicalize(Some(&seed), name).unwrap();
+        for number in 0..MAX_BATCH + 2 {
+            let url = canonicalize(Some(&seed), &number.to_string()).unwrap();
             let deep = Admission {
                 state: NewState::Deferred(Exclusion::of(Reason::Depth)),
                 ..Admission::link(url, 5, seed.clone())
@@ -96,12 +113,18 @@ mod tests {
             transaction.admit(deep).unwrap();
         }
         transaction.commit().unwrap();
-        let found = |abandon: bool| {
-            let abandon = AtomicBool::new(abandon);
-            let found = candidates(&frontier, None, Some(&scope), &abandon);
-            found.unwrap().len()
+        let taken_back = |abandon: &AtomicBool, abandon_after: usize| {
+            let mut batches = Vec::new();
+            let mut admit = |batch: &[Admission]| {
+                batches.push(batch.len());
+                abandon.fetch_or(batches.len() == abandon_after, Ordering::Relaxed);
+                Ok(())
+            };
+            each_batch(&frontier, None, Some(&scope), abandon, &mut admit).unwrap();
+            batches
         };
-        assert_eq!(found(false), 2);
-        assert_eq!(found(true), 0);
+        assert_eq!(taken_back(&AtomicBool::new(false), 9), [MAX_BATCH, 2]);
+        assert_eq!(taken_back(&AtomicBool::new(false), 1), [MAX_BATCH]);
+        assert_eq!(taken_back(&AtomicBool::new(true), 9), [0; 0]);
     }
 }

@@ -34,11 +34,26 @@ pub(crate) fn weigh(
 /// they were found on.
 pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
+    // Most links of a page lead to one origin, so its host is asked about once.
+    let mut last: Option<(CanonicalUrl, bool)> = None;
     for link in links.iter_mut().filter(|link| link.kind == UrlKind::Page) {
         if level > 0 {
             link.priority = link.priority.max(Priority::at_level(level).byte());
         }
-        if link.state != NewState::Pending || !traps.knows_of(&link.url.host_key()) {
+        if link.state != NewState::Pending {
+            continue;
+        }
+        let is_of_last =
+            |last: &&(CanonicalUrl, bool)| last.0.origin_text() == link.url.origin_text();
+        let is_known_of = match last.as_ref().filter(is_of_last) {
+            Some((_, is_known_of)) => *is_known_of,
+            None => {
+                let is_known_of = traps.knows_of(&link.url.host_key());
+                last = Some((link.url.clone(), is_known_of));
+                is_known_of
+            }
+        };
+        if !is_known_of {
             continue;
         }
         let way = link.via.as_ref();

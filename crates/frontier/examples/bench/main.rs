@@ -98,7 +98,7 @@ fn plan() -> Result<Plan, Box<dyn Error>> {
 /// a crawler's readers are.
 fn fill(plan: &Plan, frontier: &FjallFrontier, web: &mut Web) -> Result<Row, Box<dyn Error>> {
     let mut transaction = frontier.begin()?;
-    transaction.admit_all(web.seeds(SEEDS))?;
+    transaction.admit_all(&web.seeds(SEEDS))?;
     transaction.commit()?;
     std::thread::scope(|scope| {
         let (sender, pages) = sync_channel::<Vec<Page>>(AHEAD);
@@ -134,7 +134,7 @@ fn admit(
                 )?;
             }
             links += page.links.len() as u64;
-            transaction.admit_all(page.links)?;
+            transaction.admit_all(&page.links)?;
         }
         transaction.commit()?;
         slowest = slowest.max(began.elapsed());

@@ -109,7 +109,7 @@ clauses! {
         assert_eq!(transaction.admit(link("/a", 1)).unwrap(), Admitted::Known);
         transaction.commit().unwrap();
         let mut transaction = bench.frontier().begin().unwrap();
-        let admitted = transaction.admit_all(vec![link("/b", 1), link("/a", 1), link("/b", 1)]);
+        let admitted = transaction.admit_all(&[link("/b", 1), link("/a", 1), link("/b", 1)]);
         assert_eq!(admitted.unwrap(), [Admitted::New, Admitted::Known, Admitted::Known]);
         transaction.commit().unwrap();
         assert_eq!(order(bench.frontier()), "/a /b");

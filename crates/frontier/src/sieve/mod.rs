@@ -92,6 +92,11 @@ struct FullTable {
 }
 
 impl SieveSnapshot {
+    /// Returns whether a look-up may read the disk.
+    pub(crate) fn has_runs(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
     /// The state that is stored for a key.
     pub(crate) fn get(
         &self,

@@ -124,7 +124,7 @@ impl<'f> FjallTransaction<'f> {
         old: QueuePlace,
         place: QueuePlace,
         nearer: bool,
-        admission: Admission,
+        admission: &Admission,
     ) -> Result<(), FrontierError> {
         let origin = admission.url.origin();
         let mut queued = self.queued(key, &admission.url, old)?;
@@ -133,7 +133,7 @@ impl<'f> FjallTransaction<'f> {
             queued.place.seq = self.next_sequence();
         }
         if nearer {
-            queued.via = admission.via;
+            queued.via.clone_from(&admission.via);
         }
         let before = Some(State::Pending(old));
         let now = StoredState::Pending(queued);
@@ -187,7 +187,7 @@ impl<'f> FjallTransaction<'f> {
         &mut self,
         key: Fingerprint,
         was: Option<State>,
-        admission: Admission,
+        admission: &Admission,
     ) -> Result<Admitted, FrontierError> {
         let now = match was {
             None => CurrentState::Unknown,
@@ -198,7 +198,7 @@ impl<'f> FjallTransaction<'f> {
             }
             Some(_) => CurrentState::Settled,
         };
-        let admitted = match (meet(now, &admission), was) {
+        let admitted = match (meet(now, admission), was) {
             (AdmitAction::Enter, _) => Admitted::New,
             (AdmitAction::Revive, _) => Admitted::Revived,
             (AdmitAction::DeferNearer, _) => Admitted::Known,
@@ -208,24 +208,24 @@ impl<'f> FjallTransaction<'f> {
             }
             (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => return Ok(Admitted::Known),
         };
-        self.enter(key, was, admission);
+        self.enter(key, was, admission.clone());
         Ok(admitted)
     }
 
-    /// Looks up what is committed of some URLs, in the order of their keys: so those of
-    /// one origin are found in the same blocks.
+    /// Looks up what is committed of some URLs, in the order of their keys where runs are read: so
+    /// those of one origin are found in the same blocks.
     fn look_up(
         &mut self,
         admissions: &[Admission],
     ) -> Result<Vec<(Fingerprint, Option<State>)>, FrontierError> {
-        let key = &self.frontier.tables.key;
-        let keys = admissions
-            .iter()
-            .map(|admission| (key.fingerprint(&admission.url), None));
-        let mut found: Vec<_> = keys.collect();
+        let urls = admissions.iter().map(|admission| &admission.url);
+        let keys = self.frontier.tables.key.fingerprints(urls);
+        let mut found: Vec<_> = keys.map(|key| (key, None)).collect();
         let mut order: Vec<usize> = (0..found.len()).collect();
-        order.sort_unstable_by_key(|at| found[*at].0);
         let view = self.frontier.sieve.view();
+        if view.has_runs() {
+            order.sort_unstable_by_key(|at| found[*at].0);
+        }
         for at in order {
             let (key, state) = &mut found[at];
             if self.changes.get(*key).is_none() {
@@ -293,13 +293,13 @@ impl Transaction for FjallTransaction<'_> {
     fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
         let key = self.frontier.tables.key.fingerprint(&admission.url);
         let was = self.state(key)?;
-        self.admit_to(key, was, admission)
+        self.admit_to(key, was, &admission)
     }
 
-    fn admit_all(&mut self, admissions: Vec<Admission>) -> Result<Vec<Admitted>, FrontierError> {
-        let found = self.look_up(&admissions)?;
+    fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
+        let found = self.look_up(admissions)?;
         let mut admitted = Vec::with_capacity(found.len());
-        for (admission, (key, committed)) in admissions.into_iter().zip(found) {
+        for (admission, (key, committed)) in admissions.iter().zip(found) {
             let changed = self.changes.get(key).map(|change| change.now.state());
             admitted.push(self.admit_to(key, changed.or(committed), admission)?);
         }

@@ -213,8 +213,8 @@ fn transact(
             Change::Lease(n) => lease(model, disk, n, held),
             Change::Release(n) => release(model, disk, take(held, n)),
             Change::Admit(admissions) => {
-                let expected = on_model.admit_all(admissions.clone()).unwrap();
-                assert_eq!(on_disk.admit_all(admissions).unwrap(), expected);
+                let expected = on_model.admit_all(&admissions).unwrap();
+                assert_eq!(on_disk.admit_all(&admissions).unwrap(), expected);
             }
             Change::Settle(n, outcome) => {
                 if let Some(pair) = take(held, n) {

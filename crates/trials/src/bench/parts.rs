@@ -386,7 +386,7 @@ fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
         let frontier = FjallFrontier::open(&dir, &options)?;
         let mut transaction = frontier.begin()?;
         let seeds = pages.iter().map(|page| Admission::seed(page.url.clone()));
-        transaction.admit_all(seeds.collect())?;
+        transaction.admit_all(&seeds.collect::<Vec<_>>())?;
         transaction.commit()?;
         let (mut admit, mut settle, mut commit) = <(Step, Step, Step)>::default();
         for group in pages.chunks(GROUP) {
@@ -397,7 +397,7 @@ fn frontier(parts: &mut Parts, pages: &[Page], dir: &Path) -> Result<()> {
             }
             let mut transaction = frontier.begin()?;
             for links in admissions {
-                admit.time(|| transaction.admit_all(links))?;
+                admit.time(|| transaction.admit_all(&links))?;
             }
             for page in group {
                 settle.time(|| {
