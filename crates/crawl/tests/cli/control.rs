@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use crawl_testweb::{Answer, CrawlReach, LinkMix, TestWeb};
 use serde_json::{Value, json};
@@ -46,6 +47,11 @@ impl Talk {
         assert_eq!(self.say(command), json!({"ok": true}), "{command}");
     }
 
+    /// Sets the delay for all hosts.
+    fn delay(&mut self, delay: &str) {
+        self.done(&json!({"do": "delay", "delay": delay}));
+    }
+
     /// Pauses it, and waits until nothing is in flight.
     fn pause(&mut self) {
         self.done(&json!({"do": "pause"}));
@@ -58,16 +64,12 @@ fn site() -> TestWeb {
     TestWeb::builder().seed(5).hosts(1).pages(30).start()
 }
 
-fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let quick = [
-        "--delay",
-        "10ms",
-        "--delay-factor",
-        "0",
-        "--progress",
-        "off",
-    ];
-    [&["--seed", seed, "--output", "c"], &quick[..], more].concat()
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+/// A crawl that is not over, however slow the machine is, before it was told what to do.
+fn args(seed: &str) -> Vec<&str> {
+    let slow = ["--delay", "2s", "--delay-factor", "0", "--progress", "off"];
+    [&["--seed", seed, "--output", "c"], &slow[..]].concat()
 }
 
 fn fetched(dir: &Dir) -> Vec<String> {
@@ -81,19 +83,21 @@ fn a_pause_stops_requests_until_it_is_resumed() {
     let (dir, cmd) = setup("pause");
     let web = site();
     let seed = web.url(0, "/");
-    let crawl = start(&cmd, &args(&seed, &[]));
+    let mut args = args(&seed);
+    args[5] = "100ms";
+    let crawl = start(&cmd, &args);
     let mut talk = Talk::to(&dir);
     talk.pause();
     let asked = web.log().len();
-    // Each of these takes as long as a gap.
-    for _ in 0..20 {
-        let state = talk.say(&json!({"do": "state"}));
-        assert_eq!(
-            (&state["phase"], &state["paused"]),
-            (&json!("paused"), &json!(true))
-        );
-    }
-    assert_eq!(web.log().len(), asked);
+    // A few gaps long.
+    let goes_on = web.wait_for(Duration::from_millis(400), |log| log.len() > asked);
+    assert!(!goes_on);
+    let state = talk.say(&json!({"do": "state"}));
+    assert_eq!(
+        (&state["phase"], &state["paused"]),
+        (&json!("paused"), &json!(true))
+    );
+    talk.delay("0s");
     talk.done(&json!({"do": "resume"}));
     let (code, said) = crawl.end();
     assert_eq!(code, 0, "{said}");
@@ -120,7 +124,7 @@ fn an_added_url_is_fetched_and_a_refusal_says_why() {
         .script(0, "/hidden", Answer::html("nobody links here"))
         .start();
     let seed = web.url(0, "/");
-    let crawl = start(&cmd, &args(&seed, &[]));
+    let crawl = start(&cmd, &args(&seed));
     let mut talk = Talk::to(&dir);
     talk.pause();
     let add = |url: &str| json!({"do": "add", "url": url});
@@ -136,6 +140,7 @@ fn an_added_url_is_fetched_and_a_refusal_says_why() {
     let said = "no command: unknown field `depth`, expected `url`";
     assert_eq!(refused["error"], said);
     talk.done(&add(&web.url(0, "/hidden")));
+    talk.delay("0s");
     talk.done(&json!({"do": "resume"}));
     assert_eq!(crawl.end().0, 0);
     assert!(fetched(&dir).contains(&web.url(0, "/hidden")));
@@ -146,7 +151,7 @@ fn a_parked_host_is_left_alone_until_it_is_taken_back() {
     let (dir, cmd) = setup("park");
     let web = site();
     let (seed, host) = (web.url(0, "/"), web.authority(0).to_owned());
-    let crawl = start(&cmd, &args(&seed, &[]));
+    let crawl = start(&cmd, &args(&seed));
     let mut talk = Talk::to(&dir);
     talk.pause();
     talk.done(&json!({"do": "park", "host": host}));
@@ -177,7 +182,7 @@ fn a_parked_host_is_left_alone_until_it_is_taken_back() {
     assert_eq!(refused.code, 2);
     let said = format!("error: {host} is not parked\nhint: ");
     assert!(refused.stderr.starts_with(&said), "{}", refused.stderr);
-    let last = cmd.run(&["--output", "c", "--progress", "off"]);
+    let last = cmd.run(&[&["--output", "c"], &QUICK[..]].concat());
     assert_eq!(last.code, 0, "{}", last.stderr);
     assert!(!web.take_log().is_empty());
 }
@@ -187,7 +192,7 @@ fn what_a_killed_run_leaves_is_replaced() {
     let (dir, cmd) = setup("stale");
     let web = site();
     let seed = web.url(0, "/");
-    let killed = start(&cmd, &args(&seed, &[]));
+    let killed = start(&cmd, &args(&seed));
     killed.signal("KILL");
     killed.end();
     let left = std::fs::metadata(dir.file(SOCKET)).unwrap();
@@ -198,7 +203,7 @@ fn what_a_killed_run_leaves_is_replaced() {
         "2\nerror: no crawl runs in c\nhint: give the directory of a crawl that runs now"
     );
 
-    let crawl = start(&cmd, &args(&seed, &[]));
+    let crawl = start(&cmd, &args(&seed));
     let mode = std::fs::metadata(dir.file(SOCKET))
         .unwrap()
         .permissions()
@@ -206,6 +211,7 @@ fn what_a_killed_run_leaves_is_replaced() {
     assert_eq!(mode & 0o777, 0o600);
     let mut talk = Talk::to(&dir);
     assert_eq!(talk.say(&json!({"do": "state"}))["round"], 1);
+    talk.delay("0s");
     assert_eq!(crawl.end().0, 0);
     assert!(!dir.file(SOCKET).exists());
 }
@@ -215,9 +221,10 @@ fn a_watcher_is_told_until_the_end() {
     let (dir, cmd) = setup("watch");
     let web = site();
     let seed = web.url(0, "/");
-    let crawl = start(&cmd, &args(&seed, &[]));
+    let crawl = start(&cmd, &args(&seed));
     let mut talk = Talk::to(&dir);
     talk.pause();
+    talk.delay("0s");
     let mut watch = Talk::to(&dir);
     let first = watch.say(&json!({"do": "watch"}));
     assert_eq!(first["phase"], "paused");
@@ -238,7 +245,7 @@ fn the_command_line_speaks_to_a_crawl_whose_path_is_long() {
     let seed = web.url(0, "/");
     let deep = dir.file(&"d".repeat(120)).join("e".repeat(120));
     let deep = deep.to_str().unwrap();
-    let mut args = args(&seed, &[]);
+    let mut args = args(&seed);
     args[3] = deep;
     let crawl = start(&cmd, &args);
     assert_eq!(cmd.run(&["control", deep, "pause"]).ok(), "");

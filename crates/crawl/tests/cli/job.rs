@@ -19,6 +19,15 @@ fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
+/// The same with so long a delay that it is not over before it was interrupted.
+fn slow<'a>(quick: &[&'a str]) -> Vec<&'a str> {
+    let slow = quick.iter().map(|arg| match *arg {
+        "0s" => "200ms",
+        other => other,
+    });
+    slow.collect()
+}
+
 fn fetched(dir: &Dir) -> Vec<String> {
     let rows = dir.rows("c/pages.jsonl");
     let url = |row: &serde_json::Value| row["url"].as_str().unwrap().to_owned();
@@ -230,7 +239,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
         .start();
     let seed = web.url(0, "/");
     let quick = args(&seed, &[]);
-    let child = cmd.command(&quick).spawn().unwrap();
+    let child = cmd.command(&slow(&quick)).spawn().unwrap();
     assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
     // A second process is refused meanwhile.
     let second = cmd.run(&quick);
@@ -308,7 +317,7 @@ fn ours_a_closed_terminal_drains_and_saves() {
         "on",
         "-v",
     ];
-    let mut child = with_hangup(&cmd.command(&plain)).spawn().unwrap();
+    let mut child = with_hangup(&cmd.command(&slow(&plain))).spawn().unwrap();
     assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
     drop((child.stdout.take(), child.stderr.take()));
     signal(&child, "HUP");

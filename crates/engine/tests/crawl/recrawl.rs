@@ -276,7 +276,8 @@ fn a_round_that_is_cut_off_is_finished_first() {
     let mut crawl = eager(&web);
     crawl.run().unwrap();
     crawl.config.recrawl = true;
-    crawl.config.politeness.delay = Duration::from_millis(1);
+    // Progress is told every 200 ms: a round takes several times as long.
+    crawl.config.politeness.delay = Duration::from_millis(5);
     let mut cut = 0;
     loop {
         let urgency: fn(&crawl_engine::Progress) -> Stop = match cut % 2 {
@@ -322,7 +323,7 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     crawl.run().unwrap();
     crawl.config.budgets.max_pages = None;
     // Progress is told every 200 ms: what is left takes several times as long.
-    crawl.config.politeness.delay = Duration::from_millis(20);
+    crawl.config.politeness.delay = Duration::from_millis(50);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
         true => Stop::Drain,
         false => Stop::No,

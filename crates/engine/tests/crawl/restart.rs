@@ -1,6 +1,7 @@
 //! Going on where the last run ended.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crawl_engine::{Ended, EngineError, HostLocks, RunningCrawl, Stop, Summary};
@@ -201,6 +202,7 @@ fn what_is_queued_is_judged_by_the_scope_of_the_run() {
 
 #[test]
 fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
+    static IS_SEEN: AtomicBool = AtomicBool::new(false);
     let web = TestWeb::builder()
         .hosts(2)
         .sitemap(false)
@@ -208,7 +210,7 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
         .script(
             1,
             "/",
-            Reply::from(Answer::html("slow")).after(Duration::from_secs(2)),
+            Reply::from(Answer::html("slow")).after(Duration::from_secs(15)),
         )
         .start();
     let dir = tempfile::tempdir().unwrap();
@@ -220,7 +222,13 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
     let slow = canonicalize(None, &web.url(1, "/")).unwrap();
     crawl.config.seeds.push(slow);
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| crawl.run().unwrap());
+        let running = scope.spawn(|| {
+            let until_seen = |_: &_| match IS_SEEN.load(Ordering::Relaxed) {
+                true => Stop::Now,
+                false => Stop::No,
+            };
+            crawl.run_until(until_seen).unwrap()
+        });
         let page_of = |host: u32| {
             let seen = web.wait_for(Duration::from_secs(20), |log| {
                 let asked = |entry: &LogEntry| entry.host == host && entry.path == "/";
@@ -239,6 +247,7 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
             assert!(!running.is_finished(), "it is free before the crawl ends");
             std::thread::yield_now();
         }
+        IS_SEEN.store(true, Ordering::Relaxed);
         running.join().unwrap();
     });
 }
