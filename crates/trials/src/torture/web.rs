@@ -72,11 +72,18 @@ impl Web {
     pub(super) fn quick(seed: u64) -> Result<Web> {
         let web = TestWeb::builder().seed(seed).hosts(2).pages(12);
         let web = web.try_start().context("the web did not start")?;
-        Ok(Web {
+        let web = Web {
             links: true,
             index: true,
             ..Web::of(web, Duration::from_millis(2))
-        })
+        };
+        // What the store keeps of it is a value that has whole sectors to itself.
+        let comment = "# Words that bind nobody.\n".repeat(100);
+        for host in 0..web.web.hosts() {
+            let rules = web.rules_of(host) + &comment;
+            web.web.script(host, "/robots.txt", Answer::text(&rules));
+        }
+        Ok(web)
     }
 
     fn of(web: TestWeb, delay: Duration) -> Web {
@@ -97,6 +104,13 @@ impl Web {
 
     /// The robots.txt of a host becomes a redirect.
     fn redirect_rules(&self, host: u32) {
+        self.web
+            .script(host, "/robots.txt", Answer::redirect(302, RULES));
+        let text = self.rules_of(host);
+        self.web.script(host, RULES, Answer::text(&text));
+    }
+
+    fn rules_of(&self, host: u32) -> String {
         let mut text = format!(
             "User-agent: *\nDisallow: /private/\nAllow: /private/open/\nDisallow: /*?action=\n\
              Sitemap: {}\n",
@@ -105,9 +119,7 @@ impl Web {
         if let Some(delay) = self.crawl_delay {
             text += &format!("Crawl-delay: {}\n", delay.as_secs_f64());
         }
-        self.web
-            .script(host, "/robots.txt", Answer::redirect(302, RULES));
-        self.web.script(host, RULES, Answer::text(&text));
+        text
     }
 
     /// Some pages of a host answer badly, late or only after a while.

@@ -102,7 +102,12 @@ impl Changes {
 
     /// The files of a disk that lost nothing.
     pub(super) fn end(&self) -> Image {
-        self.held(self.list.len(), None)
+        self.whole(self.list.len())
+    }
+
+    /// The files of a disk that lost nothing when the power was cut behind so many changes.
+    pub(super) fn whole(&self, cut: usize) -> Image {
+        self.held(cut, None)
     }
 
     /// The files that may be left when the power was cut behind so many changes.
@@ -289,7 +294,7 @@ fn content(changes: &[(bool, &Change)], mut dice: Option<&mut SeededRandom>) -> 
 }
 
 /// A write in pieces of one sector of its file each.
-fn sectors(begin: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+pub(super) fn sectors(begin: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut begin = begin;
     let mut rest = bytes;
     std::iter::from_fn(move || {

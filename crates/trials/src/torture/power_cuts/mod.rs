@@ -4,7 +4,7 @@
 //! is written down. From that the directory is built anew as a power cut at a drawn moment may
 //! leave it, the same command goes on there, and what it comes to is held against the web and
 //! against the rows that were committed before the cut. Each third time the going on is
-//! recorded too, and cut off once more.
+//! recorded too, and cut off once more; each third time the cut tears a commit.
 
 mod calls;
 mod disk;
@@ -64,10 +64,23 @@ struct Tally {
     cuts: u32,
     /// Cuts among them while a crawl went on after another cut.
     second: u32,
+    /// Cuts among them right behind a commit that lost one sector.
+    torn: u32,
     changes: usize,
     pages: u64,
     /// Rows that were committed before the cuts.
     promised: usize,
+}
+
+/// What a cut leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// Anything that it may leave.
+    Once,
+    /// The same of a crawl that went on after such a cut.
+    Twice,
+    /// All but a sector of the last commit.
+    TornCommit,
 }
 
 /// The program, and what records it.
@@ -134,7 +147,12 @@ impl Lab {
                 }
                 let dir = dir.join(number.to_string());
                 let dice = SeededRandom::of(seed ^ (u64::from(number) << 32));
-                let done = self.go_on(&web, &recording, &dir, dice, number % 3 == 1);
+                let kind = match number % 3 {
+                    0 => Cut::Once,
+                    1 => Cut::Twice,
+                    _ => Cut::TornCommit,
+                };
+                let done = self.go_on(&web, &recording, &dir, dice, kind);
                 match done {
                     Ok(more) => tally.add(&more),
                     Err(error) => {
@@ -167,15 +185,23 @@ impl Lab {
         recording: &Recording,
         dir: &Path,
         mut dice: SeededRandom,
-        twice: bool,
+        kind: Cut,
     ) -> Result<Tally> {
         let draw = |recording: &Recording, dice: &mut SeededRandom| {
             let cut = recording.moment(dice);
             let promised = recording.promised(cut, "pages.jsonl");
             (recording.changes.image(cut, dice), promised)
         };
-        let (mut image, mut promised) = draw(recording, &mut dice);
-        if twice {
+        let (mut image, mut promised) = match kind {
+            Cut::Once | Cut::Twice => draw(recording, &mut dice),
+            Cut::TornCommit => {
+                let torn = recording.torn_commit(&mut dice);
+                let (cut, image) =
+                    torn.context("no commit has a text that is longer than a sector")?;
+                (image, recording.promised(cut, "pages.jsonl"))
+            }
+        };
+        if kind == Cut::Twice {
             let first = dir.join("first");
             let again = self.record(web, &first, &image)?;
             let (image_again, promised_again) = draw(&again, &mut dice);
@@ -192,7 +218,8 @@ impl Lab {
         fs::remove_dir_all(dir)?;
         Ok(Tally {
             cuts: 1,
-            second: u32::from(twice),
+            second: u32::from(kind == Cut::Twice),
+            torn: u32::from(kind == Cut::TornCommit),
             pages,
             promised: promised.split(|byte| *byte == b'\n').count() - 1,
             ..Tally::default()
@@ -233,6 +260,7 @@ impl Tally {
     fn add(&mut self, more: &Tally) {
         self.cuts += more.cuts;
         self.second += more.second;
+        self.torn += more.torn;
         self.changes += more.changes;
         self.pages += more.pages;
         self.promised += more.promised;
@@ -243,6 +271,7 @@ fn table(sum: &Tally, took: Duration) -> String {
     let rows = [
         ("power cuts", sum.cuts.to_string()),
         ("  second ones", sum.second.to_string()),
+        ("  torn commits", sum.torn.to_string()),
         ("changes to choose from", sum.changes.to_string()),
         ("pages", sum.pages.to_string()),
         ("  committed before the cut", sum.promised.to_string()),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::super::random::SeededRandom;
 use super::calls::{Call, calls};
-use super::disk::{Change, Changes, Content, Image, Node, ROOT};
+use super::disk::{Change, Changes, Content, Image, Node, ROOT, sectors};
 
 /// The changes of a program in one folder.
 pub(super) struct Recording {
@@ -56,7 +56,7 @@ impl Recording {
     pub(super) fn moment(&self, dice: &mut SeededRandom) -> usize {
         let all = self.changes.before(self.changes.len());
         let is_commit = |change: &Change| match change {
-            Change::Write { file, .. } => self.names[file.0].ends_with(".jnl"),
+            Change::Write { file, .. } => self.is_journal(*file),
             _ => false,
         };
         let commits = (self.before..all.len()).filter(|at| is_commit(&all[*at].1));
@@ -65,6 +65,48 @@ impl Recording {
             0 if !commits.is_empty() => commits[dice.below(commits.len() as u64) as usize] + 1,
             _ => self.before + dice.below((all.len() - self.before) as u64 + 1) as usize,
         }
+    }
+
+    /// A cut right behind a commit that is not synced yet, and what it leaves: all but one sector
+    /// inside a value of that commit. To whoever opens the store it looks like damage. None where
+    /// no value is so long.
+    pub(super) fn torn_commit(&self, dice: &mut SeededRandom) -> Option<(usize, Image)> {
+        let all = self.changes.before(self.changes.len());
+        let commits = all.iter().enumerate().skip(self.before);
+        let commits = commits.filter_map(|(at, (_, change))| match change {
+            Change::Write {
+                file,
+                at: begin,
+                bytes,
+            } if self.is_journal(*file) => {
+                let inside: Vec<_> = sectors(*begin, bytes).skip(1).collect();
+                let (_, inside) = inside.split_last()?;
+                // Text is inside a value: where the sector has the begin of an item, the store
+                // takes the zeros for the end of what was written.
+                let lost = inside
+                    .iter()
+                    .filter(|(_, sector)| sector.iter().all(|byte| (b'\n'..=b'~').contains(byte)));
+                let lost: Vec<_> = lost.copied().collect();
+                (!lost.is_empty()).then_some((at, *file, lost))
+            }
+            _ => None,
+        });
+        let mut commits: Vec<_> = commits.collect();
+        let (at, file, mut sectors) = dice.take(&mut commits)?;
+        let (begin, sector) = dice.take(&mut sectors)?;
+        let mut image = self.changes.whole(at + 1);
+        let name = format!("/{}", self.names[file.0]);
+        let mut files = image.0.iter_mut().filter(|(path, _)| path.ends_with(&name));
+        files
+            .next()?
+            .1
+            .as_mut()?
+            .write(begin, &vec![0; sector.len()]);
+        Some((at + 1, image))
+    }
+
+    fn is_journal(&self, file: Node) -> bool {
+        self.names[file.0].ends_with(".jnl")
     }
 
     /// The rows that no power cut behind so many changes may take: those that were on the disk

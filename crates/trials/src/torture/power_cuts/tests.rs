@@ -205,3 +205,26 @@ fn ours_rows_are_promised_when_a_later_commit_is_synced() {
     // By the syncs that were not over, from the last one on.
     assert_eq!([0, 1, 2, 3].map(promised), ["1\n", "1\n", "", ""]);
 }
+
+#[test]
+fn ours_a_torn_commit_lost_one_sector_inside_and_was_never_synced() {
+    let (a, b) = ("a".repeat(1600), "b".repeat(2000));
+    let trace = format!(
+        "1 openat(AT_FDCWD, \"c/0.jnl\", O_WRONLY|O_APPEND) = 3\n\
+         1 write(3, \"{a}\", 1600) = 1600\n\
+         1 fdatasync(3) = 0\n\
+         1 write(3, \"{b}\", 2000) = 2000\n\
+         1 fdatasync(3) = 0\n"
+    );
+    let recording = recording(&[("0.jnl", "")], &trace);
+    let torn = (0..200).map(|seed| recording.torn_commit(&mut SeededRandom::of(seed)));
+    let found: BTreeSet<String> = torn.map(|torn| shown(&torn.unwrap().1)).collect();
+    let expected = [
+        "0.jnl=a*512 0*512 a*576",
+        "0.jnl=a*1024 0*512 a*64",
+        "0.jnl=a*1600 b*448 0*512 b*1040",
+        "0.jnl=a*1600 b*960 0*512 b*528",
+        "0.jnl=a*1600 b*1472 0*512 b*16",
+    ];
+    assert_eq!(found, expected.map(str::to_owned).into());
+}
