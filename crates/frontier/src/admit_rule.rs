@@ -194,7 +194,135 @@ pub(crate) fn capped_exclusion(exclusion: Exclusion) -> Exclusion {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_TEXT_BYTES, capped};
+    use crawl_weburl::canonicalize;
+
+    use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, QueuePlace, capped, meet};
+    use crate::admission::{Admission, NewState, UrlKind};
+    use crate::exclusion::{Exclusion, Reason};
+
+    /// A page at depth 3 behind two redirects, of priority 9.
+    const OLD: QueuePlace = QueuePlace {
+        retried: false,
+        priority: 9,
+        depth: 3,
+        redirects: 2,
+        is_seed: false,
+        kind: UrlKind::Page,
+        seq: 7,
+    };
+
+    fn admission(depth: u32, redirects: u8, state: NewState) -> Admission {
+        let url = canonicalize(None, "http://a.example/").unwrap();
+        Admission {
+            redirects,
+            priority: 9,
+            state,
+            ..Admission::link(url.clone(), depth, url)
+        }
+    }
+
+    #[test]
+    fn ours_only_a_nearer_way_changes_what_is_known() {
+        let put_aside = || NewState::Deferred(Exclusion::of(Reason::Depth));
+        let excluded = || NewState::Excluded(Exclusion::of(Reason::Scope));
+        let old = CurrentState::Deferred {
+            depth: 3,
+            redirects: 2,
+        };
+        for (depth, redirects, is_nearer) in [
+            (2, 9, true),
+            (3, 1, true),
+            (3, 2, false),
+            (3, 3, false),
+            (4, 0, false),
+        ] {
+            let to = |state: NewState| admission(depth, redirects, state);
+            let place = QueuePlace {
+                depth,
+                redirects,
+                ..OLD
+            };
+            let improved = match is_nearer {
+                true => AdmitAction::Improve {
+                    place,
+                    nearer: true,
+                },
+                false => AdmitAction::Stay,
+            };
+            let pending = CurrentState::Pending(OLD);
+            assert_eq!(meet(pending, &to(NewState::Pending)), improved);
+            assert_eq!(meet(pending, &to(put_aside())), AdmitAction::Stay);
+            let deferred = match is_nearer {
+                true => AdmitAction::DeferNearer,
+                false => AdmitAction::Stay,
+            };
+            assert_eq!(meet(old, &to(put_aside())), deferred);
+            assert_eq!(meet(old, &to(excluded())), AdmitAction::Stay);
+            assert_eq!(meet(old, &to(NewState::Pending)), AdmitAction::Revive);
+            for settled in [CurrentState::Leased, CurrentState::Settled] {
+                assert_eq!(meet(settled, &to(NewState::Pending)), AdmitAction::Stay);
+            }
+            assert_eq!(
+                meet(CurrentState::Unknown, &to(excluded())),
+                AdmitAction::Enter
+            );
+        }
+    }
+
+    #[test]
+    fn ours_a_longer_way_may_still_say_more_of_a_url() {
+        let improved = |change: fn(&mut Admission)| {
+            let mut admission = admission(4, 0, NewState::Pending);
+            change(&mut admission);
+            match meet(CurrentState::Pending(OLD), &admission) {
+                AdmitAction::Improve { place, nearer } => Some((place, nearer)),
+                _ => None,
+            }
+        };
+        let to = |change: fn(&mut QueuePlace)| {
+            let mut place = OLD;
+            change(&mut place);
+            Some((place, false))
+        };
+        assert_eq!(improved(|it| it.priority = 8), to(|it| it.priority = 8));
+        assert_eq!(improved(|it| it.priority = 10), None);
+        assert_eq!(improved(|it| it.is_seed = true), to(|it| it.is_seed = true));
+        assert_eq!(
+            improved(|it| it.kind = UrlKind::Sitemap),
+            to(|it| it.kind = UrlKind::Sitemap)
+        );
+        assert_eq!(improved(|it| it.kind = UrlKind::Resource), None);
+    }
+
+    #[test]
+    fn ours_what_was_tried_comes_behind_all_else_in_the_order_of_its_tries() {
+        let near = QueuePlace {
+            retried: true,
+            priority: 0,
+            depth: 0,
+            seq: 9,
+            ..OLD
+        };
+        let far = QueuePlace {
+            priority: 200,
+            depth: 90,
+            seq: 8,
+            ..near
+        };
+        assert!(OLD.rank() < far.rank() && far.rank() < near.rank());
+        let deeper = QueuePlace {
+            depth: 4,
+            seq: 1,
+            ..OLD
+        };
+        let later = QueuePlace {
+            priority: 10,
+            depth: 0,
+            seq: 1,
+            ..OLD
+        };
+        assert!(OLD.rank() < deeper.rank() && deeper.rank() < later.rank());
+    }
 
     #[test]
     fn ours_long_texts_are_cut_between_characters() {

@@ -38,7 +38,7 @@ impl Counts {
 
 fn runner() -> TestRunner {
     TestRunner::new(Config {
-        cases: 2000,
+        cases: 8 * Config::default().cases,
         failure_persistence: None,
         ..Config::default()
     })

@@ -254,3 +254,219 @@ impl Scheduler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crawl_weburl::HostKey;
+
+    use super::RestartKind;
+    use crate::backoff::{Backoff, RateLimitState};
+    use crate::permit::{GapReason, Slot};
+    use crate::politeness::Politeness;
+    use crate::scheduler::Scheduler;
+    use crate::snapshot_format::HostSnapshot;
+    use crate::tick::Tick;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const HOUR: i64 = 3600;
+
+    /// So many seconds from now.
+    fn at(seconds: i64) -> Tick {
+        Tick::from_micros(1_700_000_000_000_000_u64.saturating_add_signed(seconds * 1_000_000))
+    }
+
+    fn slot(last_end: i64, next_at: i64, why: GapReason) -> Slot {
+        Slot {
+            last_end: at(last_end),
+            next_at: at(next_at),
+            why,
+        }
+    }
+
+    /// The stored form of a host after it was restored from these, one after the other.
+    fn restored(politeness: Politeness, stored: &[&HostSnapshot]) -> HostSnapshot {
+        let mut scheduler = Scheduler::new(politeness, 1);
+        let host = HostKey::parse("a.example").unwrap();
+        for stored in stored {
+            scheduler.restore(at(0), &host, &stored.encode(), RestartKind::AfterKill);
+        }
+        let (_, bytes) = scheduler.snapshot(&host).unwrap();
+        HostSnapshot::decode(&bytes).unwrap()
+    }
+
+    fn three_slots() -> Politeness {
+        Politeness {
+            per_host: 3,
+            ..Politeness::default()
+        }
+    }
+
+    /// A host in trouble, in all its parts.
+    fn known() -> HostSnapshot {
+        HostSnapshot {
+            smoothed: 700_000,
+            // Ten times twice the response time, halved by two answers.
+            gap: 3_500_000,
+            in_flight: 0,
+            slots: vec![
+                slot(-5, -4, GapReason::Delay),
+                slot(-3, 7, GapReason::CrawlDelay),
+            ],
+            address: Some("192.0.2.1".parse().unwrap()),
+            backoff: Backoff {
+                hold_until: at(50),
+                hold_why: GapReason::RetryAfter,
+                hold_level: 3,
+                trip_until: at(20),
+                trip_level: 2,
+                ease: 2,
+                fails: 5,
+                failed_urls: vec![1, 2],
+                limit: RateLimitState {
+                    gap: 7_000_000,
+                    gap_until: at(100),
+                    wait_until: at(30),
+                },
+            },
+        }
+    }
+
+    #[test]
+    fn ours_a_host_comes_back_in_all_its_parts() {
+        assert_eq!(restored(three_slots(), &[&known()]), known());
+    }
+
+    #[test]
+    fn ours_of_two_accounts_of_a_host_the_stricter_holds() {
+        let other = HostSnapshot {
+            smoothed: 1,
+            address: Some("192.0.2.2".parse().unwrap()),
+            backoff: Backoff {
+                hold_until: at(60),
+                hold_why: GapReason::Wait,
+                hold_level: 1,
+                trip_until: at(10),
+                trip_level: 3,
+                ease: 1,
+                fails: 2,
+                failed_urls: vec![2, 3],
+                limit: RateLimitState {
+                    gap: 6_000_000,
+                    gap_until: at(200),
+                    wait_until: at(40),
+                },
+            },
+            ..HostSnapshot::default()
+        };
+        let both = |gap_until: i64, failed_urls: &[u32]| Backoff {
+            hold_until: at(60),
+            hold_why: GapReason::Wait,
+            hold_level: 3,
+            trip_until: at(20),
+            trip_level: 3,
+            ease: 1,
+            fails: 5,
+            failed_urls: failed_urls.to_vec(),
+            limit: RateLimitState {
+                gap: 7_000_000,
+                gap_until: at(gap_until),
+                wait_until: at(40),
+            },
+        };
+        let expected = HostSnapshot {
+            gap: 7_000_000,
+            backoff: both(100, &[1, 2, 3]),
+            ..known()
+        };
+        assert_eq!(restored(three_slots(), &[&known(), &other]), expected);
+        // The response time and the address are those that came first.
+        let expected = HostSnapshot {
+            smoothed: 1,
+            gap: 5_000_000,
+            slots: known().slots,
+            address: other.address,
+            backoff: both(200, &[2, 3, 1]),
+            ..HostSnapshot::default()
+        };
+        assert_eq!(restored(three_slots(), &[&other, &known()]), expected);
+        // A host without trouble takes none away.
+        let calm = HostSnapshot::default();
+        assert_eq!(restored(three_slots(), &[&known(), &calm]), known());
+    }
+
+    #[test]
+    fn ours_no_wait_is_longer_than_one_that_could_be_asked_for() {
+        let stored = HostSnapshot {
+            backoff: Backoff {
+                hold_until: at(100 * HOUR),
+                trip_until: at(100 * HOUR),
+                trip_level: 1,
+                limit: RateLimitState {
+                    gap: 1,
+                    gap_until: at(100 * HOUR),
+                    wait_until: at(100 * HOUR),
+                },
+                ..Backoff::NONE
+            },
+            ..HostSnapshot::default()
+        };
+        for (retry_after, wait, longest) in [(10, 5, 10), (5, 10, 10)] {
+            let politeness = Politeness {
+                max_retry_after: 3600 * retry_after * SECOND,
+                wait_max: 3600 * wait * SECOND,
+                ..Politeness::default()
+            };
+            let found = restored(politeness, &[&stored]).backoff;
+            assert_eq!(found.hold_until, at(longest * HOUR));
+            assert_eq!(found.trip_until, at(24 * HOUR));
+            assert_eq!(found.limit.gap_until, at(longest * HOUR));
+            assert_eq!(found.limit.wait_until, at(longest * HOUR));
+        }
+    }
+
+    #[test]
+    fn ours_times_of_a_clock_that_was_ahead_count_from_now() {
+        let mut ahead = known();
+        ahead.slots = vec![
+            slot(90, 95, GapReason::Delay),
+            slot(100, 108, GapReason::Wait),
+        ];
+        let found = restored(three_slots(), &[&ahead]);
+        let slots = [slot(0, 5, GapReason::Delay), slot(0, 8, GapReason::Wait)];
+        assert_eq!(found.slots, slots);
+        let backoff = found.backoff;
+        assert_eq!(backoff.hold_until, at(-50));
+        assert_eq!(backoff.trip_until, at(-80));
+        assert_eq!(backoff.limit.gap_until, at(0));
+        assert_eq!(backoff.limit.wait_until, at(-70));
+    }
+
+    #[test]
+    fn ours_what_was_in_flight_ends_now_in_as_many_slots_as_there_are() {
+        for (in_flight, slots) in [(0, 0), (1, 1), (3, 3), (9, 3)] {
+            let stored = HostSnapshot {
+                gap: 2_000_000,
+                in_flight,
+                ..HostSnapshot::default()
+            };
+            let found = restored(three_slots(), &[&stored]).slots;
+            assert_eq!(found, vec![slot(0, 2, GapReason::Restart); slots]);
+        }
+    }
+
+    #[test]
+    fn ours_the_slot_that_is_free_first_goes_and_the_latest_end_stays() {
+        let stored = HostSnapshot {
+            slots: vec![
+                slot(-1, 0, GapReason::Delay),
+                slot(-5, 9, GapReason::CrawlDelay),
+                slot(-7, 3, GapReason::Wait),
+            ],
+            ..HostSnapshot::default()
+        };
+        let one = restored(Politeness::default(), &[&stored]).slots;
+        assert_eq!(one, [slot(-1, 9, GapReason::CrawlDelay)]);
+    }
+}

@@ -105,6 +105,10 @@ mod tests {
     fn ours_extremes_do_not_overflow() {
         for per_second in [f64::MIN_POSITIVE, 1e-12, 1e12, f64::MAX] {
             let mut rate = TotalRate::new(Some(per_second));
+            rate.take(Tick::ZERO);
+            let year = Tick::from_micros(365 * 86_400_000_000);
+            let is_rare = per_second < 1.0;
+            assert_eq!(rate.closed_until() == year, is_rare, "{per_second}");
             for now in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
                 rate.take(Tick::from_micros(now));
             }

@@ -258,6 +258,8 @@ impl Tool<'_> {
         command.arg(&self.program);
         self.choose(&mut command, part);
         command.args(["--in-place", "--cargo-arg", part.tests]);
+        // One that is interrupted has run a sample too.
+        command.args(["--shuffle", "--timeout-multiplier", "3"]);
         command.arg("--iterate").arg("--output").arg(&folder);
         command.args(["--", "--"]);
         for name in part.skipped {
@@ -265,6 +267,8 @@ impl Tool<'_> {
         }
         command.env("CARGO_TARGET_DIR", self.folder.join("build"));
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        // Fewer cases of each property than a test by hand draws: what these catch, more would.
+        command.env("PROPTEST_CASES", "64");
         command.env("TMPDIR", &temporary);
         eprintln!("\n==== {}: {} mutants ====", part.package, drawn.len());
         let status = command.status().context("cannot run prlimit")?;

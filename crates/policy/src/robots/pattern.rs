@@ -249,7 +249,7 @@ fn is_unreserved(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Path, Shape, Specials, matches, push_pattern};
+    use super::{CLASS, Class, ODD, Path, SPECIAL, Shape, Specials, marks, matches, push_pattern};
 
     fn check(pattern: &str, path: &str, expect: bool) {
         let mut bytes = Vec::new();
@@ -296,6 +296,29 @@ mod tests {
         check("/a!", "/a%21", false);
         check("/a%zz", "/a%zz", true);
         check("/a%2520", "/a%20", false);
+    }
+
+    #[test]
+    fn ours_marks_tell_what_is_normal_and_nearly_all_bytes_apart() {
+        for byte in 0..=u8::MAX {
+            let (class, mark) = (CLASS[byte as usize], marks(&[byte]));
+            let is_odd = matches!(class, Class::Encoded | Class::Percent);
+            assert_eq!(mark & ODD != 0, is_odd, "{byte}");
+            assert_eq!(mark & SPECIAL != 0, class == Class::Special, "{byte}");
+        }
+        // Two capital letters share one, and so do rare signs.
+        let capitals = (b'A'..=b'Z').step_by(2);
+        let bytes = (b'a'..=b'z').chain(b'0'..=b'9').chain(capitals);
+        let mut all: Vec<u64> = bytes
+            .chain(*b".?=&-_+:;,!")
+            .map(|byte| marks(&[byte]))
+            .collect();
+        assert!(all.iter().all(|mark| mark.count_ones() == 1));
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert_eq!((marks(b"B"), marks(b"/")), (marks(b"A"), 0));
     }
 
     #[test]

@@ -387,6 +387,7 @@ mod tests {
             rules.push(kind == "+", value.as_bytes(), Specials::Meant, place);
         }
         rules.keep(file.as_bytes());
+        assert_eq!(rules.head(0), b"/q0/");
         let decide = |path: &String| rules.decide(&Path::of(path)).map(|entry| entry.line);
         let plainly = paths.iter().map(decide).collect();
         let bound = rules.memory_bytes();

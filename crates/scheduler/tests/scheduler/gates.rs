@@ -122,6 +122,20 @@ fn ours_a_permit_that_is_given_back_leaves_its_address_as_it_was() {
 }
 
 #[test]
+fn ours_who_waits_for_an_address_goes_when_a_permit_is_given_back() {
+    let mut stage = Stage::new(Politeness {
+        address_delay: SECOND,
+        ..fast()
+    });
+    shared(&mut stage, 2);
+    let first = stage.issue();
+    stage.assert_closed();
+    stage.scheduler.give_back(stage.now, first);
+    let next = stage.issue();
+    assert_eq!(next.host().as_str(), "h1.example");
+}
+
+#[test]
 fn ours_the_address_delay_is_between_any_two_requests() {
     let mut stage = Stage::new(Politeness {
         address_delay: SECOND,

@@ -2,7 +2,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::{SessionId, SpellingRules, SpellingStep, StepPolicy};
-use crate::canonicalize;
+use crate::{CanonicalUrl, canonicalize};
 
 /// The spelling that each step makes of a URL.
 #[expect(
@@ -133,6 +133,34 @@ fn ours_rules_learn_where_a_step_wants_evidence() {
         ..SpellingRules::OFF
     };
     assert!(!always.learns());
+}
+
+#[test]
+fn ours_each_kind_of_url_is_looked_at() {
+    let rules = SpellingRules {
+        default_documents: StepPolicy::On,
+        session_ids: StepPolicy::On,
+        ..SpellingRules::default()
+    };
+    for (path, plain) in [
+        ("/x/index.html", Some("/x/")),
+        ("/x;jsessionid=0a1b2c3d4e5f6a7b", Some("/x")),
+        ("/(S(0a1b2c3d4e5f6a7b))/x", Some("/x")),
+        ("/x?utm_source=m", Some("/x")),
+        ("/x/about.html", None),
+    ] {
+        let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        let found = rules.apply(&url);
+        assert_eq!(found.as_ref().map(CanonicalUrl::path_and_query), plain);
+        let wanting = SpellingRules {
+            tracking: StepPolicy::Evidence,
+            ..SpellingRules::default()
+        };
+        let candidates = wanting.candidates(&url).into_iter();
+        let found: Vec<_> = candidates.map(|spelling| spelling.url).collect();
+        let found: Vec<_> = found.iter().map(CanonicalUrl::path_and_query).collect();
+        assert_eq!(found, plain.into_iter().collect::<Vec<_>>());
+    }
 }
 
 #[test]
