@@ -1,6 +1,7 @@
 //! The driver: the crawl loop with a clock, sockets, threads and a disk.
 
 use std::collections::VecDeque;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +16,7 @@ use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tracing::{Instrument as _, Span};
 
 use crate::config::Config;
@@ -61,7 +62,17 @@ const MAX_LOG_TAIL_ROWS: usize = 20_000;
 /// fetched before stays readable, and the same call goes on from there.
 pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineError> {
     let span = trace_events::crawl_span(&config.output);
-    run_in_span(config, controls).instrument(span).await
+    // A task of the runtime's own threads, where the ends of requests wake it without a switch
+    // of threads. It ends with this future.
+    let mut task = JoinSet::new();
+    task.spawn(run_in_span(config, controls).instrument(span));
+    match task.join_next().await {
+        Some(Ok(ended)) => ended,
+        Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
+        _ => Err(EngineError::Thread {
+            what: "the crawl loop".to_owned(),
+        }),
+    }
 }
 
 async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, EngineError> {
@@ -337,10 +348,9 @@ impl Driver {
                 return self.coordinator.outcome();
             };
             let event = self.next_event(controls, wake, told).await;
-            for mut event in event
-                .into_iter()
-                .chain(std::iter::from_fn(|| self.events.try_recv().ok()))
-            {
+            let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
+            let others = std::iter::from_fn(|| self.events.try_recv().ok());
+            for mut event in event.into_iter().chain(fetched).chain(others) {
                 if let Event::Committed(committed) = &mut event
                     && controls.pages.is_some()
                 {
@@ -378,9 +388,7 @@ impl Driver {
         let sleep = tokio::time::sleep(sleep);
         tokio::select! {
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => {
-                Some(ended.unwrap_or_else(|error| {
-                    Event::Broken(EngineError::Thread { what: format!("a fetch: {error}") })
-                }))
+                Some(fetch_ended(ended))
             }
             event = self.events.recv() => Some(event.unwrap_or_else(|| {
                 Event::Broken(EngineError::Thread { what: "the writer".to_owned() })
@@ -497,6 +505,14 @@ impl Driver {
         }
         Ok(coordinator.into_summary(ended, started.elapsed(), resumed, excluded, indexed))
     }
+}
+
+fn fetch_ended(ended: Result<Event, JoinError>) -> Event {
+    ended.unwrap_or_else(|error| {
+        Event::Broken(EngineError::Thread {
+            what: format!("a fetch: {error}"),
+        })
+    })
 }
 
 /// The locks of hosts that this crawl shares with the user's others, where they can be had.

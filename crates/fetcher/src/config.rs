@@ -28,7 +28,7 @@ pub struct FetchConfig {
     /// Between two bytes of the body.
     pub idle_timeout: Duration,
     /// The time for which an idle connection is kept; none is kept where this is zero. The number
-    /// of idle connections in all is bounded by this and the rate of requests; per host it is two.
+    /// of idle connections in all is bounded by this and the rate of requests; per host it is 32.
     pub keep_alive: Duration,
     /// Kept bytes of a body, as it is encoded; what is longer is cut there.
     pub max_body: u64,

@@ -7,7 +7,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 #[derive(Clone)]
 pub struct ByteGate {
     most: usize,
-    under_way: Arc<(Mutex<usize>, Condvar)>,
+    state: Arc<(Mutex<State>, Condvar)>,
+}
+
+#[derive(Default)]
+struct State {
+    under_way: usize,
+    /// Threads that wait for room.
+    waiting: usize,
 }
 
 impl ByteGate {
@@ -16,7 +23,7 @@ impl ByteGate {
     pub fn new(most: usize) -> ByteGate {
         ByteGate {
             most,
-            under_way: Arc::default(),
+            state: Arc::default(),
         }
     }
 
@@ -24,12 +31,14 @@ impl ByteGate {
     /// more than the bound passes when nothing else is under way.
     #[must_use]
     pub fn enter(&self, bytes: usize) -> BytePass {
-        let (under_way, freed) = &*self.under_way;
-        let guard = under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full =
-            |under_way: &mut usize| *under_way > 0 && under_way.saturating_add(bytes) > self.most;
-        let waited = freed.wait_while(guard, is_full);
-        *waited.unwrap_or_else(PoisonError::into_inner) += bytes;
+        let (state, freed) = &*self.state;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.under_way > 0 && state.under_way.saturating_add(bytes) > self.most {
+            state.waiting += 1;
+            state = freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
+        }
+        state.under_way += bytes;
         BytePass {
             gate: self.clone(),
             bytes,
@@ -39,8 +48,8 @@ impl ByteGate {
     /// The bytes under way.
     #[must_use]
     pub fn under_way(&self) -> usize {
-        let under_way = self.under_way.0.lock();
-        *under_way.unwrap_or_else(PoisonError::into_inner)
+        let state = self.state.0.lock();
+        state.unwrap_or_else(PoisonError::into_inner).under_way
     }
 }
 
@@ -59,9 +68,13 @@ pub struct BytePass {
 
 impl Drop for BytePass {
     fn drop(&mut self) {
-        let (under_way, freed) = &*self.gate.under_way;
-        *under_way.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
-        freed.notify_all();
+        let (state, freed) = &*self.gate.state;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.under_way -= self.bytes;
+        // A call of the system, so only where somebody waits.
+        if state.waiting > 0 {
+            freed.notify_all();
+        }
     }
 }
 

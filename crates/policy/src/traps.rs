@@ -314,15 +314,16 @@ impl Traps {
     }
 
     /// Returns whether a URL is asked for only when what came before it from its host was read: it
-    /// looks like one of a kind that may not end, or was found on pages that said nothing new.
+    /// looks like one of a kind that may not end, and that kind has not shown that it brings
+    /// something, or the way to it said nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
-        if level > 0 || !self.defers {
-            return level > 0;
-        }
         let shape = Shape::of(url);
-        if !shape.signs.any() {
+        if !self.defers || !shape.signs.any() {
             return false;
+        }
+        if level > 0 {
+            return true;
         }
         let key = url.host_key();
         let (template, family) = keys(&key, &shape);

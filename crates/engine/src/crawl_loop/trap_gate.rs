@@ -111,9 +111,14 @@ impl Coordinator {
         }
         let mut traps = self.traps.shared.lock();
         let at = Priority::of(&lease);
-        if self.traps.out.contains_key(&lease.origin)
-            && (at.is_late() || traps.needs_care(&lease.url, at.level()))
-        {
+        let out = self.traps.out.get(&lease.origin).copied().unwrap_or(0);
+        let most = match at.level() {
+            0 if at.is_late() => 1,
+            0 => u32::MAX,
+            // What came of them is to be known soon, and their host is to be as busy as it may be.
+            _ => self.config.politeness.per_host.saturating_mul(2),
+        };
+        if out >= most || out > 0 && traps.needs_care(&lease.url, at.level()) {
             return Ok(LeaseDisposition::Wait(lease));
         }
         let course = traps.disposition(&lease.url, lease.via.as_ref(), at.level());

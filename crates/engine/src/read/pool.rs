@@ -2,12 +2,13 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 
 use crawl_index::ByteGate;
+use crossbeam_channel::{self as channel, Receiver};
 use tokio::sync::mpsc::WeakUnboundedSender;
 use tracing::Span;
 
@@ -32,6 +33,10 @@ pub(crate) enum ReaderTask {
     Pass(WriterMessage),
 }
 
+/// Bytes of pages that a reader began to read when it tells of them. Less than what may wait for
+/// it, or the loop would wait for a word that nobody says.
+const MAX_UNTOLD_BYTES: u64 = 1 << 20;
+
 /// Bytes of pages for the search index between readers and writer. A reader whose page is beyond
 /// it waits until the writer has written others.
 const MAX_ENTRY_BYTES: usize = 32 << 20;
@@ -50,7 +55,7 @@ pub(crate) fn count() -> usize {
 #[derive(Debug)]
 pub(crate) struct ReaderPool {
     /// Unbounded, as the coordinator bounds what it hands out.
-    work: Sender<ReaderTask>,
+    work: channel::Sender<ReaderTask>,
     /// True if pages are given back as they are: those that wait, and those that are being read.
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -64,9 +69,8 @@ impl ReaderPool {
         abandon: &Arc<AtomicBool>,
         journal: &CrashJournal,
     ) -> io::Result<ReaderPool> {
-        let (work, receiver) = mpsc::channel();
         // One queue for all, so that one slow page holds up no other.
-        let receiver = Arc::new(Mutex::new(receiver));
+        let (work, receiver) = channel::unbounded();
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
         // What they count together is shared by clones.
@@ -83,9 +87,9 @@ impl ReaderPool {
                 entries: entries.clone(),
                 links: links.clone(),
                 events: events.clone(),
+                begun_bytes: 0,
             };
-            let (receiver, items, abandon) =
-                (Arc::clone(&receiver), items.clone(), Arc::clone(abandon));
+            let (receiver, items, abandon) = (receiver.clone(), items.clone(), Arc::clone(abandon));
             let span = Span::current();
             thread::Builder::new()
                 .name(format!("crawl-reader-{n}"))
@@ -130,9 +134,20 @@ struct ReaderWorker {
     /// To the crawl loop. Weak, as the loop learns by its last sender's end that the writer's
     /// thread is gone.
     events: WeakUnboundedSender<Event>,
+    /// Bytes of pages that it began to read and has not told of.
+    begun_bytes: u64,
 }
 
 impl ReaderWorker {
+    /// Tells of pages that it began to read, not of each: the loop would wake for it.
+    fn tell_begun(&mut self, bytes: u64) {
+        self.begun_bytes += bytes;
+        if self.begun_bytes >= MAX_UNTOLD_BYTES {
+            let bytes = std::mem::take(&mut self.begun_bytes);
+            self.tell(Event::ReadingBegan { bytes });
+        }
+    }
+
     fn tell(&self, event: Event) {
         // Where nobody listens, the run is over.
         if let Some(events) = self.events.upgrade() {
@@ -142,13 +157,16 @@ impl ReaderWorker {
 }
 
 fn serve(
-    work: &Mutex<Receiver<ReaderTask>>,
+    work: &Receiver<ReaderTask>,
     items: &Sender<WriterMessage>,
     abandon: &AtomicBool,
     mut tools: ReaderWorker,
 ) {
     loop {
-        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = work.try_recv().or_else(|_| {
+            tools.slot.rest();
+            work.recv()
+        });
         let work = match next {
             Ok(_) if abandon.load(Ordering::Relaxed) => continue,
             Ok(ReaderTask::Read(page)) if tools.reader.gives_back.load(Ordering::Relaxed) => {
@@ -156,7 +174,7 @@ fn serve(
                 continue;
             }
             Ok(work) => work,
-            Err(mpsc::RecvError) => return,
+            Err(channel::RecvError) => return,
         };
         // Parsers are caught in the reader. What panics here would leave the coordinator waiting
         // for an item that never comes, so it ends the crawl by name.
@@ -164,7 +182,7 @@ fn serve(
             ReaderTask::Read(reading) => {
                 let url = reading.lease.url.clone();
                 let bytes = reading.exchange.body.len() as u64;
-                tools.tell(Event::ReadingBegan { bytes });
+                tools.tell_begun(bytes);
                 tools.slot.begin(&url);
                 // The writer is gone where nobody takes them, and the page ends this thread.
                 let mut early = |mut batch: LinkBatch| {

@@ -2,14 +2,15 @@
 //!
 //! A page that makes its reader panic is caught. One that takes the whole process along (an
 //! abort, the system short of memory) would do so at every start. So each reader thread
-//! notes the URL before it reads and crosses it out afterwards, in `state/reading`: one
-//! `write` each, never synced, since a process that dies takes nothing of it along and a
+//! notes the URL before it reads, in `state/reading`, over the one before, and crosses the last
+//! one out before it rests: one `write` each, never synced, since a process that dies takes nothing of it along and a
 //! power cut is no page's fault. The next start counts a death for each URL that stands
 //! there, and the crawl loop decides by that count what is to become of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,14 +125,10 @@ impl CrashJournal {
 
     /// Writes the file anew, and synced: the counts are to outlive everything.
     fn begin(&self, beside: &Path) -> io::Result<()> {
-        let mut file = crawl_archive::create_anew(beside)?;
-        write_line(&mut file, 0, &format!("{HEAD}{}\n", self.readers))?;
+        let file = crawl_archive::create_anew(beside)?;
+        write_line(&file, 0, &format!("{HEAD}{}\n", self.readers))?;
         for (url, suspect) in &*self.suspects {
-            write_line(
-                &mut file,
-                suspect.line,
-                &format!("{} {url}\n", suspect.deaths),
-            )?;
+            write_line(&file, suspect.line, &format!("{} {url}\n", suspect.deaths))?;
         }
         file.sync_all()?;
         fs::rename(beside, &self.path)
@@ -152,6 +149,7 @@ impl CrashJournal {
                 Ok(JournalSlot {
                     file: crawl_archive::open_for_writing(&self.path)?,
                     line: 1 + reader,
+                    is_noted: false,
                     suspects: Arc::clone(&self.suspects),
                 })
             })
@@ -165,6 +163,8 @@ pub(crate) struct JournalSlot {
     /// Of its own, as each has its own place in it.
     file: File,
     line: usize,
+    /// True if a URL stands there that was read.
+    is_noted: bool,
     suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
 }
 
@@ -175,24 +175,31 @@ impl JournalSlot {
         self.note(self.line, &format!("{before} {url}\n"));
     }
 
-    /// Crosses it out: it was read, and the process lives.
+    /// It was read, and the process lives: it is no suspect any more. Its line stays until the next
+    /// URL takes its place, or [`JournalSlot::rest`].
     pub(crate) fn end(&mut self, url: &CanonicalUrl) {
-        self.note(self.line, "\n");
+        self.is_noted = true;
         if let Some(suspect) = self.suspects.get(url) {
             self.note(suspect.line, "\n");
         }
     }
 
-    fn note(&mut self, line: usize, text: &str) {
-        if let Err(why) = write_line(&mut self.file, line, text) {
+    /// Crosses out what was read: nothing is in hand.
+    pub(crate) fn rest(&mut self) {
+        if std::mem::take(&mut self.is_noted) {
+            self.note(self.line, "\n");
+        }
+    }
+
+    fn note(&self, line: usize, text: &str) {
+        if let Err(why) = write_line(&self.file, line, text) {
             tracing::debug!(%why, "a note of what is being read is left out");
         }
     }
 }
 
-fn write_line(file: &mut File, line: usize, text: &str) -> io::Result<()> {
-    file.seek(SeekFrom::Start((line * LINE_BYTES) as u64))?;
-    file.write_all(text.as_bytes())
+fn write_line(file: &File, line: usize, text: &str) -> io::Result<()> {
+    file.write_all_at(text.as_bytes(), (line * LINE_BYTES) as u64)
 }
 
 #[cfg(test)]
@@ -275,6 +282,7 @@ mod tests {
             let mut slots = journal.slots().unwrap();
             slots[0].begin(&url("harmless"));
             slots[0].end(&url("harmless"));
+            slots[0].rest();
             slots[1].begin(&url("kills"));
         }
         let journal = open();
@@ -282,6 +290,7 @@ mod tests {
         let mut slots = journal.slots().unwrap();
         slots[0].begin(&url("kills"));
         slots[0].end(&url("kills"));
+        slots[0].rest();
         assert!(open().deaths().is_empty(), "it was read after all");
     }
 

@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crawl_frontier::{Admission, Frontier};
 use crawl_policy::scope::Scope;
@@ -32,6 +34,9 @@ use crate::trace_events::TraceEvents;
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
 const MAX_GROUP: usize = 256;
+
+/// The longest rest of the writer after a commit.
+const MAX_REST: Duration = Duration::from_millis(10);
 
 /// The writer thread's own state.
 pub(crate) struct Writer {
@@ -120,11 +125,15 @@ impl Writer {
                 }
             }
             if !abandon.load(Ordering::Relaxed) {
+                let began = Instant::now();
                 committed(self.commit(group, abandon)?);
                 if let (Some(lengths), Some(log)) = (&self.indexer, &self.files.index) {
                     // Fails only where the index failed, which the driver learns by itself.
                     let _ = lengths.send(log.len());
                 }
+                // A commit costs the same few syncs whatever is in it: what comes during a rest
+                // goes into one group, and wakes nobody.
+                thread::sleep((8 * began.elapsed()).min(MAX_REST));
             }
         }
     }
