@@ -20,7 +20,7 @@ const GAP: Duration = Duration::from_secs(1);
 const MAX_CRAWL_TIME: Duration = Duration::from_secs(1_800);
 /// The time that a crawl may take to end, beyond the time that it was given.
 const MAX_END_TIME: Duration = Duration::from_secs(60);
-/// Threads of wget2: it takes no more.
+/// Threads of wget2 at most; politely it has one for each host.
 const MAX_WGET2_THREADS: u32 = 256;
 /// Requests in flight of ours where no more are needed.
 const CONCURRENCY: u64 = 256;
