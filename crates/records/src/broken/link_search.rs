@@ -5,12 +5,9 @@ use std::path::Path;
 
 use crawl_weburl::{CanonicalUrl, SpellingRules, StepPolicy};
 
-use super::redirects::Redirects;
+use super::redirects::{MAX_CHAIN, Redirects};
 use super::{BrokenLink, BrokenPage};
 use crate::directory::stored_settings;
-
-/// A chain of redirects is followed so far back, at most: crawls follow 255 at most.
-pub(super) const MAX_CHAIN: usize = 256;
 
 /// The links that are looked for, and those that were found.
 #[derive(Debug)]

@@ -7,7 +7,9 @@ use crawl_archive::rows::{PageRow, REDIRECT_LOOP};
 
 use super::BrokenPage;
 use super::latest_rows::LatestRows;
-use super::link_search::MAX_CHAIN;
+
+/// A chain of redirects is followed so far back, at most: crawls follow 255 at most.
+pub(super) const MAX_CHAIN: usize = 256;
 
 /// All URLs that redirect now.
 #[derive(Debug, Default)]
