@@ -462,7 +462,8 @@ mod tests {
 
     #[test]
     fn ours_a_number_at_its_bound_is_damage() {
-        let set: [(fn(&mut Sequence) -> &mut u64, u64); 9] = [
+        type Field = fn(&mut Sequence) -> &mut u64;
+        let set: [(Field, u64); 9] = [
             (|read| &mut read.commit, IMPLAUSIBLE),
             (|read| &mut read.block, MAX_BLOCK),
             (|read| &mut read.origin, MAX_ORIGIN),
