@@ -233,7 +233,7 @@ fn reading(parts: &mut Parts, pages: &[Page]) {
         }
     });
     parts.time(YARDSTICK, || {
-        pages.iter().for_each(|page| html5ever(&page.html))
+        pages.iter().for_each(|page| html5ever(&page.html));
     });
     parts.time("tokenise, ours", || {
         pages.iter().for_each(|page| pass_over_tokens(&page.html));

@@ -372,7 +372,7 @@ fn lock(visits: &Mutex<Visits>) -> MutexGuard<'_, Visits> {
 mod tests {
     use std::collections::BTreeSet;
     use std::io::{Read as _, Write as _};
-    use std::net::TcpStream;
+    use std::net::{Ipv4Addr, TcpStream};
     use std::time::Duration;
 
     use super::{GeneratedWeb, Visits, WebPlan, address, children, page_number, target};
@@ -390,7 +390,7 @@ mod tests {
     fn each_host_has_an_address_of_its_own() {
         let addresses: BTreeSet<_> = (0..100_000).map(address).collect();
         assert_eq!(addresses.len(), 100_000);
-        assert!(addresses.iter().all(|address| address.is_loopback()));
+        assert!(addresses.iter().all(Ipv4Addr::is_loopback));
     }
 
     #[test]
