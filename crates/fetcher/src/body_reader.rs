@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::body_memory::{BodyMemory, BodyMemoryPool};
 use crate::client_error::{self, Finding};
-use crate::failure::{FailureKind, FailurePhase};
+use crate::failure_kind::{FailureKind, FailurePhase};
 
 /// Bytes of each body for which no [`BodyMemory`] is needed: most pages are shorter.
 pub(crate) const FREE_BYTES: usize = 256 << 10;

@@ -7,7 +7,7 @@ use rustls::CertificateError;
 
 use crate::address_rules::AddressRefused;
 use crate::connect::Stands;
-use crate::failure::{FailureKind, FailurePhase};
+use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::resolver::NoAddresses;
 
 /// The detail of a certificate that no root vouches for: that of a CA of one's own, mostly.

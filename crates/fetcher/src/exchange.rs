@@ -11,7 +11,7 @@ use http::{StatusCode, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::body_memory::BodyMemory;
-use crate::failure::FailureKind;
+use crate::failure_kind::FailureKind;
 use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;

@@ -17,7 +17,7 @@ use hickory_resolver::proto::rr::Name;
 
 use crate::address_rules::plain;
 use crate::client_error::is_no_descriptor;
-use crate::failure::FailureKind;
+use crate::failure_kind::FailureKind;
 
 /// Bytes of a name and of one label of it (RFC 1035 section 2.3.4).
 const MAX_NAME: usize = 253;

@@ -9,7 +9,7 @@ use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address_rules::{AddressRefused, AddressRules, Asked, plain};
-use crate::failure::FailureKind;
+use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_servers::NoAddresses;
 use crate::name_servers::{NameAnswer, Source};
 

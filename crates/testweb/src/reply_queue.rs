@@ -3,12 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::log::Log;
 use crate::reply::{Act, Answer, Reply, ReplyStep, head};
-use crate::server::until_closed;
 
 /// So that the time of the last write is close to the end of a long body.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -116,4 +115,11 @@ fn after(answer: &Answer) -> Then {
         name.eq_ignore_ascii_case("connection") && value.eq_ignore_ascii_case("close")
     });
     if closes { Then::Close } else { Then::Next }
+}
+
+/// Reads until the client closes the connection.
+pub(crate) async fn until_closed(stream: &mut TcpStream) -> io::Result<()> {
+    let mut waste = [0; 4096];
+    while stream.read(&mut waste).await? > 0 {}
+    Ok(())
 }

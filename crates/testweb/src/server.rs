@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::log::{EntryKey, Log, LogEntry};
 use crate::random::SeededRandom;
 use crate::reply::{Act, Answer, Reply, Script};
-use crate::reply_queue::{Outbox, Then};
+use crate::reply_queue::{Outbox, Then, until_closed};
 use crate::request::{Inbox, Incoming, ReceivedRequest};
 use crate::site::Site;
 use crate::spec::{ConnectionMode, Handler};
@@ -98,12 +98,6 @@ async fn converse(
 async fn greet(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(b"220 mail.test ESMTP\r\n").await?;
     until_closed(stream).await
-}
-
-pub(crate) async fn until_closed(stream: &mut TcpStream) -> io::Result<()> {
-    let mut waste = [0; 4096];
-    while stream.read(&mut waste).await? > 0 {}
-    Ok(())
 }
 
 /// A request under way; the log learns its end when this is dropped, however that comes about.

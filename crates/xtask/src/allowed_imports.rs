@@ -334,18 +334,3 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
         ],
     ),
 ];
-
-/// Crates in which so many pairs of files import each other still, a parent and its child aside.
-/// A number may only fall.
-pub(crate) const CIRCLES: [(&str, usize); 10] = [
-    ("archive", 0),
-    ("extractor", 0),
-    ("fetcher", 1),
-    ("frontier", 3),
-    ("index", 0),
-    ("policy", 0),
-    ("scheduler", 0),
-    ("testweb", 1),
-    ("trials", 3),
-    ("weburl", 0),
-];

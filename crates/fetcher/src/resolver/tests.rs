@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::failure::FailureKind;
+use crate::failure_kind::FailureKind;
 
 fn check(addresses: &[&str], expect: Result<&[&str], &str>) {
     let names = Names::new(Arc::default(), Source::new(&[], Duration::ZERO));

@@ -1,7 +1,7 @@
 //! Blocks of runs that were read lately: links that many pages share, and the other
 //! URLs of a page's origin, are mostly found here.
 
-use super::run::{BLOCK_BYTES, Block, RunError};
+use super::block::{BLOCK_BYTES, Block, RunError};
 
 /// A block's place is decided by its number alone, so it costs no bookkeeping. Runs never
 /// change and numbers are never used again, so what is held is never out of date.

@@ -10,10 +10,11 @@ use std::{io, ops::Range};
 
 use foldhash::HashMapExt;
 
+use super::block::RunError;
 use super::disk::Disk;
 use super::merge::{Merge, runs_to_merge};
 use super::record::Record;
-use super::run::{Run, RunEntry, RunError};
+use super::run::{Run, RunEntry};
 use super::run_writer::RunWriter;
 use super::{FullTable, RunListStore, RunManifest, SieveSnapshot, Table, read, run_path};
 use crate::error::FrontierError;

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::block::{BLOCK_BYTES, RunError};
 use super::record::Record;
-use super::run::{BLOCK_BYTES, Run, RunError, records};
+use super::run::{Run, records};
 
 /// As many runs of about one size become one of the next: each record is written once
 /// for each power of this that the sieve has grown by.

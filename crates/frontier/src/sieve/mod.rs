@@ -8,6 +8,7 @@
 //! [`RunListStore`] holds the list of runs, and on opening gives back the records of commits
 //! that no run holds.
 
+mod block;
 mod cache;
 mod compactor;
 mod disk;
@@ -29,11 +30,12 @@ use std::thread::JoinHandle;
 
 use foldhash::{HashMap, HashMapExt};
 
+pub(crate) use self::block::RunError;
 pub(crate) use self::cache::BlockCache;
 use self::compactor::Compactor;
 pub(crate) use self::record::{PackedState, Record, STATE_BYTES};
 use self::run::Run;
-pub(crate) use self::run::{RunEntry, RunError};
+pub(crate) use self::run::RunEntry;
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 pub use disk::{Disk, DiskFile, SystemDisk};

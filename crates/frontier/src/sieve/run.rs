@@ -14,22 +14,18 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64;
 
+use super::block::{BLOCK_BYTES, BLOCK_RECORDS, Block, RunError, is_sealed, number_at};
 use super::cache::BlockCache;
 use super::disk::read_at;
 use super::filter::{Filter, LINE_BYTES};
 use super::record::{KEY_BYTES, PackedState, RECORD_BYTES, Record};
 use crate::fingerprint::Fingerprint;
 
-pub(crate) const BLOCK_BYTES: usize = 4096;
-pub(crate) const BLOCK_RECORDS: usize = (BLOCK_BYTES - 8) / RECORD_BYTES;
 const FOOTER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"crawlrun";
 const VERSION: u64 = 1;
-
-/// The bytes of one block.
-pub(crate) type Block = [u8; BLOCK_BYTES];
 
 /// The entry of a run in the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +34,6 @@ pub(crate) struct RunEntry {
     pub(crate) records: u64,
     /// The footer's own checksum: the very file that was written.
     pub(crate) checksum: u64,
-}
-
-/// The reason why a run can't be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RunError {
-    #[error("can't read or write `{}`", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("`{}`: {what}", path.display())]
-    Damaged { path: PathBuf, what: String },
 }
 
 /// The end of a run's file.
@@ -101,26 +88,6 @@ impl Footer {
         };
         (footer.bytes() == *bytes).then_some(footer)
     }
-}
-
-fn number_at(bytes: &[u8], at: usize) -> u64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(number)
-}
-
-/// Fills the end of a block with its checksum.
-pub(crate) fn seal(block: &mut Block, run: u64, number: u64) {
-    let checksum = block_checksum(block, run, number);
-    block[BLOCK_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
-}
-
-fn is_sealed(block: &Block, run: u64, number: u64) -> bool {
-    number_at(block, BLOCK_BYTES - 8) == block_checksum(block, run, number)
-}
-
-fn block_checksum(block: &Block, run: u64, number: u64) -> u64 {
-    xxh3_64_with_seed(&block[..BLOCK_BYTES - 8], run << 32 ^ number)
 }
 
 /// An opened run.

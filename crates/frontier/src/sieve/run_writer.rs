@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::block::{BLOCK_BYTES, BLOCK_RECORDS, Block, RunError, seal};
 use super::disk::{Disk, DiskFile};
 use super::filter::Filter;
 use super::record::{KEY_BYTES, RECORD_BYTES, Record};
-use super::run::{BLOCK_BYTES, BLOCK_RECORDS, Block, Footer, RunEntry, RunError, seal};
+use super::run::{Footer, RunEntry};
 
 /// Bytes that are written at a time.
 const WRITE_BYTES: usize = 64 * BLOCK_BYTES;

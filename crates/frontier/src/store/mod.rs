@@ -1,6 +1,5 @@
 //! A frontier on disk: what is known in a sieve, all else in a fjall store.
 
-mod commit_batch;
 mod journal;
 mod lease_table;
 mod meta_keys;
@@ -26,10 +25,10 @@ use fjall::{Readable, Snapshot};
 
 use self::lease_table::LeaseTable;
 use self::notes::Notes;
+use self::primitives::DueKey;
 use self::record_codec::{Note, Sequence, State};
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
-use self::visits::DueKey;
 use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;

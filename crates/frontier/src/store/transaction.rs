@@ -1,5 +1,7 @@
 //! A transaction on the frontier on disk.
 
+mod commit_batch;
+
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 
@@ -7,10 +9,10 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::Snapshot;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
-use super::commit_batch::CommitBatch;
+use self::commit_batch::CommitBatch;
+use super::primitives::DueKey;
 use super::record_codec::{Note, Sequence, State};
 use super::url_changes::{Change, Changes, StoredState};
-use super::visits::DueKey;
 use super::{FjallFrontier, Writer, meta_keys};
 use crate::admission::{Admission, Admitted, NewState};
 use crate::admit_rule::{

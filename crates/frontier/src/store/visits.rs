@@ -13,7 +13,7 @@ use fjall::{OwnedWriteBatch, Readable as _, Snapshot};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::primitives::{
-    ByteReader, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
+    ByteReader, DueKey, TIME_BYTES, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
 };
 use super::record_codec::State;
 use super::tables::Tables;
@@ -22,13 +22,6 @@ use super::url_changes::{Change, StoredState};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{StoredVisit, Visit};
-
-/// Bytes of a time in a key. With the fingerprint, what the store holds in place.
-const TIME_BYTES: usize = 4;
-const DUE_BYTES: usize = TIME_BYTES + 16;
-
-/// A key of `due`.
-pub(super) type DueKey = [u8; DUE_BYTES];
 
 impl StoredVisit {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -69,7 +62,7 @@ fn sort_by_due(visits: &mut [(Fingerprint, StoredVisit)]) {
 }
 
 fn due_key(due: u32, key: Fingerprint) -> DueKey {
-    let mut out = [0; DUE_BYTES];
+    let mut out = [0; TIME_BYTES + 16];
     out[..TIME_BYTES].copy_from_slice(&due.to_be_bytes());
     out[TIME_BYTES..].copy_from_slice(&key.bytes());
     out

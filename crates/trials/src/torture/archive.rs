@@ -9,7 +9,7 @@ use crawl_archive::rows::PageRow;
 use crawl_archive::{FOLDER, INDEX, WarcReader, WarcRecord};
 use serde::Deserialize;
 
-use super::check::Breaches;
+use super::breaches::Breaches;
 use super::web::Web;
 
 /// A line of the index, and the record that it names.

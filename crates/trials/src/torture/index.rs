@@ -8,7 +8,7 @@ use anyhow::Result;
 use crawl_archive::rows::PageRow;
 use crawl_index::{IndexError, SearchIndex};
 
-use super::check::Breaches;
+use super::breaches::Breaches;
 
 /// After a kill: the index holds no page that the rows do not, torn rows aside.
 pub(super) fn holds_no_more(output: &Path) -> Result<()> {

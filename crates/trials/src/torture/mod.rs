@@ -8,6 +8,7 @@
 //! web begins.
 
 mod archive;
+mod breaches;
 mod check;
 mod index;
 mod pace;
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-use self::check::Tally;
+use self::breaches::Tally;
 use self::program_run::{Aim, Death, End, Program};
 use self::random::SeededRandom;
 use self::web::Web;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crawl_archive::rows::RequestRow;
 use crawl_testweb::LogEntry;
 
-use super::check::{Breaches, Tally};
+use super::breaches::{Breaches, Tally};
 use super::program_run::Death;
 use super::web::Web;
 

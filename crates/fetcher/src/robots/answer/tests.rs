@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Version};
 use super::*;
 use crate::body_memory::BodyMemory;
 use crate::exchange::{Truncation, Validators};
-use crate::failure::{FailureKind, FailurePhase, Fault};
+use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
 fn request() -> FetchRequest {
     let url = canonicalize(None, "http://a.example/robots.txt").unwrap();

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::body_memory::BodyMemory;
-use crate::failure::{FailureKind, FailurePhase, Fault};
+use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

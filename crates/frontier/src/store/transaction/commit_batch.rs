@@ -4,16 +4,16 @@ use crawl_weburl::Origin;
 use fjall::OwnedWriteBatch;
 use foldhash::{HashMap, HashMapExt};
 
-use super::lease_table::{EntryMove, LeaseChanges, QueueChange};
-use super::meta_keys;
-use super::queue_block::{Block, MAX_BLOCK, row_of, seq_of};
-use super::record_codec::{State, encode_origin};
-use super::tables::queue_key;
-use super::transaction::FjallTransaction;
-use super::url_changes::{Change, StoredState};
+use super::FjallTransaction;
 use crate::admit_rule::{Queued, Rank};
 use crate::error::FrontierError;
 use crate::sieve::Record;
+use crate::store::lease_table::{EntryMove, LeaseChanges, QueueChange};
+use crate::store::meta_keys;
+use crate::store::queue_block::{Block, MAX_BLOCK, row_of, seq_of};
+use crate::store::record_codec::{State, encode_origin};
+use crate::store::tables::queue_key;
+use crate::store::url_changes::{Change, StoredState};
 
 /// A transaction's changes, ready to be committed.
 pub(super) struct CommitBatch {

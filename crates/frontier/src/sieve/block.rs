@@ -1,0 +1,47 @@
+//! A block of a run: records and, at its end, a checksum that is seeded with its place.
+
+use std::io;
+use std::path::PathBuf;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::record::RECORD_BYTES;
+
+/// The bytes of a block.
+pub(crate) const BLOCK_BYTES: usize = 4096;
+/// The records of a block, at most.
+pub(crate) const BLOCK_RECORDS: usize = (BLOCK_BYTES - 8) / RECORD_BYTES;
+
+/// The bytes of one block.
+pub(crate) type Block = [u8; BLOCK_BYTES];
+
+/// The reason why a run can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("can't read or write `{}`", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("`{}`: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+}
+
+/// The number whose eight bytes begin there.
+pub(crate) fn number_at(bytes: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(number)
+}
+
+/// Fills the end of a block with its checksum.
+pub(crate) fn seal(block: &mut Block, run: u64, number: u64) {
+    let checksum = block_checksum(block, run, number);
+    block[BLOCK_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Returns whether its end has the checksum of a block in that place.
+pub(crate) fn is_sealed(block: &Block, run: u64, number: u64) -> bool {
+    number_at(block, BLOCK_BYTES - 8) == block_checksum(block, run, number)
+}
+
+fn block_checksum(block: &Block, run: u64, number: u64) -> u64 {
+    xxh3_64_with_seed(&block[..BLOCK_BYTES - 8], run << 32 ^ number)
+}
