@@ -26,7 +26,7 @@ fn report_as_text_json_and_page() {
     let json: Value = serde_json::from_str(&cmd.run(&["report", "c", "--json"]).ok()).unwrap();
     assert_eq!(json["excluded"]["by_reason"]["robots"], 1);
     assert_eq!(cmd.run(&["report", "c", "--html", "r.html"]).ok(), "");
-    assert!(dir.read("r.html").starts_with("<!doctype html>"));
+    assert!(dir.read("r.html").starts_with("<!DOCTYPE html>"));
 }
 
 #[test]
