@@ -260,7 +260,11 @@ fn build(workspace: &Workspace) -> Result<()> {
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
-    let mut command = cargo(workspace, "test --workspace --lib --bins --tests --locked");
+    // All that fail are told in one run.
+    let mut command = cargo(
+        workspace,
+        "test --workspace --lib --bins --tests --locked --no-fail-fast",
+    );
     // Most tests wait for servers and disks: two at a time keep half of the processors busy.
     let threads = 2 * thread::available_parallelism()?.get();
     workspace::run(command.env("RUST_TEST_THREADS", threads.to_string()))
