@@ -72,8 +72,8 @@ pub(crate) struct PageReader {
 impl PageReader {
     pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageReader {
         let mut limits = Limits::default();
-        if !config.links {
-            // The texts of links stand in `links.jsonl` alone.
+        if !config.links && !config.index {
+            // The texts of links stand in `links.jsonl` and in the index alone.
             limits.text_bytes = 0;
         }
         PageReader {
