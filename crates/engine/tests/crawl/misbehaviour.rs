@@ -88,10 +88,10 @@ fn crawl_of(web: &TestWeb, kinds: &[Misbehaviour]) -> Crawl {
     let fetch = &mut config.fetch;
     fetch.typed.clone_from(&config.seeds);
     // Far from the others, so that a busy machine mixes none of them up.
-    fetch.timeout = Duration::from_secs(20);
-    fetch.first_byte_timeout = Duration::from_secs(6);
-    fetch.idle_timeout = Duration::from_secs(6);
-    fetch.connect_timeout = Duration::from_secs(6);
+    fetch.timeout = Duration::from_secs(40);
+    fetch.first_byte_timeout = Duration::from_secs(15);
+    fetch.idle_timeout = Duration::from_secs(15);
+    fetch.connect_timeout = Duration::from_secs(15);
     fetch.max_body = MAX_BODY;
     crawl
 }
