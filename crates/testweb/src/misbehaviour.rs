@@ -12,8 +12,8 @@ use crate::reply::{Answer, Reply, ReplyStep, TAKES_ALL, gzip};
 const BOMB_BYTES: usize = 64 << 20;
 /// So long a drip waits between two pieces.
 const DRIP: Duration = Duration::from_millis(100);
-/// Pieces of a drip: twenty seconds of them.
-const DRIPS: usize = 200;
+/// Pieces of a drip: a minute of them.
+const DRIPS: usize = 600;
 
 /// One way to misbehave: what it is in words, and what the server does with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
