@@ -271,14 +271,14 @@ impl Server {
 
 fn link(html: &mut String, page: u32) {
     let number = page.to_string();
-    for part in [
-        "<li><a class=\"reference\" href=\"/d",
-        &(page % 10).to_string(),
-        "/p",
-    ] {
-        html.push_str(part);
+    html.push_str("<li><a class=\"reference\" href=\"/");
+    // The first page has one address, that of the host.
+    if page > 0 {
+        for part in ["d", &(page % 10).to_string(), "/p", &number, ".html"] {
+            html.push_str(part);
+        }
     }
-    for part in [&number, ".html\">Page ", &number, "</a></li>\n"] {
+    for part in ["\">Page ", &number, "</a></li>\n"] {
         html.push_str(part);
     }
 }
