@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_archive::{ArchiveError, LogFile, Timestamp};
+use crawl_archive::{ArchiveError, LogFile};
 use crawl_fetcher::{Clock, Fetcher};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::{RestartKind, Tick};
@@ -22,7 +22,6 @@ use tracing::{Instrument as _, Span};
 use crate::config::Config;
 use crate::control::{Controls, Phase, PostedCommand, Stop};
 use crate::crawl_loop::host_locks::HostLocks;
-use crate::crawl_loop::running_crawls::RunningCrawl;
 use crate::crawl_loop::{Coordinator, Next};
 use crate::error::EngineError;
 use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
@@ -218,7 +217,7 @@ impl Driver {
         coordinator.read_by(pool::count());
         let traps = SharedTraps::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
         coordinator.share_traps(traps.clone());
-        if let Some(locks) = host_locks(config, now) {
+        if let Some(locks) = HostLocks::shared(config, now) {
             coordinator.share_hosts(locks);
         }
         let rest = if cut_off {
@@ -513,25 +512,6 @@ fn fetch_ended(ended: Result<Event, JoinError>) -> Event {
             what: format!("a fetch: {error}"),
         })
     })
-}
-
-/// The locks of hosts that this crawl shares with the user's others, where they can be had.
-fn host_locks(config: &Config, now: Tick) -> Option<HostLocks> {
-    let path = config.host_locks.as_ref()?;
-    let directory = std::path::absolute(&config.output);
-    let this = RunningCrawl {
-        directory: directory
-            .unwrap_or_else(|_| config.output.clone())
-            .display()
-            .to_string(),
-        since: Timestamp::from_micros(now.as_micros()).rfc3339_millis(),
-    };
-    let opened = HostLocks::open(path, &this);
-    opened
-        .inspect_err(|why| {
-            tracing::warn!(path = %path.display(), %why, "other crawls are not minded");
-        })
-        .ok()
 }
 
 /// Ends the index where the run is given up, or its last work takes too long or is stopped.

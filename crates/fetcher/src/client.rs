@@ -24,8 +24,8 @@ pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
 /// connection. With the client's own numbers a server could fill 5 MiB that nobody reads.
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
-/// Idle connections to one host. No more of them become idle than were in flight at once, which
-/// `--per-host` bounds; fewer would be made anew for each request beyond.
+/// Idle connections to one host. There are no more than were in flight at once, which `--per-host`
+/// bounds; where fewer were kept, the others would be made anew for each request.
 const MAX_IDLE_PER_HOST: usize = 32;
 /// So that a dead peer is noticed while a slow answer is waited for.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);

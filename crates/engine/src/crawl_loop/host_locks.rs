@@ -9,10 +9,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use crawl_archive::Timestamp;
+use crawl_scheduler::Tick;
 use crawl_weburl::HostKey;
 
 use super::byte_lock;
 use super::running_crawls::{Running, RunningCrawl};
+use crate::config::Config;
 
 /// The folder beside the file of locks that names the crawls that run.
 const RUNNING: &str = "running";
@@ -34,6 +37,25 @@ impl HostLocks {
     #[must_use]
     pub fn none() -> HostLocks {
         HostLocks::default()
+    }
+
+    /// The locks that this crawl shares with the user's others, where they can be had.
+    pub(crate) fn shared(config: &Config, now: Tick) -> Option<HostLocks> {
+        let path = config.host_locks.as_ref()?;
+        let directory = std::path::absolute(&config.output);
+        let this = RunningCrawl {
+            directory: directory
+                .unwrap_or_else(|_| config.output.clone())
+                .display()
+                .to_string(),
+            since: Timestamp::from_micros(now.as_micros()).rfc3339_millis(),
+        };
+        let opened = HostLocks::open(path, &this);
+        opened
+            .inspect_err(|why| {
+                tracing::warn!(path = %path.display(), %why, "other crawls are not minded");
+            })
+            .ok()
     }
 
     /// Locks in this file, for the crawl that is named to others; the file and its folder are

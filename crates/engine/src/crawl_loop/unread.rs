@@ -67,8 +67,8 @@ impl Coordinator {
         self.unread.bytes = self.unread.bytes.saturating_sub(bytes);
     }
 
-    /// Gives up requests and pages that are not read where the time of the run is over for long enough; else
-    /// says when that will be.
+    /// Gives up requests and pages that are not read where the time of the run is over for long
+    /// enough; else says when that will be.
     pub(super) fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
         let until = self.deadline()? + GRACE;
         if self.unread.are_given_up {

@@ -213,6 +213,8 @@ fn serve(
         let broken = || WriterMessage::Broken("a reader panicked".to_owned());
         let item = item.unwrap_or_else(|_| Some(broken()));
         if item.is_some_and(|item| items.send(item).is_err()) {
+            // What was read is no suspect, though it is not settled.
+            tools.slot.rest();
             return;
         }
     }

@@ -1,11 +1,11 @@
 //! Which URLs are being read: a note for the next start, should the process die of one.
 //!
 //! A page that makes its reader panic is caught. One that takes the whole process along (an
-//! abort, the system short of memory) would do so at every start. So each reader thread
-//! notes the URL before it reads, in `state/reading`, over the one before, and crosses the last
-//! one out before it rests: one `write` each, never synced, since a process that dies takes nothing of it along and a
-//! power cut is no page's fault. The next start counts a death for each URL that stands
-//! there, and the crawl loop decides by that count what is to become of it.
+//! abort, the system short of memory) would do so at every start. So each reader thread notes
+//! the URL before it reads, in `state/reading`, over the one before, and crosses the last one
+//! out before it rests: one `write` each, never synced, since a process that dies takes nothing
+//! of it along and a power cut is no page's fault. The next start counts a death for each URL
+//! that stands there, and the crawl loop decides by that count what is to become of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -149,7 +149,7 @@ impl CrashJournal {
                 Ok(JournalSlot {
                     file: crawl_archive::open_for_writing(&self.path)?,
                     line: 1 + reader,
-                    is_noted: false,
+                    was_read: false,
                     suspects: Arc::clone(&self.suspects),
                 })
             })
@@ -163,8 +163,8 @@ pub(crate) struct JournalSlot {
     /// Of its own, as each has its own place in it.
     file: File,
     line: usize,
-    /// True if a URL stands there that was read.
-    is_noted: bool,
+    /// True if the URL that stands there was read.
+    was_read: bool,
     suspects: Arc<HashMap<CanonicalUrl, Suspect>>,
 }
 
@@ -172,13 +172,14 @@ impl JournalSlot {
     /// Notes that a URL is about to be read.
     pub(crate) fn begin(&mut self, url: &CanonicalUrl) {
         let before = self.suspects.get(url).map_or(0, |suspect| suspect.deaths);
+        self.was_read = false;
         self.note(self.line, &format!("{before} {url}\n"));
     }
 
     /// It was read, and the process lives: it is no suspect any more. Its line stays until the next
     /// URL takes its place, or [`JournalSlot::rest`].
     pub(crate) fn end(&mut self, url: &CanonicalUrl) {
-        self.is_noted = true;
+        self.was_read = true;
         if let Some(suspect) = self.suspects.get(url) {
             self.note(suspect.line, "\n");
         }
@@ -186,7 +187,7 @@ impl JournalSlot {
 
     /// Crosses out what was read: nothing is in hand.
     pub(crate) fn rest(&mut self) {
-        if std::mem::take(&mut self.is_noted) {
+        if std::mem::take(&mut self.was_read) {
             self.note(self.line, "\n");
         }
     }
@@ -283,7 +284,11 @@ mod tests {
             slots[0].begin(&url("harmless"));
             slots[0].end(&url("harmless"));
             slots[0].rest();
+            slots[1].begin(&url("other"));
+            slots[1].end(&url("other"));
             slots[1].begin(&url("kills"));
+            // What is in hand is not crossed out, whatever was read before it.
+            slots[1].rest();
         }
         let journal = open();
         assert_eq!(journal.deaths().len(), 1);

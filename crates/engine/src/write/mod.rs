@@ -35,7 +35,8 @@ use crate::trace_events::TraceEvents;
 /// for the next group not to wait long for its links to exist.
 const MAX_GROUP: usize = 256;
 
-/// The longest rest of the writer after a commit.
+/// The writer rests for so many times as long as a commit took, and no longer than that.
+const REST_FACTOR: u32 = 8;
 const MAX_REST: Duration = Duration::from_millis(10);
 
 /// The writer thread's own state.
@@ -133,7 +134,7 @@ impl Writer {
                 }
                 // A commit costs the same few syncs whatever is in it: what comes during a rest
                 // goes into one group, and wakes nobody.
-                thread::sleep((8 * began.elapsed()).min(MAX_REST));
+                thread::sleep((REST_FACTOR * began.elapsed()).min(MAX_REST));
             }
         }
     }
