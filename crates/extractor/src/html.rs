@@ -1,6 +1,6 @@
 //! Reading an HTML page: bytes to text to tokens to a [`Page`].
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod agreement;
 pub(crate) mod consumer;
 mod declared_type;
@@ -64,6 +64,15 @@ pub(crate) fn read_beside<C: Consumer>(
         note(&mut page.oddities, DocumentOddityKind::UndecodableBytes, 1);
     }
     (page, other)
+}
+
+/// Compares what we find in a page with what html5ever finds, for a fuzz target.
+///
+/// # Panics
+/// Where the two differ.
+#[cfg(fuzzing)]
+pub fn compare_with_html5ever(html: &str) {
+    agreement::compare(html);
 }
 
 /// Passes over the tags and the text of a page for nobody, for benchmarks.

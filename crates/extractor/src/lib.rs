@@ -58,6 +58,8 @@ pub use content::{
 pub use css::{Css, read_css};
 pub use document_kind::{Document, MAX_SNIFF_BYTES, is_html, may_be_read, what_is};
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
+#[cfg(fuzzing)]
+pub use html::compare_with_html5ever;
 pub use html::{PageObserver, PageText, pass_over_tokens, read_html, read_text};
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
 pub use link::{Element, Link, LinkKind};

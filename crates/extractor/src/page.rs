@@ -100,7 +100,7 @@ pub struct Outline {
     /// Elements `a`, with an address or without.
     pub links: usize,
     /// Characters of text but blanks, as they are written; without titles, form fields, scripts and
-    /// styles.
+    /// styles. 8,192 stands for any more.
     pub letters: usize,
 }
 

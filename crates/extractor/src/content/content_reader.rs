@@ -386,8 +386,9 @@ impl ContentReader {
 impl Consumer for ContentReader {
     fn start(&mut self, tag: &Tag<'_>, at: At) {
         self.end_raw(at.offset);
-        let tag = &tag.limited(self.limits.attributes);
-        if tag.was_cut {
+        let (attributes, was_cut) = tag.attributes_up_to(self.limits.attributes);
+        let tag = &Tag { attributes, ..*tag };
+        if was_cut {
             self.oddities.note(ContentOddityKind::TagCut, at.offset);
         }
         if at.space != Space::Html {

@@ -65,20 +65,24 @@ impl Consumer for Nobody {
 }
 
 impl<A: Consumer, B: Consumer> Consumer for (A, B) {
+    #[inline]
     fn start(&mut self, tag: &Tag<'_>, at: At) {
         self.0.start(tag, at);
         self.1.start(tag, at);
     }
 
+    #[inline]
     fn end(&mut self, tag: &Tag<'_>, at: At) {
         self.0.end(tag, at);
         self.1.end(tag, at);
     }
 
+    #[inline]
     fn wants_text(&self, at: At) -> bool {
         self.0.wants_text(at) || self.1.wants_text(at)
     }
 
+    #[inline]
     fn text(&mut self, text: &Text<'_>, at: At) {
         if self.0.wants_text(at) {
             self.0.text(text, at);
@@ -88,6 +92,7 @@ impl<A: Consumer, B: Consumer> Consumer for (A, B) {
         }
     }
 
+    #[inline]
     fn is_given_up(&self) -> bool {
         self.0.is_given_up() || self.1.is_given_up()
     }

@@ -178,20 +178,21 @@ impl PageReader {
         self.oddities.note(what, offset);
     }
 
-    /// The tag with its attributes that are not beyond the limit.
-    fn limited<'a>(&mut self, tag: &Tag<'a>, at: At) -> Tag<'a> {
-        let tag = tag.limited(self.limits.attributes);
-        if tag.was_cut {
+    /// The attributes of a tag that are not beyond the limit.
+    #[inline]
+    fn attributes<'a>(&mut self, tag: &Tag<'a>, at: At) -> Attributes<'a> {
+        let (attributes, was_cut) = tag.attributes_up_to(self.limits.attributes);
+        if was_cut {
             self.note(DocumentOddityKind::AttributesFull, at.offset);
         }
-        tag
+        attributes
     }
 }
 
 impl Consumer for PageReader {
     fn start(&mut self, tag: &Tag<'_>, at: At) {
         self.end_text(at.offset);
-        let attributes = self.limited(tag, at).attributes;
+        let attributes = self.attributes(tag, at);
         if at.raw {
             self.text_of = TextOf::Raw;
         }
@@ -226,7 +227,7 @@ impl Consumer for PageReader {
 
     fn end(&mut self, tag: &Tag<'_>, at: At) {
         self.end_text(at.offset);
-        self.limited(tag, at);
+        self.attributes(tag, at);
         if at.shown {
             if at.space == Space::Html {
                 self.head_end.end(tag.name);
@@ -235,6 +236,7 @@ impl Consumer for PageReader {
         }
     }
 
+    #[inline]
     fn wants_text(&self, at: At) -> bool {
         match self.text_of {
             TextOf::Page => at.shown && (self.links.wants_text() || self.head_end.is_head()),

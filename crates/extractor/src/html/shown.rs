@@ -9,6 +9,9 @@ use crate::text::{Collapsed, is_space, trim};
 /// Bytes of a heading that are kept.
 const MAX_HEADING_BYTES: usize = 1024;
 
+/// Letters of a page that are counted: an outline tells pages with little text from others.
+const MAX_LETTERS: usize = 8192;
+
 /// Takes the text and the images of a page while it is read.
 pub trait PageObserver {
     /// Returns whether more text is wanted.
@@ -126,6 +129,7 @@ impl Consumer for ShownReader<'_> {
         self.observer.is_given_up()
     }
 
+    #[inline]
     fn wants_text(&self, at: At) -> bool {
         at.shown && self.inside != Inside::Script
     }
@@ -134,8 +138,9 @@ impl Consumer for ShownReader<'_> {
         if self.inside == Inside::Heading {
             text.parts(|part| self.heading.push(part));
         }
-        if self.inside != Inside::Title {
-            self.outline.letters += letters(text.raw);
+        if self.inside != Inside::Title && self.outline.letters < MAX_LETTERS {
+            let letters = self.outline.letters + letters(text.raw);
+            self.outline.letters = letters.min(MAX_LETTERS);
         }
         if self.observer.wants_text() {
             self.observer.text(text.raw);
@@ -146,5 +151,12 @@ impl Consumer for ShownReader<'_> {
 /// The number of characters but blanks.
 fn letters(text: &str) -> usize {
     let is_letter = |byte: &u8| !is_space(*byte) && byte & 0xc0 != 0x80;
-    text.bytes().filter(is_letter).count()
+    // As many as a byte can count.
+    let parts = text.as_bytes().chunks(usize::from(u8::MAX));
+    let counts = parts.map(|part| {
+        part.iter()
+            .map(|byte| u8::from(is_letter(byte)))
+            .sum::<u8>()
+    });
+    counts.map(usize::from).sum()
 }

@@ -17,7 +17,8 @@ pub(super) fn walk<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C
     let mut next_check = 0;
     loop {
         match tokenizer.next(walk.foreign.is_foreign()) {
-            Some(Token::Start(tag)) => {
+            Some(Token::StartTag) => {
+                let tag = tokenizer.tag();
                 if tag.offset >= next_check {
                     if walk.consumer.is_given_up() {
                         return walk.consumer;
@@ -27,7 +28,7 @@ pub(super) fn walk<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C
                 let mode = walk.start_tag(&tag);
                 tokenizer.set_mode(mode);
             }
-            Some(Token::End(tag)) => walk.end_tag(&tag),
+            Some(Token::EndTag) => walk.end_tag(&tokenizer.tag()),
             Some(Token::Text(text)) => walk.text(&text),
             None => return walk.consumer,
         }
@@ -60,7 +61,7 @@ impl<C: Consumer> Walk<C> {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn is_foreign(&self) -> bool {
         self.foreign.is_foreign()
     }

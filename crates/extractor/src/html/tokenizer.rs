@@ -12,6 +12,7 @@ use memchr::{memchr, memchr_iter, memmem};
 
 use self::raw_text::{end_of_script, end_of_text};
 use self::references::{Place, decode, without_nul};
+use self::tag::TagEnding;
 pub(crate) use self::tag::{Attribute, Attributes, Tag};
 use super::name::Name;
 
@@ -28,11 +29,11 @@ pub(super) enum Mode {
     Plaintext,
 }
 
-/// A part of a page.
-pub(super) enum Token<'a> {
-    Start(Tag<'a>),
-    End(Tag<'a>),
-    Text(Text<'a>),
+/// A part of a page. The tokenizer has the tag.
+pub(super) enum Token<'t> {
+    StartTag,
+    EndTag,
+    Text(Text<'t>),
 }
 
 /// Text between two tags, or a part of it: comments and such part it too.
@@ -56,7 +57,7 @@ enum TextKind {
 
 impl<'t> Text<'t> {
     /// The text that is decoded already.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(super) fn decoded(raw: &'t str) -> Text<'t> {
         Text {
             raw,
@@ -82,7 +83,11 @@ pub(super) struct Tokenizer<'t> {
     at: usize,
     mode: Mode,
     /// The name of the last start tag, whose end tag ends text without markup.
-    open: &'t str,
+    open: &'t [u8],
+    /// The tag that came last.
+    name: Name,
+    start: usize,
+    ending: TagEnding,
     attributes: Vec<Attribute<'t>>,
     max_attributes: usize,
 }
@@ -107,7 +112,10 @@ impl<'t> Tokenizer<'t> {
             text,
             at: 0,
             mode: Mode::Markup,
-            open: "",
+            open: &[],
+            name: Name::of(b""),
+            start: 0,
+            ending: TagEnding::default(),
             attributes: Vec::new(),
             max_attributes,
         }
@@ -120,7 +128,7 @@ impl<'t> Tokenizer<'t> {
 
     /// The next token; none at the end of the page. `is_foreign`: a drawing or formula is open,
     /// which may hold CDATA sections.
-    pub(super) fn next(&mut self, is_foreign: bool) -> Option<Token<'_>> {
+    pub(super) fn next(&mut self, is_foreign: bool) -> Option<Token<'t>> {
         if self.mode != Mode::Markup
             && let Some(text) = self.text_without_markup()
         {
@@ -132,7 +140,7 @@ impl<'t> Tokenizer<'t> {
             // Behind a text it is known where the next markup begins.
             let at = match bytes.get(from) {
                 Some(b'<') => from,
-                _ => match memchr(b'<', &bytes[from..]) {
+                _ => match next_markup(&bytes[from..]) {
                     Some(found) => from + found,
                     None => return self.text_to(bytes.len(), TextKind::Data).map(Token::Text),
                 },
@@ -145,8 +153,8 @@ impl<'t> Tokenizer<'t> {
                 return self.text_to(at, TextKind::Data).map(Token::Text);
             }
             match markup {
-                Markup::StartTag => return self.tag(1).map(Token::Start),
-                Markup::EndTag => return self.tag(2).map(Token::End),
+                Markup::StartTag => return self.read_tag(1).then_some(Token::StartTag),
+                Markup::EndTag => return self.read_tag(2).then_some(Token::EndTag),
                 Markup::Declaration if is_foreign && bytes[at + 2..].starts_with(b"[CDATA[") => {
                     if let Some(text) = self.cdata() {
                         return Some(Token::Text(text));
@@ -167,7 +175,7 @@ impl<'t> Tokenizer<'t> {
 
     /// The text that is no markup before the next end tag. Markup comes next.
     fn text_without_markup(&mut self) -> Option<Text<'t>> {
-        let (bytes, name) = (self.text.as_bytes(), self.open.as_bytes());
+        let (bytes, name) = (self.text.as_bytes(), self.open);
         let mode = std::mem::replace(&mut self.mode, Mode::Markup);
         let end = match mode {
             Mode::Markup | Mode::Plaintext => None,
@@ -200,29 +208,61 @@ impl<'t> Tokenizer<'t> {
         (!raw.is_empty()).then_some(Text { raw, kind })
     }
 
-    /// The tag that comes next, with `mark` bytes before its name. One that the page's end cuts
-    /// off is none.
-    fn tag(&mut self, mark: usize) -> Option<Tag<'_>> {
-        let (start, name) = (self.at, self.at + mark);
-        self.at = self.text.len();
+    /// The tag that came last.
+    #[inline]
+    pub(super) fn tag(&self) -> Tag<'_> {
+        Tag {
+            name: self.name,
+            offset: self.start,
+            source: &self.text[self.start..self.at],
+            self_closing: self.ending.self_closing,
+            was_cut: self.ending.was_cut,
+            attributes: Attributes::new(&self.attributes),
+        }
+    }
+
+    /// Reads the tag that comes next, with `mark` bytes before its name. One that the page's end
+    /// cuts off is none.
+    fn read_tag(&mut self, mark: usize) -> bool {
+        self.start = self.at;
         self.attributes.clear();
         let bytes = self.text.as_bytes();
-        let end = name + tag::name_end(&bytes[name..])?;
-        let name = &self.text[name..end];
-        let tag = tag::attributes(self.text, end, self.max_attributes, &mut self.attributes)?;
-        self.at = tag.at;
+        let name = self.at + mark;
+        self.at = bytes.len();
+        let Some(end) = tag::name_end(&bytes[name..]).map(|end| name + end) else {
+            return false;
+        };
+        let attributes = &mut self.attributes;
+        let Some(ending) = tag::attributes(self.text, end, self.max_attributes, attributes) else {
+            return false;
+        };
+        self.at = ending.at;
+        self.ending = ending;
+        self.name = Name::of(&bytes[name..end]);
         if mark == 1 {
-            self.open = name;
+            self.open = &bytes[name..end];
         }
-        Some(Tag {
-            name: Name::of(name.as_bytes()),
-            offset: start,
-            source: &self.text[start..tag.at],
-            self_closing: tag.self_closing,
-            was_cut: tag.was_cut,
-            attributes: Attributes::new(&self.attributes),
-        })
+        true
     }
+}
+
+/// The place of the first `<`.
+#[inline]
+fn next_markup(bytes: &[u8]) -> Option<usize> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    /// Most texts between two tags end within so many bytes, sooner than a long search begins.
+    const NEAR: usize = 32;
+    let mut at = 0;
+    while let (Some(eight), true) = (bytes[at..].first_chunk(), at < NEAR) {
+        // A byte is 0 here where it was a `<`.
+        let differences = u64::from_le_bytes(*eight) ^ (u64::from(b'<') * EACH);
+        let found = differences.wrapping_sub(EACH) & !differences & (0x80 * EACH);
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    memchr(b'<', &bytes[at..]).map(|found| at + found)
 }
 
 /// The kind of markup that begins with a `<`; none where that is text.

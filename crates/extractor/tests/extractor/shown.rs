@@ -76,6 +76,24 @@ fn ours_an_outline_has_what_a_person_sees() {
     );
 }
 
+#[test]
+fn ours_letters_are_counted_up_to_a_limit() {
+    for (letters, counted) in [
+        (0, 0),
+        (255, 255),
+        (256, 256),
+        (8_000, 8_000),
+        (9_000, 8_192),
+    ] {
+        let page = read(&format!(
+            "<p>{}<b>\n {}",
+            "\u{e9} ".repeat(letters / 2),
+            "a".repeat(letters.div_ceil(2))
+        ));
+        assert_eq!(page.outline.letters, counted);
+    }
+}
+
 /// Gives a page up once it was told of so many bytes of text.
 struct Impatient {
     told: usize,

@@ -23,15 +23,13 @@ pub(crate) struct Tag<'a> {
 }
 
 impl<'a> Tag<'a> {
-    /// The tag with `limit` of its attributes at most.
-    pub(crate) fn limited(&self, limit: usize) -> Tag<'a> {
+    /// `limit` of its attributes at most, and whether it has more.
+    #[inline]
+    pub(crate) fn attributes_up_to(&self, limit: usize) -> (Attributes<'a>, bool) {
         let all = self.attributes.all;
-        Tag {
-            was_cut: self.was_cut || all.len() > limit,
-            attributes: Attributes {
-                all: &all[..all.len().min(limit)],
-            },
-            ..*self
+        match all.get(..limit) {
+            Some(first) => (Attributes { all: first }, self.was_cut || all.len() > limit),
+            None => (self.attributes, self.was_cut),
         }
     }
 }
@@ -94,13 +92,13 @@ impl<'t> Attribute<'t> {
     }
 
     /// The attribute of a name and a value that are decoded.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn decoded(name: &'t str, value: &'t str) -> Attribute<'t> {
         Attribute::new(name, value, false)
     }
 
     /// The name as written.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn name(&self) -> &'t str {
         self.name
     }
@@ -108,7 +106,8 @@ impl<'t> Attribute<'t> {
     /// Returns whether that is its name, in any letter case.
     #[inline]
     pub(crate) fn is(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name)
+        // Most are told apart by their length, for which nothing is called.
+        self.name.len() == name.len() && self.name.eq_ignore_ascii_case(name)
     }
 
     /// The value, its references decoded; empty where there is none.
@@ -128,7 +127,8 @@ impl<'t> Attribute<'t> {
 }
 
 /// The end of a tag.
-pub(super) struct TagEnd {
+#[derive(Clone, Copy, Default)]
+pub(super) struct TagEnding {
     /// The byte behind its `>`.
     pub(super) at: usize,
     pub(super) self_closing: bool,
@@ -142,9 +142,9 @@ pub(super) fn attributes<'t>(
     from: usize,
     max: usize,
     attributes: &mut Vec<Attribute<'t>>,
-) -> Option<TagEnd> {
+) -> Option<TagEnding> {
     let bytes = text.as_bytes();
-    let mut end = TagEnd {
+    let mut end = TagEnding {
         at: from,
         self_closing: false,
         was_cut: false,
@@ -169,13 +169,15 @@ pub(super) fn attributes<'t>(
                         is_one_of(byte, SPACE | SLASH | END | EQUALS)
                     })?;
                 let name = &text[name..end.at];
-                let mut attribute = Attribute::new(name, "", false);
+                let mut value = Value::default();
                 end.at = behind_spaces(bytes, end.at)?;
                 if bytes[end.at] == b'=' {
-                    (attribute, end.at) = value(text, behind_spaces(bytes, end.at + 1)?, name)?;
+                    value = value_at(bytes, behind_spaces(bytes, end.at + 1)?)?;
+                    end.at = value.behind;
                 }
                 if attributes.len() < max {
-                    attributes.push(attribute);
+                    let raw = &text[value.from..value.to];
+                    attributes.push(Attribute::new(name, raw, value.is_encoded));
                 } else {
                     end.was_cut = true;
                 }
@@ -184,23 +186,41 @@ pub(super) fn attributes<'t>(
     }
 }
 
-/// The attribute of that name whose value begins at `from`, and the byte behind it.
-fn value<'t>(text: &'t str, from: usize, name: &'t str) -> Option<(Attribute<'t>, usize)> {
-    let bytes = text.as_bytes();
+/// The place of an attribute's value.
+#[derive(Clone, Copy, Default)]
+struct Value {
+    from: usize,
+    to: usize,
+    /// The byte behind it, and behind its quotation mark.
+    behind: usize,
+    is_encoded: bool,
+}
+
+/// The value that begins at `from`, with a quotation mark or without.
+#[inline]
+fn value_at(bytes: &[u8], from: usize) -> Option<Value> {
     let quote = bytes[from];
     if !matches!(quote, b'"' | b'\'') {
-        let end = from + position(&bytes[from..], |byte| is_one_of(byte, SPACE | END))?;
-        let raw = &text[from..end];
-        let is_encoded = memchr2(b'&', 0, raw.as_bytes()).is_some();
-        return Some((Attribute::new(name, raw, is_encoded), end));
+        let to = from + position(&bytes[from..], |byte| is_one_of(byte, SPACE | END))?;
+        return Some(Value {
+            from,
+            to,
+            behind: to,
+            is_encoded: memchr2(b'&', 0, &bytes[from..to]).is_some(),
+        });
     }
     let from = from + 1;
-    let mut end = from + memchr3(quote, b'&', 0, &bytes[from..])?;
-    let is_encoded = bytes[end] != quote;
+    let mut to = from + memchr3(quote, b'&', 0, &bytes[from..])?;
+    let is_encoded = bytes[to] != quote;
     if is_encoded {
-        end += memchr(quote, &bytes[end..])?;
+        to += memchr(quote, &bytes[to..])?;
     }
-    Some((Attribute::new(name, &text[from..end], is_encoded), end + 1))
+    Some(Value {
+        from,
+        to,
+        behind: to + 1,
+        is_encoded,
+    })
 }
 
 #[inline]
