@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
-use crawl_weburl::{AddressClass, CanonicalUrl, classify};
+use crawl_weburl::{
+    AddressClass, CanonicalUrl, class_of_host, classify, host_address, without_trailing_dot,
+};
 
 /// Which addresses the operator allowed, and what names were seen to lead to.
 #[derive(Debug, Default)]
@@ -46,7 +48,7 @@ impl AddressRules {
         typed: &[CanonicalUrl],
         proxy_host: Option<&str>,
     ) -> AddressRules {
-        let lower = |name: &str| plain(name).to_ascii_lowercase();
+        let lower = |name: &str| without_trailing_dot(name).to_ascii_lowercase();
         AddressRules {
             allow_private,
             refuse_public: !allow_public,
@@ -62,21 +64,19 @@ impl AddressRules {
         !self.typed.is_empty()
             && self
                 .typed
-                .contains(&(plain(url.host()).to_owned(), url.port()))
+                .contains(&(without_trailing_dot(url.host()).to_owned(), url.port()))
     }
 
     /// Judges a URL whose host tells its address: a literal, or a name under `localhost`
     /// (RFC 6761 section 6.3). Other names are judged when they have been looked up.
     pub(crate) fn judge_url(&self, url: &CanonicalUrl) -> Result<(), AddressRefused> {
-        let class = match literal(url) {
-            Some(address) => classify(address),
-            None if is_localhost(url.host()) => AddressClass::Loopback,
-            None => return Ok(()),
+        let Some(class) = class_of_host(url.host()) else {
+            return Ok(());
         };
         self.judge(class, self.is_typed(url))
             .map_err(|class| AddressRefused {
                 host: url.host().to_owned(),
-                address: literal(url).map_or("localhost".to_owned(), |a| a.to_string()),
+                address: host_address(url.host()).map_or("localhost".to_owned(), |a| a.to_string()),
                 class,
                 was_public: false,
             })
@@ -84,7 +84,7 @@ impl AddressRules {
 
     /// Notes what a name was looked up to, or where an earlier run found it.
     pub(crate) fn note_address(&self, name: &str, address: IpAddr) {
-        let name = plain(name);
+        let name = without_trailing_dot(name);
         if classify(address) == AddressClass::Public && self.typed_names.contains(name) {
             self.public_names().insert(name.to_owned());
         }
@@ -109,9 +109,9 @@ impl AddressRules {
         asked: Asked,
     ) -> Result<(), AddressRefused> {
         let class = classify(address);
-        let was_public = self.public_names().contains(plain(name));
+        let was_public = self.public_names().contains(without_trailing_dot(name));
         let is_exempt = asked == Asked::Typed && !was_public;
-        let is_proxy = self.proxy.as_deref() == Some(plain(name));
+        let is_proxy = self.proxy.as_deref() == Some(without_trailing_dot(name));
         self.judge(class, is_exempt || is_proxy)
             .map_err(|class| AddressRefused {
                 host: name.to_owned(),
@@ -159,22 +159,8 @@ pub(crate) fn typed_ports(url: &CanonicalUrl) -> impl Iterator<Item = (String, u
         Some(port) => vec![port],
         None => vec![80, 443],
     };
-    let host = plain(url.host()).to_owned();
+    let host = without_trailing_dot(url.host()).to_owned();
     ports.into_iter().map(move |port| (host.clone(), port))
-}
-
-/// The address that stands in the URL itself.
-pub(crate) fn literal(url: &CanonicalUrl) -> Option<IpAddr> {
-    url.host().trim_matches(['[', ']']).parse().ok()
-}
-
-/// A name as it is compared: without the trailing dot.
-pub(crate) fn plain(name: &str) -> &str {
-    name.trim_end_matches('.')
-}
-
-pub(crate) fn is_localhost(name: &str) -> bool {
-    plain(name) == "localhost" || plain(name).ends_with(".localhost")
 }
 
 fn words(class: AddressClass) -> &'static str {

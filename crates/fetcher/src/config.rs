@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use crawl_weburl::CanonicalUrl;
+use crawl_weburl::{CanonicalUrl, without_trailing_dot};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::address_rules::{plain, typed_ports};
+use crate::address_rules::typed_ports;
 use crate::contact::Contact;
 use crate::host_access::HostAccess;
 
@@ -98,7 +98,7 @@ impl FetchConfig {
     /// Returns whether the operator typed the host and port of this URL.
     #[must_use]
     pub fn is_typed(&self, url: &CanonicalUrl) -> bool {
-        let asked = (plain(url.host()).to_owned(), url.port());
+        let asked = (without_trailing_dot(url.host()).to_owned(), url.port());
         self.typed
             .iter()
             .flat_map(typed_ports)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crawl_scheduler::{Permit, Spent, Tick};
-use crawl_weburl::CanonicalUrl;
+use crawl_weburl::{CanonicalUrl, host_address, without_trailing_dot};
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, REFERER};
 use reqwest::tls::TlsInfo;
@@ -14,7 +14,7 @@ use reqwest::{Client, Response};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::address_rules::{AddressRules, literal, plain};
+use crate::address_rules::AddressRules;
 use crate::body_memory::{BodyMemory, BodyMemoryPool};
 use crate::body_reader::{Bounds, Collected, End, collect, not_within};
 use crate::client::{
@@ -127,7 +127,7 @@ impl Fetcher {
         if self.config.proxy.is_some() || self.barred(url).is_some() {
             return None;
         }
-        if let Some(address) = literal(url) {
+        if let Some(address) = host_address(url.host()) {
             return Some(address);
         }
         if let Some(known) = self.resolve_override(url) {
@@ -314,7 +314,7 @@ impl Fetcher {
         if self.is_overridden(url) {
             return None;
         }
-        if let Some(why) = unusable(url.host()).filter(|_| literal(url).is_none()) {
+        if let Some(why) = unusable(url.host()).filter(|_| host_address(url.host()).is_none()) {
             return Some(Finding::new(
                 FailureKind::NameTooLong,
                 FailurePhase::Dns,
@@ -338,7 +338,7 @@ impl Fetcher {
     /// The operator's addresses for this URL: as with curl, they are for one host and port. Of
     /// several the last counts.
     fn resolve_override(&self, url: &CanonicalUrl) -> Option<&ResolveOverride> {
-        let (host, port) = (plain(url.host()), url.port());
+        let (host, port) = (without_trailing_dot(url.host()), url.port());
         let mut overrides = self.config.resolve.iter().rev();
         overrides.find(|known| known.host == host && known.port == port)
     }
@@ -348,13 +348,13 @@ impl Fetcher {
         if self.overridden.is_empty() {
             return None;
         }
-        let key = (plain(url.host()).to_owned(), url.port());
+        let key = (without_trailing_dot(url.host()).to_owned(), url.port());
         self.overridden.get(&key)
     }
 
     fn is_overridden(&self, url: &CanonicalUrl) -> bool {
         // Nothing is looked up for a literal address, so an override is never asked.
-        literal(url).is_none() && self.overridden(url).is_some()
+        host_address(url.host()).is_none() && self.overridden(url).is_some()
     }
 
     fn request_headers(&self, request: &FetchRequest) -> HeaderMap {

@@ -4,11 +4,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, classify};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, class_of_host, host_and_port};
 use data_encoding::BASE64;
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue};
-
-use crate::address_rules::{is_localhost, literal};
 
 /// The text that stands in records in place of a secret value.
 pub(crate) const REDACTED: &str = "[redacted]";
@@ -72,8 +70,7 @@ impl HostAccess {
     /// without one it is every port.
     #[must_use]
     pub fn new(host: &str) -> HostAccess {
-        let port = host.rsplit_once(':').map(|(_, port)| port);
-        let has_port = port.is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+        let has_port = host_and_port(host).1.is_some_and(|port| !port.is_empty());
         let key = HostKey::parse(host).ok();
         let name = key.as_ref().map(|key| match has_port {
             true => key.as_str(),
@@ -200,15 +197,9 @@ impl HostAccesses {
         let key = url.host_key();
         let access = self.by_host.get(key.as_str());
         let access = access.or_else(|| self.by_host.get(key.host()))?;
-        let private = url.scheme() == "https" || (is_loopback(url) && !self.proxied);
+        let is_loopback = class_of_host(url.host()) == Some(AddressClass::Loopback);
+        let private = url.scheme() == "https" || (is_loopback && !self.proxied);
         (private || access.plain_http).then_some(&access.fields)
-    }
-}
-
-fn is_loopback(url: &CanonicalUrl) -> bool {
-    match literal(url) {
-        Some(address) => classify(address) == AddressClass::Loopback,
-        None => is_localhost(url.host()),
     }
 }
 
@@ -266,6 +257,7 @@ mod tests {
         let access = |host| [HostAccess::new(host).header("x-key", "1").unwrap()];
         for (host, url) in [
             ("127.0.0.1", "http://127.0.0.1:81/"),
+            ("127.0.0.1:", "http://127.0.0.1:81/"),
             ("127.0.0.1:81", "http://127.0.0.1:81/"),
             ("localhost", "http://localhost/"),
             ("[::1]", "http://[::1]:8/"),

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crawl_weburl::without_trailing_dot;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
@@ -15,7 +16,6 @@ use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::Name;
 
-use crate::address_rules::plain;
 use crate::client_error::is_no_descriptor;
 use crate::failure_kind::FailureKind;
 
@@ -84,7 +84,7 @@ impl Source {
 
 /// The reason why a name can be none, which needs nobody to be asked.
 pub(crate) fn unusable(name: &str) -> Option<String> {
-    let name = plain(name);
+    let name = without_trailing_dot(name);
     let label = name.split('.').find(|label| label.len() > MAX_LABEL);
     match label {
         Some(label) => Some(format!(
@@ -101,7 +101,7 @@ pub(crate) fn unusable(name: &str) -> Option<String> {
 
 /// Returns whether name servers can know it (RFC 6762 section 3 for `local`).
 fn is_global(name: &str) -> bool {
-    let name = plain(name);
+    let name = without_trailing_dot(name);
     name.contains('.') && !name.ends_with(".local")
 }
 
@@ -171,7 +171,7 @@ async fn ask_servers(resolver: &TokioResolver, name: &str) -> NameAnswer {
 
 async fn look_up(resolver: &TokioResolver, name: &str) -> Result<LookupIp, NetError> {
     // Label by label: names that URLs hold and others would refuse (a leading hyphen) exist.
-    let labels = plain(name).split('.').map(str::as_bytes);
+    let labels = without_trailing_dot(name).split('.').map(str::as_bytes);
     let mut name = Name::from_labels(labels)?;
     // So no search domain is appended.
     name.set_fqdn(true);

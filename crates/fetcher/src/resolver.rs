@@ -4,11 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crawl_weburl::{host_address, without_trailing_dot};
 use moka::Expiry;
 use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::address_rules::{AddressRefused, AddressRules, Asked, plain};
+use crate::address_rules::{AddressRefused, AddressRules, Asked};
 use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_servers::NoAddresses;
 use crate::name_servers::{NameAnswer, Source};
@@ -78,7 +79,7 @@ impl Names {
 
     /// A connection failed: the name is asked for anew before the next one.
     pub(crate) async fn forget(&self, name: &str) {
-        self.known.invalidate(plain(name)).await;
+        self.known.invalidate(without_trailing_dot(name)).await;
     }
 
     /// The address that is connected to first; none where there is none that may be.
@@ -89,9 +90,9 @@ impl Names {
 
     /// The addresses that a connection may be made to now.
     async fn look_up(&self, name: &str) -> Result<Vec<SocketAddr>, BoxError> {
-        let key = plain(name);
+        let key = without_trailing_dot(name);
         // Literal addresses come here on their way to a SOCKS proxy.
-        if let Ok(address) = key.trim_matches(['[', ']']).parse() {
+        if let Some(address) = host_address(key) {
             return Ok(self.permitted(name, &[address])?);
         }
         // Requests that need the same name at once share one question.
@@ -178,7 +179,7 @@ pub(crate) struct Fixed {
 
 impl Resolve for Fixed {
     fn resolve(&self, name: Name) -> Resolving {
-        if plain(name.as_str()) != self.host {
+        if without_trailing_dot(name.as_str()) != self.host {
             return self.others.resolve(name);
         }
         let sockets: Addrs = Box::new(self.sockets.clone().into_iter());

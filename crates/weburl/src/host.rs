@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::address::{AddressClass, classify};
+
 /// The host of `example.org:81` and its port, as they stand there. The colons of an IPv6 address
 /// stand in brackets.
 ///
@@ -33,16 +35,37 @@ pub fn host_address(host: &str) -> Option<IpAddr> {
     bare.unwrap_or(host).parse().ok()
 }
 
-/// Returns whether a name is one of this machine, whatever a resolver says (RFC 6761 section 6.3).
-/// It is in lower case, and without a trailing dot.
+/// A host as it is compared: a trailing dot says that the name is whole, and names the same host.
 #[must_use]
-pub fn is_localhost(name: &str) -> bool {
-    name == "localhost" || name.ends_with(".localhost")
+pub fn without_trailing_dot(host: &str) -> &str {
+    host.trim_end_matches('.')
+}
+
+/// The class of the address that a host tells by itself, in lower case: that of an address, and
+/// loopback for `localhost` and the names under it, whatever a resolver says (RFC 6761
+/// section 6.3). None for a name that has to be looked up.
+///
+/// ```
+/// use crawl_weburl::{AddressClass, class_of_host};
+///
+/// assert_eq!(class_of_host("[fd00::1]"), Some(AddressClass::Private));
+/// assert_eq!(class_of_host("a.localhost."), Some(AddressClass::Loopback));
+/// assert_eq!(class_of_host("example.org"), None);
+/// ```
+#[must_use]
+pub fn class_of_host(host: &str) -> Option<AddressClass> {
+    let name = without_trailing_dot(host);
+    let is_localhost = name == "localhost" || name.ends_with(".localhost");
+    match host_address(name) {
+        Some(address) => Some(classify(address)),
+        None => is_localhost.then_some(AddressClass::Loopback),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{host_address, host_and_port};
+    use super::{class_of_host, host_address, host_and_port};
+    use crate::address::AddressClass;
 
     #[test]
     fn ours_colons_in_brackets_begin_no_port() {
@@ -66,6 +89,27 @@ mod tests {
         }
         for host in ["[::1", "::1]", "example.org", "192.0.2.7:80", ""] {
             assert!(host_address(host).is_none(), "{host}");
+        }
+    }
+
+    #[test]
+    fn ours_some_hosts_tell_whose_they_are_without_a_resolver() {
+        for (host, class) in [
+            ("127.0.0.5", Some(AddressClass::Loopback)),
+            ("[::1]", Some(AddressClass::Loopback)),
+            ("localhost", Some(AddressClass::Loopback)),
+            ("localhost.", Some(AddressClass::Loopback)),
+            ("a.localhost", Some(AddressClass::Loopback)),
+            ("10.1.2.3", Some(AddressClass::Private)),
+            ("[fd00::1]", Some(AddressClass::Private)),
+            ("93.184.215.14", Some(AddressClass::Public)),
+            ("0.0.0.0", Some(AddressClass::Unusable)),
+            ("notlocalhost", None),
+            ("localhost.example", None),
+            ("example.org.", None),
+            ("", None),
+        ] {
+            assert_eq!(class_of_host(host), class, "{host}");
         }
     }
 }

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::address::{AddressClass, classify};
-use crate::host::{host_address, host_and_port, is_localhost};
+use crate::address::AddressClass;
+use crate::host::{class_of_host, host_address, host_and_port, without_trailing_dot};
 
 /// Scheme, host and port: what one robots.txt speaks for (RFC 9309 section 2.3).
 ///
@@ -73,11 +73,8 @@ impl Origin {
     #[must_use]
     pub fn host_key(&self) -> HostKey {
         let (scheme, host, port) = self.parts();
-        let name = host.trim_end_matches('.');
-        let is_loopback = match host_address(name) {
-            Some(address) => classify(address) == AddressClass::Loopback,
-            None => is_localhost(name),
-        };
+        let name = without_trailing_dot(host);
+        let is_loopback = class_of_host(name) == Some(AddressClass::Loopback);
         let usual = if scheme == "https" { 443 } else { 80 };
         HostKey(match is_loopback {
             true => format!("{name}:{}", port.unwrap_or(usual)).into(),
@@ -88,7 +85,7 @@ impl Origin {
     /// The registrable domain of this origin.
     #[must_use]
     pub fn site(&self) -> Site {
-        let name = self.parts().1.trim_end_matches('.');
+        let name = without_trailing_dot(self.parts().1);
         let registrable = match host_address(name) {
             Some(_) => None,
             None => psl::domain_str(name),

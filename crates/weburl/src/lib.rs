@@ -30,7 +30,7 @@ mod spellings;
 
 pub use address::{AddressClass, classify};
 pub use canonical::{CanonicalUrl, MAX_URL_BYTES, Unusable, canonicalize};
-pub use host::{host_address, host_and_port, is_localhost};
+pub use host::{class_of_host, host_address, host_and_port, without_trailing_dot};
 pub use keys::{HostKey, Origin, Site};
 pub use safe_text::{is_bidi_control, safe_line, safe_lines, without_bidi_controls};
 pub use shape::{Shape, TrapSigns};

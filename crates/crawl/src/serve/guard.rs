@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use crawl_weburl::safe_line;
+use crawl_weburl::{host_address, safe_line};
 
 use super::authority::{Authority, named};
 use super::options::Options;
@@ -79,8 +79,7 @@ impl Guard {
             // What stands last was written by our own proxy, the rest by anybody.
             let field = headers.get_all("x-forwarded-for").iter().next_back()?;
             let last = field.to_str().ok()?.rsplit(',').next()?.trim();
-            let address = last.trim_start_matches('[').trim_end_matches(']');
-            address.parse().ok()
+            host_address(last)
         };
         match self.behind_proxy {
             true => forwarded().unwrap_or(peer.ip()),

@@ -9,7 +9,7 @@ use crawl_engine::{MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crawl_fetcher::{Contact, HostAccess};
 use crawl_policy::ProductToken;
 use crawl_scheduler::PolitenessOverrides;
-use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify};
+use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify, host_address};
 
 use super::ca_files::check_ca_files;
 use super::contact::{
@@ -134,12 +134,7 @@ fn check_seeds(seeds: &[String]) -> Result<Vec<Seed>, CommandError> {
         let seed = seeds::read(typed).map_err(|why| {
             CommandError::usage(format!("unusable seed `{typed}`: {why}")).hint(SEED_HINT)
         })?;
-        let address = seed
-            .url
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']');
-        if let Ok(address) = address.parse::<IpAddr>()
+        if let Some(address) = host_address(seed.url.host())
             && classify(address) == AddressClass::Unusable
         {
             return Err(CommandError::usage(format!(

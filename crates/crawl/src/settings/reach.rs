@@ -1,6 +1,6 @@
 //! Whose server a URL leads to, as far as the URL and `--resolve` tell.
 
-use crawl_weburl::{AddressClass, CanonicalUrl, classify, host_address, is_localhost};
+use crawl_weburl::{AddressClass, CanonicalUrl, class_of_host, classify, without_trailing_dot};
 
 use crate::values::Resolve;
 
@@ -17,21 +17,21 @@ pub(crate) enum Reach {
 
 /// The network in which the host of a URL lies; `resolve` may send a name elsewhere.
 pub(crate) fn reach(url: &CanonicalUrl, resolve: &[Resolve]) -> Reach {
-    let host = url.host().trim_end_matches('.');
+    let host = without_trailing_dot(url.host());
     let sent_to = resolve
         .iter()
         .find(|entry| entry.host == host && entry.port == url.port());
-    let addresses = match sent_to {
-        Some(entry) => entry.addresses.clone(),
-        None => host_address(host).into_iter().collect(),
+    let class = match sent_to {
+        Some(entry) => {
+            let classes = entry.addresses.iter().copied().map(classify);
+            classes.max_by_key(|class| rank(*class))
+        }
+        None => class_of_host(host),
     };
-    let classes = addresses.into_iter().map(classify);
-    match classes.max_by_key(|class| rank(*class)) {
+    match class {
         Some(AddressClass::Loopback) => Reach::Loopback,
         Some(AddressClass::Private) => Reach::Private,
-        Some(_) => Reach::Public,
-        None if is_localhost(host) => Reach::Loopback,
-        None => Reach::Public,
+        _ => Reach::Public,
     }
 }
 

@@ -8,9 +8,7 @@
 use std::path::Path;
 
 use crawl_records::stored_settings;
-use crawl_weburl::{
-    CanonicalUrl, Unusable, canonicalize, host_address, host_and_port, is_localhost,
-};
+use crawl_weburl::{CanonicalUrl, Unusable, canonicalize, class_of_host, host_and_port};
 
 use super::listing::stored_seeds;
 use crate::error::CommandError;
@@ -64,7 +62,7 @@ pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
             url: https,
             stand_in: None,
         },
-        port if port == Some("80") || host_address(host).is_some() || is_localhost(host) => Seed {
+        port if port == Some("80") || class_of_host(host).is_some() => Seed {
             url: http,
             stand_in: None,
         },

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crawl_weburl::{canonicalize, host_address};
+use crawl_weburl::{canonicalize, host_address, without_trailing_dot};
 
 use super::BadValue;
 use super::text::as_text;
@@ -58,7 +58,7 @@ impl FromStr for Resolve {
 /// not looked up.
 fn host_name(text: &str) -> Option<String> {
     let url = canonicalize(None, &format!("http://{text}/")).ok()?;
-    let name = url.host().trim_end_matches('.');
+    let name = without_trailing_dot(url.host());
     let is_name = !text.contains(['@', '*', '/', '?', '#']) && host_address(name).is_none();
     is_name.then(|| name.to_owned())
 }

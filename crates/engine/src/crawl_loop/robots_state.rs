@@ -13,7 +13,7 @@ use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile, RobotsOddity, RobotsOddityKind};
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
-use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, classify};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 
 use crate::config::{Config, Forbidden, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crate::trace_events::TraceEvents;
@@ -351,12 +351,8 @@ fn is_quick(politeness: &Politeness) -> bool {
 
 /// Returns whether a host may be someone else's: any but those at loopback and private addresses.
 pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
-    let host = host.host();
-    let literal = || host.trim_matches(['[', ']']).parse().ok();
-    match address.or_else(literal).map(classify) {
-        Some(class) => !matches!(class, AddressClass::Loopback | AddressClass::Private),
-        None => host != "localhost" && !host.ends_with(".localhost"),
-    }
+    let class = address.map(classify).or_else(|| class_of_host(host.host()));
+    !matches!(class, Some(AddressClass::Loopback | AddressClass::Private))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Commands of a person who watches the crawl.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use crawl_archive::rows::DelayRow;
 use crawl_frontier::KnownState;
 use crawl_policy::scope::ScopeVerdict;
 use crawl_scheduler::Tick;
-use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, canonicalize, classify};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, canonicalize, class_of_host};
 
 use super::Coordinator;
 use super::robots_state::may_be_anothers;
@@ -191,9 +190,8 @@ impl Coordinator {
     fn may_be_asked(&self, url: &CanonicalUrl) -> Result<(), Refused> {
         let host = url.host_key();
         let fetch = &self.config.fetch;
-        let literal = host.host().trim_matches(['[', ']']).parse::<IpAddr>();
-        match literal.map(classify) {
-            Ok(AddressClass::Unusable) => Err(Refused::Unusable {
+        match class_of_host(host.host()) {
+            Some(AddressClass::Unusable) => Err(Refused::Unusable {
                 url: url.to_string(),
                 why: "it names an address where no server can be".to_owned(),
             }),
