@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::merge::runs_to_merge;
 use super::{
     BlockCache, Disk, Record, RunError, RunListStore, RunManifest, Sieve, SieveSettings, SystemDisk,
 };
@@ -137,10 +139,6 @@ impl Bench {
     }
 }
 
-fn runs(dir: &Path) -> usize {
-    fs::read_dir(dir).unwrap().count()
-}
-
 #[test]
 fn a_run_gives_back_what_it_was_given_and_nothing_else() {
     let (bench, _) = Bench::one_run(1000);
@@ -189,8 +187,11 @@ fn no_flipped_byte_of_a_run_is_taken_for_what_was_written() {
         bytes[at] ^= 1 << (at % 8);
         fs::write(&path, bytes).unwrap();
         let read = || -> Result<(), RunError> {
+            let sieve = bench.open(Arc::new(SystemDisk), 1000)?;
+            let mut cache = BlockCache::new(0);
             for n in (0..300).step_by(7) {
-                assert_eq!(bench.get(n)?, Some(n as u8), "byte {at}");
+                let found = sieve.view().get(key(n), &mut cache)?;
+                assert_eq!(found, Some([n as u8; 12]), "byte {at}");
             }
             Ok(())
         };
@@ -213,10 +214,11 @@ fn another_run_in_its_place_is_named() {
 #[test]
 fn files_that_are_not_listed_are_removed_and_foreign_ones_stay() {
     let (bench, path) = Bench::one_run(1000);
-    fs::write(path.with_file_name("00000007.run"), "half a run").unwrap();
-    fs::write(path.with_file_name("notes.txt"), "").unwrap();
+    let [unlisted, foreign] = ["00000007.run", "notes.txt"].map(|name| path.with_file_name(name));
+    fs::write(&unlisted, "half a run").unwrap();
+    fs::write(&foreign, "").unwrap();
     assert_eq!(bench.get(7).unwrap(), Some(7));
-    assert_eq!(runs(bench.dir.path()), 2);
+    assert!(path.exists() && foreign.exists() && !unlisted.exists());
 }
 
 #[test]
@@ -258,6 +260,26 @@ fn ours_tables_in_memory_are_bounded() {
         assert!(view.fresh.len() <= 2 * 10 + 6, "{}", view.fresh.len());
         let full = view.full.as_ref().map_or(0, |full| full.table.len());
         assert!(full <= 2 * 10 + 6, "{full}");
+    }
+}
+
+#[test]
+fn ours_runs_are_merged_until_no_neighbours_are_of_a_size() {
+    let mut bench = Bench::new();
+    let sieve = bench.open(Arc::new(SystemDisk), 10).unwrap();
+    for n in 0..400 {
+        bench.commit(&sieve, &[record(n, 1)]).unwrap();
+    }
+    let begin = Instant::now();
+    loop {
+        let view = sieve.view();
+        let sizes: Vec<u64> = view.runs.iter().map(|run| run.entry.records).collect();
+        if view.full.is_none() && runs_to_merge(&sizes, 10).is_none() {
+            break;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "{sizes:?}");
+        drop(view);
+        std::thread::yield_now();
     }
 }
 
