@@ -84,3 +84,27 @@ impl<T> IndexMut<u32> for Slab<T> {
             .expect("invariant: a number is kept only as long as its item")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PART, Slab};
+
+    #[test]
+    fn ours_each_number_leads_to_its_item_also_beyond_the_first_part() {
+        let count = 2 * PART + 10;
+        let mut slab = Slab::new();
+        let numbers: Vec<u32> = (0..count).map(|item| slab.insert(item)).collect();
+        for (item, number) in numbers.iter().enumerate() {
+            assert_eq!(slab.get(*number), Some(&item));
+            assert_eq!(slab[*number], item);
+        }
+        assert!(slab.iter().copied().eq(0..count));
+        // A place that is free again is taken first.
+        let freed = numbers[PART + 1];
+        assert_eq!(slab.remove(freed), Some(PART + 1));
+        assert_eq!(slab.get(freed), None);
+        assert_eq!(slab.remove(freed), None);
+        assert_eq!(slab.insert(7), freed);
+        assert_eq!(slab[freed], 7);
+    }
+}

@@ -1,5 +1,7 @@
 //! Robots come first; what is asked for expressly; what is given back.
 
+use std::time::Duration;
+
 use crawl_scheduler::{OutcomeKind, Politeness, Poll, Purpose, RobotsPace, RobotsState};
 
 use crate::stage::{SECOND, Stage, origin};
@@ -82,7 +84,21 @@ fn rfc9309_2_4_stale_rules_are_fetched_again_before_the_next_page() {
 
 #[test]
 fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
-    let mut stage = Stage::new(Politeness::default());
+    const HOUR: Duration = Duration::from_secs(3_600);
+    // After a day they serve none.
+    for (delay, serve) in [(SECOND, true), (23 * HOUR, true), (25 * HOUR, false)] {
+        let purposes = purposes_under_rules_that_are_stale_at_once(delay);
+        let expected = [false, serve, false, serve, false, serve];
+        assert_eq!(purposes, expected, "{delay:?}");
+    }
+}
+
+/// Of six permits in a row, which are for pages.
+fn purposes_under_rules_that_are_stale_at_once(delay: Duration) -> Vec<bool> {
+    let mut stage = Stage::new(Politeness {
+        delay,
+        ..Politeness::default()
+    });
     let origin = origin("http://example.org");
     stage.scheduler.set_pending(stage.now, &origin, 10);
     let mut purposes = Vec::new();
@@ -99,7 +115,7 @@ fn ours_rules_that_hold_for_less_than_the_gap_serve_one_page() {
             stage.scheduler.set_robots(stage.now, &origin, state);
         }
     }
-    assert_eq!(purposes, [false, true, false, true, false, true]);
+    purposes
 }
 
 #[test]
