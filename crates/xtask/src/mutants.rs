@@ -19,6 +19,12 @@ const VERSION: &str = "27.1.0";
 /// A mutant may allocate without end. So no process gets more address space than this, in bytes.
 const MAX_ADDRESS_SPACE: u64 = 8 << 30;
 
+/// Files of tests lie here where it exists: in memory, so that no test waits for a disk.
+const MEMORY_FOLDER: &str = "/dev/shm";
+
+/// No process makes a larger file, in bytes: that of a test may lie in memory.
+const MAX_FILE_SIZE: u64 = 1 << 30;
+
 /// Code whose mutants are drawn, and the tests that should catch them.
 struct Part {
     package: &'static str,
@@ -233,8 +239,12 @@ impl Tool<'_> {
     fn run(&self, part: &Part, list: &[String], drawn: &[String]) -> Result<Outcomes> {
         let folder = self.folder.join(part.package);
         let report = folder.join("mutants.out");
-        let temporary = self.folder.join("tmp");
-        // The report before goes, and so do the files of tests that were killed.
+        let memory = Path::new(MEMORY_FOLDER);
+        let temporary = match memory.is_dir() {
+            true => memory.join(format!("crawl-mutants-{}", std::process::id())),
+            false => self.folder.join("tmp"),
+        };
+        // The report before goes.
         for folder in [&report, &temporary] {
             if folder.exists() {
                 std::fs::remove_dir_all(folder)?;
@@ -255,6 +265,7 @@ impl Tool<'_> {
 
         let mut command = self.workspace.program("prlimit");
         command.arg(format!("--as={MAX_ADDRESS_SPACE}"));
+        command.arg(format!("--fsize={MAX_FILE_SIZE}"));
         command.arg(&self.program);
         self.choose(&mut command, part);
         command.args(["--in-place", "--cargo-arg", part.tests]);
@@ -271,7 +282,10 @@ impl Tool<'_> {
         command.env("PROPTEST_CASES", "64");
         command.env("TMPDIR", &temporary);
         eprintln!("\n==== {}: {} mutants ====", part.package, drawn.len());
-        let status = command.status().context("cannot run prlimit")?;
+        let status = command.status().context("cannot run prlimit");
+        // Tests that were killed leave files.
+        std::fs::remove_dir_all(&temporary)?;
+        let status = status?;
         match status.code() {
             // All caught, some missed, some timed out.
             Some(0 | 2 | 3) => Outcomes::read(&report.join("outcomes.json")),
