@@ -241,3 +241,27 @@ impl Coordinator {
         self.write(WriterMessage::Order(Ordered { order, answer }), out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_scheduler::Tick;
+    use crawl_weburl::canonicalize;
+
+    use super::{MAX_PAGES_SHOWN, Steering};
+
+    #[test]
+    fn ours_the_latest_pages_are_kept_the_last_first() {
+        let mut steering = Steering::default();
+        for page in 0..12_u16 {
+            let url = canonicalize(None, &format!("http://a.example/{page}")).unwrap();
+            steering.settled(&url, Some(200 + page), Tick::from_micros(page.into()));
+        }
+        let latest = steering.latest.iter();
+        let shown: Vec<_> = latest
+            .map(|page| (page.status, page.at.as_micros()))
+            .collect();
+        let expected: Vec<_> = (2..12).rev().map(|n| (Some(200 + n), n.into())).collect();
+        assert_eq!(shown, expected);
+        assert_eq!(shown.len(), MAX_PAGES_SHOWN);
+    }
+}

@@ -111,10 +111,157 @@ fn paused_words(why: PauseReason) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use std::time::Duration;
 
-    use crawl_scheduler::PauseReason;
+    use crawl_frontier::MemoryFrontier;
+    use crawl_policy::ProductToken;
+    use crawl_policy::scope::{Scope, ScopeMode};
+    use crawl_scheduler::{PauseReason, Tick};
+    use crawl_weburl::canonicalize;
 
-    use super::paused_words;
+    use super::super::{MAX_UNDELIVERED_ROWS, MAX_UNSETTLED_BYTES};
+    use super::{Coordinator, MAX_UNSETTLED, paused_words};
+    use crate::config::{Budgets, Config};
+    use crate::control::{Phase, Stop};
+    use crate::error::EngineError;
+    use crate::totals::Totals;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(second: u64) -> Tick {
+        Tick::from_micros(second * 1_000_000)
+    }
+
+    /// A crawl that begins at second 10, of which nothing is known.
+    fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
+        let seed = canonicalize(None, "http://a.example/").unwrap();
+        let agent = ProductToken::new("crawl").unwrap();
+        let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
+        change(&mut config);
+        let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
+        let frontier = Arc::new(MemoryFrontier::new());
+        Coordinator::new(
+            Arc::new(config),
+            frontier,
+            scope,
+            Totals::default(),
+            at(10),
+            1,
+        )
+    }
+
+    #[test]
+    fn ours_each_budget_of_a_crawl_is_spent_when_it_is_reached() {
+        let host = canonicalize(None, "http://a.example/").unwrap().host_key();
+        // Six pages and one on its way, of a thousand bytes and a second each.
+        for (budgets, spent) in [
+            (Budgets::default(), None),
+            (
+                Budgets {
+                    max_pages: Some(7),
+                    max_bytes: Some(1),
+                    ..Budgets::default()
+                },
+                Some("max-pages"),
+            ),
+            (
+                Budgets {
+                    max_pages: Some(8),
+                    max_bytes: Some(6_000),
+                    max_server_time: Some(SECOND),
+                    ..Budgets::default()
+                },
+                Some("max-bytes"),
+            ),
+            (
+                Budgets {
+                    max_bytes: Some(6_001),
+                    max_server_time: Some(6 * SECOND),
+                    ..Budgets::default()
+                },
+                Some("max-server-time"),
+            ),
+            (
+                Budgets {
+                    max_server_time: Some(7 * SECOND),
+                    ..Budgets::default()
+                },
+                None,
+            ),
+        ] {
+            let shown = format!("{budgets:?}");
+            let mut coordinator = coordinator(|config| config.budgets = budgets);
+            coordinator.totals.pages = 106;
+            coordinator.totals.bytes = 106_000;
+            // What earlier rounds fetched does not count.
+            coordinator.visits.round.before.pages = 100;
+            coordinator.visits.round.before.bytes = 100_000;
+            coordinator.leases_out = 1;
+            let served = 6 * SECOND;
+            coordinator.host_budgets.asked(&host, at(10), served, 0);
+            assert_eq!(coordinator.spent_budget(), spent, "{shown}");
+        }
+    }
+
+    #[test]
+    fn ours_each_limit_of_what_is_under_way_leaves_no_room() {
+        type Fill = fn(&mut Coordinator);
+        let fills: [(Fill, bool); 11] = [
+            (|_| {}, true),
+            (|it| it.unsettled = MAX_UNSETTLED - 1, true),
+            (|it| it.unsettled = MAX_UNSETTLED, false),
+            (|it| it.unsettled_bytes = MAX_UNSETTLED_BYTES - 1, true),
+            (|it| it.unsettled_bytes = MAX_UNSETTLED_BYTES, false),
+            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS - 1), true),
+            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS), false),
+            (
+                |it| it.fail(EngineError::OutputInUse { dir: "a".into() }),
+                false,
+            ),
+            // A commit may take half of the time.
+            (|it| (it.unsettled, it.committed_at) = (1, at(15)), true),
+            (|it| (it.unsettled, it.committed_at) = (1, at(14)), false),
+            (
+                |it| (it.unsettled, it.pages_in_flight, it.committed_at) = (1, 1, at(14)),
+                true,
+            ),
+        ];
+        for (number, (fill, has_room)) in fills.into_iter().enumerate() {
+            let mut coordinator = coordinator(|config| {
+                config.commit_within = 10 * SECOND;
+                config.politeness.concurrency = 1;
+            });
+            coordinator.committed_at = at(20);
+            fill(&mut coordinator);
+            assert_eq!(coordinator.has_room(at(20)), has_room, "{number}");
+        }
+        let wide = coordinator(|config| config.politeness.concurrency = 300);
+        assert_eq!(wide.max_unsettled(), 600);
+    }
+
+    #[test]
+    fn ours_progress_tells_what_this_run_did_and_how_fast() {
+        let mut coordinator = coordinator(|_| {});
+        coordinator.totals = Totals {
+            pages: 150,
+            failed: 7,
+            bytes: 9_000,
+            ..Totals::default()
+        };
+        coordinator.totals_at_start.pages = 110;
+        coordinator.visits.round.before.pages = 100;
+        coordinator.visits.round.before.failed = 2;
+        coordinator.visits.round.before.bytes = 1_000;
+        let progress = coordinator.progress(at(30));
+        assert_eq!(progress.phase, Phase::Crawling);
+        assert_eq!((progress.pages, progress.failed), (50, 5));
+        assert_eq!(progress.bytes, 8_000);
+        assert_eq!(progress.elapsed, 20 * SECOND);
+        assert!((progress.pages_per_second - 2.0).abs() < 1e-9);
+        coordinator.stop = Stop::Drain;
+        assert_eq!(coordinator.progress(at(30)).phase, Phase::Draining);
+    }
 
     #[test]
     fn ours_each_reason_of_a_pause_has_words_of_its_own() {
