@@ -1,35 +1,47 @@
 //! One crawl at a time asks a host, of all that a user runs on a machine.
 //!
-//! A host's lock is one byte of a file that all crawls share, at a place that follows from
-//! its name: as many hosts as there are, and one open file. The system frees the bytes of
-//! a process that dies. Which crawl holds a host is told by the folder `running` beside the file.
+//! Each crawl lists the hosts that it holds in a file of its own, in the folder `running`. One
+//! takes a host by looking that no other crawl that lives lists it, and they look in turn: whose
+//! turn it is holds the lock of a file that all share. A lock for each host would make each one
+//! slower than the one before, as the system keeps the locks of a file in a list.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::thread;
 
 use crawl_archive::Timestamp;
 use crawl_scheduler::Tick;
 use crawl_weburl::HostKey;
 
 use super::byte_lock;
-use super::running_crawls::{Running, RunningCrawl};
+use super::running_crawls::{Holder, Running, RunningCrawl};
 use crate::config::Config;
 
 /// The folder beside the file of locks that names the crawls that run.
 const RUNNING: &str = "running";
 /// Hosts of which it is told that another crawl asks them; the rest waits without a word.
 const MAX_TOLD: usize = 10;
+/// The byte of the shared file that is locked for a turn.
+const TURN: u64 = 0;
+/// A turn takes microseconds. Where a crawl was stopped within one, the others go on without the
+/// host after so many tries.
+const MAX_TURN_TRIES: u32 = 10_000;
 
 /// The locks that this crawl holds.
 #[derive(Debug, Default)]
 pub struct HostLocks {
-    file: Option<File>,
-    held: HashSet<HostKey>,
+    shared: Option<Shared>,
     /// Hosts of which it was told that another crawl asks them.
     told: HashSet<HostKey>,
-    running: Option<Running>,
+}
+
+/// The files by which crawls know of each other.
+#[derive(Debug)]
+struct Shared {
+    turns: File,
+    running: Running,
 }
 
 impl HostLocks {
@@ -72,46 +84,39 @@ impl HostLocks {
             .create(true)
             .truncate(false)
             .open(path)?;
-        let running = Running::enter(&folder.join(RUNNING), crawl);
+        let running = Running::enter(&folder.join(RUNNING), crawl)?;
         Ok(HostLocks {
-            file: Some(file),
-            running: running
-                .inspect_err(|why| tracing::warn!(%why, "other crawls can't be told of this one"))
-                .ok(),
-            ..HostLocks::default()
+            shared: Some(Shared {
+                turns: file,
+                running,
+            }),
+            told: HashSet::new(),
         })
     }
 
-    /// Returns whether this crawl may ask the host: it holds the lock now. Never waits. A system
-    /// that can't lock lets everybody ask.
+    /// Returns whether this crawl may ask the host: it holds it now. Never waits for another crawl
+    /// to be done with the host. A system that can't lock lets everybody ask.
     pub fn hold(&mut self, host: &HostKey) -> bool {
-        let Some(file) = &self.file else {
+        let Some(shared) = &mut self.shared else {
             return true;
         };
-        if self.held.contains(host) {
-            return true;
-        }
-        let is_ours = byte_lock::lock(file, place(host)).unwrap_or_else(|why| {
+        let is_ours = shared.hold(place(host)).unwrap_or_else(|why| {
             tracing::warn!(%host, %why, "hosts can't be locked against other crawls");
             true
         });
-        if is_ours {
-            self.held.insert(host.clone());
+        if is_ours && !self.told.is_empty() {
             self.told.remove(host);
-            if let Some(running) = &self.running {
-                running.hold(place(host));
-            }
         }
         is_ours
     }
 
     /// The words for a host that another crawl asks: which crawl that is, where it can be told.
     pub(crate) fn who_asks(&self, host: &HostKey) -> String {
-        match self
-            .running
+        let holder = self
+            .shared
             .as_ref()
-            .and_then(|running| running.holder(place(host)))
-        {
+            .and_then(|shared| shared.running.holder(place(host)));
+        match holder.and_then(Holder::into_crawl) {
             Some(RunningCrawl { directory, since }) => {
                 format!("another crawl is asking it, since {since}: {directory}")
             }
@@ -128,20 +133,37 @@ impl HostLocks {
 
     /// Another crawl may ask the host.
     pub fn free(&mut self, host: &HostKey) {
-        if let Some(file) = &self.file
-            && self.held.remove(host)
-        {
-            // At worst it is held until the end.
-            let _ = byte_lock::unlock(file, place(host));
-            if let Some(running) = &self.running {
-                running.free(place(host));
-            }
+        if let Some(shared) = &mut self.shared {
+            shared.running.free(place(host));
         }
     }
 }
 
-/// A place in the file: 62 bits of FNV-1a, the same in each program. Two hosts at one place
-/// would wait for each other, no more.
+impl Shared {
+    fn hold(&mut self, place: u64) -> io::Result<bool> {
+        if self.running.holds(place) {
+            return Ok(true);
+        }
+        let mut tries = 0;
+        while !byte_lock::lock(&self.turns, TURN)? {
+            tries += 1;
+            if tries == MAX_TURN_TRIES {
+                return Ok(false);
+            }
+            thread::yield_now();
+        }
+        let is_free = self.running.holder(place).is_none();
+        let held = match is_free {
+            true => self.running.hold(place),
+            false => Ok(()),
+        };
+        byte_lock::unlock(&self.turns, TURN)?;
+        held.map(|()| is_free)
+    }
+}
+
+/// The number by which crawls list a host: 62 bits of FNV-1a, the same in each program. Two hosts
+/// of one number would wait for each other, no more.
 fn place(host: &HostKey) -> u64 {
     let bytes = host.as_str().bytes();
     let hash = bytes.fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
@@ -162,6 +184,30 @@ mod tests {
     #[test]
     fn ours_a_host_is_locked_at_the_same_place_for_ever() {
         assert_eq!(place(&host("a.example")), 712_529_663_959_018_250);
+    }
+
+    /// The system goes through all locks of a file to set one more.
+    #[test]
+    fn ours_locks_of_the_system_do_not_grow_with_the_hosts() {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let dir = tempfile::tempdir().unwrap();
+        let crawl = RunningCrawl {
+            directory: "/one".to_owned(),
+            since: "2026-11-21T23:00:00Z".to_owned(),
+        };
+        let mut locks = HostLocks::open(&dir.path().join("hosts.lock"), &crawl).unwrap();
+        assert!((0..100).all(|n| locks.hold(&host(&format!("{n}.example")))));
+        let running = fs::read_dir(dir.path().join(RUNNING)).unwrap();
+        let all = fs::read_dir(dir.path()).unwrap().chain(running);
+        let inodes: Vec<String> = all
+            .map(|entry| format!(":{} ", entry.unwrap().metadata().unwrap().ino()))
+            .collect();
+        let locked = fs::read_to_string("/proc/locks").unwrap();
+        let ours = locked
+            .lines()
+            .filter(|line| inodes.iter().any(|inode| line.contains(inode)));
+        assert_eq!(ours.count(), 1, "that it lives\n{locked}");
     }
 
     #[test]
