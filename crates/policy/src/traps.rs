@@ -45,6 +45,8 @@ const MAX_PARKED: usize = 16_384;
 /// `WORDS_A_NEW_ONE`.
 const MIN_NEW_WORDS: usize = 5;
 const WORDS_A_NEW_ONE: usize = 12;
+/// Pages of fewer words are all looked at word for word: that costs little, and they are often stubs.
+const FEW_WORDS: u32 = 50;
 /// Of a deferred kind, the 128th URL is asked for all the same, then the 512th, the 2,048th ..
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
@@ -180,19 +182,25 @@ impl Traps {
             return unjudged;
         }
         let shape = Shape::of(url);
+        let (template, family) = keys(&key, &shape);
         let found = match answer {
             PageAnswer::Nothing => None,
             PageAnswer::Other => Some(Yield::New),
             PageAnswer::Redirect(to, _) => redirected(url, &shape, to),
             PageAnswer::Text(gist) => {
                 self.mirrors.learn(url, gist);
-                Some(read(host, gist))
+                let account = host.templates.get(template);
+                let is_doubtful = level > 0
+                    || gist.words < FEW_WORDS
+                    || shape.signs.any()
+                    || family.is_some()
+                    || account.is_none_or(Template::is_doubtful);
+                Some(read(host, gist, is_doubtful))
             }
         };
         let Some(found) = found else {
             return unjudged;
         };
-        let (template, family) = keys(&key, &shape);
         let mut has_turned = false;
         for place in std::iter::once(template).chain(family) {
             let whole = Some(place) != family;
@@ -438,13 +446,14 @@ impl Traps {
     }
 }
 
-/// Compares a page's text with what its host said before.
-fn read(host: &mut HostMemory, gist: &PageFingerprint) -> Yield {
-    let new_words = host.novelty.meet(gist);
+/// Compares a page's text with what its host said before: word for word where the page is doubtful,
+/// and else as a whole.
+fn read(host: &mut HostMemory, gist: &PageFingerprint, is_doubtful: bool) -> Yield {
+    let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
+    let says_new_words = !is_doubtful || host.novelty.meet(gist) > enough;
     let pages = host.texts.entry(gist.said, Text::default);
     pages.pages = pages.pages.saturating_add(1);
-    let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
-    match pages.pages == 1 && new_words > enough {
+    match pages.pages == 1 && says_new_words {
         true => Yield::New,
         false => Yield::Nothing(gist.said),
     }

@@ -10,6 +10,9 @@ const ROW: u32 = 3;
 const PLAIN_ROW: u32 = 24;
 /// And by so many pages in a row, each found only on the one before.
 const PLAIN_LEVEL: u8 = 8;
+/// Of a template whose last page said something new, as 6 or more before it did, one page in so many
+/// is looked at word for word.
+const SAMPLE: u32 = 8;
 /// Times that a template was deferred wrongly, after which it takes twice as much each.
 const MAX_CHANCES: u8 = 6;
 /// Names of parameters that are kept.
@@ -200,6 +203,12 @@ impl Template {
     /// Returns whether its pages are worth being asked for several at a time.
     pub(super) fn is_proven(&self) -> bool {
         self.row == 0 && self.fresh >= 2 * ROW
+    }
+
+    /// Returns whether the next page's words are to be compared with those that its host said: none
+    /// of a proven template's but each eighth.
+    pub(super) fn is_doubtful(&self) -> bool {
+        !self.is_proven() || self.fetched.is_multiple_of(SAMPLE)
     }
 
     /// Returns whether enough was seen of it: several pages in a row that say nothing new, found on

@@ -74,12 +74,38 @@ fn ours_a_host_weighs_what_is_known_of_it() {
     let one = traps.hosts.weigh();
     assert!((2_500..5_000).contains(&one), "{one}");
     for page in 0..100 {
-        let path = format!("/{page}/a/");
+        let path = format!("/list?page={page}");
         visited(&mut traps, &path, 0, &prose(&path, 200), &[]);
     }
-    // 100 texts, pages and fingerprints, one more template, a table of 20,000 shingles.
+    // 100 texts, pages and fingerprints, two more templates, a table of 20,000 shingles.
     let many = traps.hosts.weigh();
     assert!((70_000..140_000).contains(&many), "{many}");
+}
+
+#[test]
+fn ours_of_plain_pages_that_bring_something_each_eighth_is_looked_at_word_for_word() {
+    let mut traps = Traps::new(SpellingRules::default(), true);
+    let prose_of = |page: u32| prose(&format!("page {page}"), 200);
+    for page in 0..64 {
+        visited(&mut traps, &format!("/{page}/a/"), 0, &prose_of(page), &[]);
+    }
+    let weight = traps.hosts.weigh();
+    assert!(weight < 50_000, "{weight}");
+    // A page that says what the first said and a word more is met as the 65th, and what comes
+    // behind it is looked at.
+    let again = |page: u32| format!("{} more{page}", prose_of(0));
+    let mut levels = Vec::new();
+    for page in 64..68 {
+        let at = canonicalize(None, &format!("http://a.example/{page}/a/")).unwrap();
+        let gist = PageFingerprint::of_markup(&again(page), &at);
+        let visit = PageEvidence {
+            url: &at,
+            level: 0,
+            answer: PageAnswer::Text(&gist),
+        };
+        levels.push(traps.observe(&visit).level);
+    }
+    assert_eq!(levels, [1, 1, 1, 1]);
 }
 
 #[test]
