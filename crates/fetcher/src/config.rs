@@ -27,8 +27,8 @@ pub struct FetchConfig {
     pub first_byte_timeout: Duration,
     /// Between two bytes of the body.
     pub idle_timeout: Duration,
-    /// The time for which an idle connection is kept; none is kept where this is zero. The number
-    /// of idle connections in all is bounded by this and the rate of requests; per host it is 32.
+    /// The time for which an idle connection is kept; none is kept where this is zero. At most 32
+    /// are kept for a host and 1,024 in all, those in use included.
     pub keep_alive: Duration,
     /// Kept bytes of a body, as it is encoded; what is longer is cut there.
     pub max_body: u64,

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_scheduler::{Permit, Spent, Tick};
@@ -29,6 +30,7 @@ use crate::exchange::{Exchange, FetchRequest, TlsVersion, Truncation};
 use crate::failure::Failure;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::host_access::{HostAccesses, REDACTED};
+use crate::kept_connections::{KeptConnection, KeptConnections, MAX_KEPT_CONNECTIONS};
 use crate::name_servers::{Source, unusable};
 use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
@@ -44,12 +46,41 @@ pub struct Fetcher {
     descriptor_limit: DescriptorLimit,
     is_given_up: watch::Sender<bool>,
     headers: HeaderMap,
-    client: Client,
+    kept: KeptConnections,
+    client: Clients,
     /// For hosts and ports that the operator typed, where there are any. A resolver is told
     /// no port, so what may lead home has a client, and connections, of its own.
-    typed: Option<Client>,
+    typed: Option<Clients>,
     /// By host and port: a client whose resolver has the override's answer.
     overridden: HashMap<(String, u16), Client>,
+}
+
+/// Two clients that look names up alike.
+struct Clients {
+    /// It keeps connections between requests.
+    keeping: Client,
+    /// It closes them; made when it is needed first.
+    closing: OnceLock<Client>,
+}
+
+impl Clients {
+    fn new(config: &FetchConfig, names: Names) -> Result<Clients, SetupError> {
+        Ok(Clients {
+            keeping: client(config, names)?,
+            closing: OnceLock::new(),
+        })
+    }
+
+    fn closing(&self, config: &FetchConfig, names: impl FnOnce() -> Names) -> &Client {
+        self.closing.get_or_init(|| {
+            let config = FetchConfig {
+                keep_alive: Duration::ZERO,
+                ..config.clone()
+            };
+            // A client of the same settings was made before.
+            client(&config, names()).unwrap_or_else(|_| self.keeping.clone())
+        })
+    }
 }
 
 impl Fetcher {
@@ -78,10 +109,11 @@ impl Fetcher {
         }
         Ok(Fetcher {
             headers: standing_headers(&config)?,
-            client: client(&config, names.clone())?,
+            kept: KeptConnections::new(MAX_KEPT_CONNECTIONS, config.keep_alive),
+            client: Clients::new(&config, names.clone())?,
             typed: match config.typed.is_empty() {
                 true => None,
-                false => Some(client(&config, names.for_typed())?),
+                false => Some(Clients::new(&config, names.for_typed())?),
             },
             overridden,
             rooms: BodyMemoryPool::new(config.body_memory),
@@ -253,7 +285,8 @@ impl Fetcher {
         let mut asked = reqwest::Request::new(Method::GET, url.as_url().clone());
         *asked.headers_mut() = with_own(&headers, own);
         let deadline = Instant::now() + self.config.timeout;
-        let head = self.client(url).execute(asked);
+        let kept = self.kept.begin(url.host_key(), Instant::now());
+        let head = self.client(url, kept.as_ref()).execute(asked);
         let head = match in_time(head, self.config.first_byte_timeout, deadline).await {
             Err(late) => Err(self.too_late(late)),
             Ok(Err(error)) => Err(self.no_head(url, &error).await),
@@ -325,13 +358,15 @@ impl Fetcher {
         judged.err().map(|why| refusal(why.to_string()))
     }
 
-    fn client(&self, url: &CanonicalUrl) -> &Client {
+    fn client(&self, url: &CanonicalUrl, kept: Option<&KeptConnection<'_>>) -> &Client {
         if let Some(client) = self.overridden(url) {
             return client;
         }
-        match &self.typed {
-            Some(client) if self.rules.is_typed(url) => client,
-            _ => &self.client,
+        let typed = self.typed.as_ref().filter(|_| self.rules.is_typed(url));
+        match (kept, typed) {
+            (Some(_), clients) => &clients.unwrap_or(&self.client).keeping,
+            (None, Some(typed)) => typed.closing(&self.config, || self.names.for_typed()),
+            (None, None) => self.client.closing(&self.config, || self.names.clone()),
         }
     }
 

@@ -29,6 +29,7 @@ mod failure_kind;
 mod fetch;
 mod host_access;
 mod interstitial;
+mod kept_connections;
 mod name_servers;
 mod rate_limit;
 mod referer;

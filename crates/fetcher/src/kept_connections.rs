@@ -1,0 +1,156 @@
+//! Which connections are kept between requests: as many as there is memory for, over all hosts.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crawl_weburl::HostKey;
+use tokio::time::Instant;
+
+/// Connections that are kept, those in use included. Each takes some 30 kB: the HTTP library has
+/// 8 KiB each for what it reads, what it writes, and the requests that wait for it.
+pub(crate) const MAX_KEPT_CONNECTIONS: usize = 1024;
+
+/// The interval at which hosts are looked for whose connections were closed meanwhile.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Gives connections of as many hosts as there is room for leave to be kept.
+#[derive(Debug)]
+pub(crate) struct KeptConnections {
+    max: usize,
+    /// The time after which one that nothing was sent over is closed.
+    closed_after: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    hosts: HashMap<HostKey, OfHost>,
+    /// Connections of all hosts.
+    connections: usize,
+    looked: Instant,
+}
+
+/// The connections of a host.
+#[derive(Debug)]
+struct OfHost {
+    /// The most that were in use at once: so many may be idle.
+    made: usize,
+    in_use: usize,
+    used_last: Instant,
+}
+
+/// A connection that is kept behind the request, which ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct KeptConnection<'a> {
+    of: &'a KeptConnections,
+    host: HostKey,
+}
+
+impl KeptConnections {
+    /// At most so many, each kept idle for so long.
+    pub(crate) fn new(max: usize, keep_alive: Duration) -> KeptConnections {
+        KeptConnections {
+            max,
+            // The client looks for idle ones once in that time.
+            closed_after: 2 * keep_alive,
+            state: Mutex::new(State {
+                hosts: HashMap::new(),
+                connections: 0,
+                looked: Instant::now(),
+            }),
+        }
+    }
+
+    /// Begins a request over a connection that is kept; none where there is no room for one.
+    pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeptConnection<'_>> {
+        let mut state = self.state();
+        if state.connections >= self.max && now >= state.looked + LOOK_INTERVAL {
+            state.drop_closed(now, self.closed_after);
+        }
+        let State {
+            hosts, connections, ..
+        } = &mut *state;
+        let has_room = *connections < self.max;
+        match hosts.entry(host.clone()) {
+            Entry::Occupied(of_host) => {
+                let of_host = of_host.into_mut();
+                if of_host.in_use == of_host.made {
+                    if !has_room {
+                        return None;
+                    }
+                    of_host.made += 1;
+                    *connections += 1;
+                }
+                of_host.in_use += 1;
+            }
+            Entry::Vacant(_) if !has_room => return None,
+            Entry::Vacant(entry) => {
+                entry.insert(OfHost {
+                    made: 1,
+                    in_use: 1,
+                    used_last: now,
+                });
+                *connections += 1;
+            }
+        }
+        Some(KeptConnection { of: self, host })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Counters: a panic elsewhere breaks nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn drop_closed(&mut self, now: Instant, closed_after: Duration) {
+        let is_open =
+            |of_host: &OfHost| of_host.in_use > 0 || of_host.used_last + closed_after > now;
+        self.hosts.retain(|_, of_host| is_open(of_host));
+        self.connections = self.hosts.values().map(|of_host| of_host.made).sum();
+        self.looked = now;
+    }
+}
+
+impl Drop for KeptConnection<'_> {
+    fn drop(&mut self) {
+        if let Some(of_host) = self.of.state().hosts.get_mut(&self.host) {
+            of_host.in_use -= 1;
+            of_host.used_last = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> HostKey {
+        HostKey::parse(name).unwrap()
+    }
+
+    #[test]
+    fn ours_so_many_connections_are_kept_and_no_more() {
+        let kept = KeptConnections::new(3, Duration::from_secs(5));
+        let [a, b, c, d] = ["a.example", "b.example", "c.example", "d.example"].map(host);
+        let start = Instant::now();
+        let begin =
+            |host: &HostKey, second| kept.begin(host.clone(), start + Duration::from_secs(second));
+        let (one, two, of_b) = (begin(&a, 0), begin(&a, 0), begin(&b, 0));
+        assert!(one.is_some() && two.is_some() && of_b.is_some());
+        assert!(begin(&b, 0).is_none());
+        drop((one, two, of_b));
+        // Those that were made are used again.
+        let of_b = begin(&b, 8);
+        assert!(of_b.is_some() && begin(&b, 8).is_none());
+        assert!(begin(&c, 8).is_none());
+        // The first host's two were closed meanwhile, the other's is in use.
+        let more = (begin(&c, 20), begin(&d, 20));
+        assert!(more.0.is_some() && more.1.is_some());
+        assert!(begin(&a, 20).is_none() && begin(&b, 20).is_none());
+        drop(of_b);
+        assert!(begin(&b, 20).is_some());
+    }
+}
