@@ -28,7 +28,7 @@ use std::collections::HashMap;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules};
 
-use self::host_memory::{HostMemories, HostMemory, Text};
+use self::host_memory::{Followed, HostMemories, HostMemory, Text};
 use self::mirrors::Mirrors;
 pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 pub use self::template::Trap;
@@ -359,22 +359,23 @@ impl Traps {
         let Some(text) = host.and_then(|host| host.texts.get_mut(gist.said)) else {
             return false;
         };
-        text.level = text.level.max(visit.level);
-        text.children = text.children.saturating_add(new);
-        if new > 0 && text.members.len() < MAX_MEMBERS {
-            text.members.push(key_of_via(visit.url));
+        let pages = text.pages;
+        let followed = text.followed.get_or_insert_default();
+        followed.level = followed.level.max(visit.level);
+        followed.children = followed.children.saturating_add(new);
+        if new > 0 && followed.members.len() < MAX_MEMBERS {
+            followed.members.push(key_of_via(visit.url));
         }
+        let Followed {
+            level,
+            children,
+            members,
+        } = &**followed;
         let looks = shape.signs.any() || shape.has_repeats();
         let enough = if looks { 1 } else { TEXT_LEVEL };
-        if text.pages < TEXT_ROW || text.level < enough || text.children < text.pages {
+        if pages < TEXT_ROW || *level < enough || *children < pages {
             return false;
         }
-        let Text {
-            pages,
-            children,
-            level,
-            ..
-        } = text;
         let trap = match () {
             () if shape.has_repeats() => Trap::RepeatedPath,
             () if shape.signs.date => Trap::Calendar,
@@ -387,7 +388,7 @@ impl Traps {
              {children} more first met on them; such as {of}",
             shape.pattern
         );
-        let members = text.members.clone();
+        let members = members.clone();
         members.into_iter().fold(false, |defers, member| {
             self.defer(member, rule.clone(), true, None) | defers
         })

@@ -33,6 +33,13 @@ pub(super) struct HostMemory {
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) pages: u32,
+    /// None of most, whose pages led to something new.
+    pub(super) followed: Option<Box<Followed>>,
+}
+
+/// What pages that said the same led to, where they said nothing new.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
     pub(super) level: u8,
     pub(super) children: u32,
     pub(super) members: Vec<u64>,
@@ -106,7 +113,7 @@ impl HostMemory {
     /// Memory held, about.
     fn weigh(&self) -> usize {
         const TEMPLATE: usize = 600;
-        const TEXT: usize = 80;
+        const TEXT: usize = 48;
         self.novelty.bytes()
             + self.names.bytes()
             + TEMPLATE * self.templates.len()

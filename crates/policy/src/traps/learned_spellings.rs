@@ -1,5 +1,7 @@
 //! Spellings of a host's URLs that name the same page, learned from what was fetched.
 
+use std::num::NonZeroU64;
+
 use crawl_weburl::{CanonicalUrl, SessionId, Spelling, SpellingRules, SpellingStep};
 
 use super::recent_map::RecentMap;
@@ -40,9 +42,11 @@ struct Rule {
 #[derive(Clone, Copy, Debug)]
 struct Page {
     url: u64,
-    /// None of a page with few words.
-    text: Option<u64>,
+    text: TextHash,
 }
+
+/// The hash of a page's text; none of a page with few words.
+type TextHash = Option<NonZeroU64>;
 
 /// A page whose URL some step would change.
 #[derive(Debug)]
@@ -57,7 +61,7 @@ struct Variant {
 #[derive(Debug)]
 pub(super) struct LearnedSpellings {
     /// By the hash of the URL.
-    pages: RecentMap<Page>,
+    pages: RecentMap<TextHash>,
     /// By the hash of the URL that a step leads to: the first page of each spelling.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
@@ -84,9 +88,9 @@ impl LearnedSpellings {
     ) {
         let page = Page {
             url: stable_hash::of(url.as_str().as_bytes()),
-            text: Some(text).filter(|_| words >= MIN_WORDS),
+            text: NonZeroU64::new(text).filter(|_| words >= MIN_WORDS),
         };
-        *self.pages.entry(page.url, || page) = page;
+        *self.pages.entry(page.url, || None) = page.text;
         if page.text.is_none() {
             return;
         }
@@ -125,7 +129,7 @@ impl LearnedSpellings {
 
     /// Memory held, about.
     pub(super) fn bytes(&self) -> usize {
-        const PAGE: usize = 64;
+        const PAGE: usize = 40;
         const VARIANT: usize = 160;
         PAGE * self.pages.len() + VARIANT * (self.variants.len() + self.rules.len())
     }
@@ -137,8 +141,8 @@ impl LearnedSpellings {
             about,
         } = spelling;
         let key = stable_hash::of(plain.as_str().as_bytes());
-        if let Some(known) = self.pages.get(key).filter(|known| known.text.is_some()) {
-            let same = known.text == page.text;
+        if let Some(known) = self.pages.get(key).filter(|known| known.is_some()) {
+            let same = *known == page.text;
             self.note(step, &about, Form::Plain, same);
         }
         let id = SessionId::find(url).filter(|_| step == SpellingStep::SessionId);
@@ -431,15 +435,15 @@ mod tests {
             (names.bytes() - before, names.rules.len())
         };
         for n in 0..MAX_RULES {
-            assert_eq!(learn(&format!("/{n}?a&b")), (64, n), "a page");
+            assert_eq!(learn(&format!("/{n}?a&b")), (40, n), "a page");
             let spelled = learn(&format!("/{n}?b&a"));
             assert_eq!(
                 spelled,
-                (64 + 160 + 160, n + 1),
+                (40 + 160 + 160, n + 1),
                 "a page, a spelling, a rule"
             );
         }
         learn("/more?a&b");
-        assert_eq!(learn("/more?b&a"), (64 + 160, MAX_RULES));
+        assert_eq!(learn("/more?b&a"), (40 + 160, MAX_RULES));
     }
 }
