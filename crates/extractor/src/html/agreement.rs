@@ -36,13 +36,14 @@ impl Recorder {
         let name = tag.source.trim_start_matches(['<', '/']);
         let name = name.split(['\t', '\n', '\u{c}', ' ', '/', '>']).next();
         let written = |name: &str| name.to_ascii_lowercase().replace('\0', "\u{fffd}");
-        let mut attributes: Vec<_> = tag
-            .attributes
-            .iter()
-            .filter(|one| slash.is_empty() && tag.attributes.is_first(one))
+        let all = tag.attributes.iter().filter(|_| slash.is_empty());
+        let first = all.filter(|one| tag.attributes.is_first(one));
+        let mut attributes: Vec<_> = first
             .map(|one| (written(one.name()), one.value().to_owned()))
             .collect();
-        attributes.sort();
+        // Names that differ by a NUL, which is read as U+FFFD, are one name. Nobody asks for it.
+        attributes.sort_by(|one, other| one.0.cmp(&other.0));
+        attributes.dedup_by(|later, first| later.0 == first.0);
         let name = format!("{slash}{}", written(name.unwrap_or_default()));
         self.0.push(Seen::Tag(name, attributes));
     }
