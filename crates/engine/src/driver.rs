@@ -46,7 +46,7 @@ use crate::write::run_end;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The time for which the index goes on once the time of a run is over.
-const INDEX_GRACE: Duration = Duration::from_secs(1);
+const INDEX_GRACE: Duration = Duration::from_millis(250);
 
 /// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
 /// have been in flight or uncommitted when the last run ended.
