@@ -140,12 +140,33 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use crawl_frontier::Admission;
+    use crawl_weburl::canonicalize;
+
+    use super::super::Next;
+    use super::super::by_itself::{at, coordinator, leased};
     use super::{Treatment, treatment};
+    use crate::control::Stop;
 
     #[test]
     fn ours_after_three_deaths_last_after_four_never() {
         let treated: Vec<_> = (0..6).map(treatment).collect();
         let (usual, last, never) = (Treatment::Usual, Treatment::LastAndAlone, Treatment::GiveUp);
         assert_eq!(treated, [usual, usual, usual, last, never, never]);
+    }
+
+    #[test]
+    fn ours_what_waited_for_its_turn_is_pending_after_the_end() {
+        let mut coordinator = coordinator(|_| {});
+        let frontier = Arc::clone(&coordinator.frontier);
+        let url = canonicalize(None, "http://a.example/").unwrap();
+        let lease = leased(&*frontier, Admission::seed(url.clone()));
+        coordinator.suspects.held.push(lease);
+        assert_eq!(frontier.pending(&url.origin()), 0);
+        coordinator.stop = Stop::Drain;
+        assert_eq!(coordinator.advance(at(20), &mut Vec::new()), Next::Done);
+        assert_eq!(frontier.pending(&url.origin()), 1);
     }
 }

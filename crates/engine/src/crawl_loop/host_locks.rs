@@ -174,6 +174,7 @@ fn place(host: &HostKey) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::by_itself::{at, config};
     use super::*;
 
     fn host(name: &str) -> HostKey {
@@ -233,5 +234,24 @@ mod tests {
         drop(other);
         assert!(one.hold(&host("b.example")), "who is gone holds nothing");
         assert!(HostLocks::none().hold(&host("a.example")));
+    }
+
+    #[test]
+    fn ours_crawls_that_name_the_same_file_share_its_locks() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config();
+        let shared = |config: &Config| HostLocks::shared(config, at(10));
+        assert!(shared(&config).is_none(), "no file is named");
+        config.host_locks = Some(dir.path().join("hosts.lock"));
+        let (mut one, mut other) = (shared(&config).unwrap(), shared(&config).unwrap());
+        let host = host("a.example");
+        assert!(one.hold(&host) && !other.hold(&host));
+        let words = other.who_asks(&host);
+        let directory = std::path::absolute(&config.output).unwrap();
+        let end = format!("since 1970-01-01T00:00:10.000Z: {}", directory.display());
+        assert!(words.ends_with(&end), "{words}");
+        // Below a file there is none, and the crawl goes on without.
+        config.host_locks = Some(dir.path().join("hosts.lock").join("hosts.lock"));
+        assert!(shared(&config).is_none());
     }
 }

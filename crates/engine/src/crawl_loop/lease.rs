@@ -318,3 +318,60 @@ fn is_worth_a_retry(result: &Result<Exchange, Failure>) -> bool {
         Err(failure) => failure.retry,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crawl_frontier::{Admission, Reason, UrlKind};
+    use crawl_policy::scope::{Scope, ScopeMode};
+    use crawl_scheduler::RestartKind;
+    use crawl_weburl::canonicalize;
+
+    use super::super::by_itself::{coordinator, leased};
+    use crate::config::Resources;
+
+    #[test]
+    fn ours_what_waits_is_judged_by_the_scope_of_a_run_that_goes_on() {
+        let seed = canonicalize(None, "http://a.example/").unwrap();
+        let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], Some(1)).unwrap();
+        scope.add_seed(&seed);
+        let (page, sitemap, part) = (UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource);
+        let all = Resources::All;
+        for (host, path, kind, resources, is_out) in [
+            ("a", "/page", page, all, false),
+            ("a", "/x", page, all, true),
+            ("b", "/page", page, all, true),
+            ("b", "/map", sitemap, all, false),
+            ("b", "/x", sitemap, all, true),
+            ("b", "/part", part, all, false),
+            ("b", "/part", part, Resources::Own, true),
+            ("b", "/x", part, all, true),
+        ] {
+            let shown = format!("{host} {path} {kind:?} {resources:?}");
+            let mut coordinator = coordinator(|config| config.resources = resources);
+            coordinator.scope = Arc::new(scope.clone());
+            let url = canonicalize(None, &format!("http://{host}.example{path}")).unwrap();
+            // All are too deep, which settles nothing.
+            let admission = Admission {
+                kind,
+                ..Admission::link(url, 5, seed.clone())
+            };
+            let lease = leased(&*coordinator.frontier, admission);
+            assert_eq!(coordinator.out_of_scope(&lease), None, "{shown}");
+            coordinator.hosts.resume(RestartKind::AfterKill);
+            let found = coordinator.out_of_scope(&lease);
+            let found = found.map(|exclusion| exclusion.reason);
+            assert_eq!(found, is_out.then_some(Reason::Scope), "{shown}");
+        }
+        // A seed is out where it is excluded, and not where it is of another host.
+        for (url, is_out) in [("http://b.example/", false), ("http://b.example/x", true)] {
+            let mut coordinator = coordinator(|_| {});
+            coordinator.scope = Arc::new(scope.clone());
+            coordinator.hosts.resume(RestartKind::AfterKill);
+            let admission = Admission::seed(canonicalize(None, url).unwrap());
+            let lease = leased(&*coordinator.frontier, admission);
+            assert_eq!(coordinator.out_of_scope(&lease).is_some(), is_out, "{url}");
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! The crawl loop: events in, effects out.
 
+#[cfg(test)]
+mod by_itself;
 mod byte_lock;
 mod crash_suspects;
 mod estimate;

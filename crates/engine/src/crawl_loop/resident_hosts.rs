@@ -202,21 +202,18 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use crawl_policy::ProductToken;
-    use crawl_scheduler::Tick;
-    use crawl_weburl::{HostKey, canonicalize};
+    use std::sync::Arc;
+    use std::time::Duration;
 
+    use crawl_weburl::{HostKey, Origin};
+
+    use super::super::by_itself::{at, config, coordinator, open_to_all};
+    use super::super::host_locks::HostLocks;
     use super::ResidentHosts;
     use crate::config::Config;
 
     fn hosts() -> ResidentHosts {
-        let seed = canonicalize(None, "http://a.example/").unwrap();
-        let agent = ProductToken::new("crawl").unwrap();
-        ResidentHosts::new(&Config::new(agent, "0.0", None, vec![seed], "c"))
-    }
-
-    fn at(second: u64) -> Tick {
-        Tick::from_micros(second * 1_000_000)
+        ResidentHosts::new(&config())
     }
 
     #[test]
@@ -247,5 +244,65 @@ mod tests {
         hosts.states_kept(at(9), std::slice::from_ref(&host));
         hosts.check_invariants(0);
         assert_eq!(hosts.take(&host), None);
+    }
+
+    #[test]
+    fn ours_a_host_that_was_dated_by_a_clock_ahead_is_dated_anew() {
+        let host = HostKey::parse("a.example").unwrap();
+        for (asked, is_ahead) in [(20, false), (5_000, true)] {
+            let mut before = coordinator(|_| {});
+            let gap = Duration::from_secs(1);
+            let scheduler = &mut before.scheduler;
+            scheduler.note_past_request(at(asked), &host, at(asked), gap, None);
+            let state = before.host_state(&host);
+            let mut now = coordinator(|_| {});
+            let frontier = Arc::clone(&now.frontier);
+            let mut transaction = frontier.begin().unwrap();
+            transaction.keep_host(&host, state.wake, &state.bytes);
+            transaction.commit().unwrap();
+            now.recall(at(20), &host).unwrap();
+            assert!(now.scheduler.knows(&host));
+            let redated = now.hosts.take_redated();
+            assert_eq!(redated.contains(&host), is_ahead, "{asked}");
+        }
+    }
+
+    #[test]
+    fn ours_idle_hosts_leave_memory_as_far_as_others_need_it() {
+        for (hosts_in_memory, left) in [(5, 3), (3, 3), (2, 2), (1, 1)] {
+            let mut coordinator = coordinator(|config| config.hosts_in_memory = hosts_in_memory);
+            for name in ["a", "b", "c"] {
+                let origin = Origin::parse(&format!("http://{name}.example")).unwrap();
+                let scheduler = &mut coordinator.scheduler;
+                scheduler.set_robots(at(20), &origin, open_to_all());
+                scheduler.set_pending(at(20), &origin, 0);
+            }
+            coordinator.let_hosts_go(at(20));
+            assert_eq!(coordinator.scheduler.hosts(), left, "{hosts_in_memory}");
+        }
+    }
+
+    #[test]
+    fn ours_another_crawl_may_ask_a_host_with_nothing_to_do_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let shared = |config: &mut Config| {
+            config.host_locks = Some(dir.path().join("hosts.lock"));
+        };
+        let locks = || {
+            let mut config = config();
+            shared(&mut config);
+            HostLocks::shared(&config, at(10)).unwrap()
+        };
+        let origin = Origin::parse("http://a.example").unwrap();
+        let host = origin.host_key();
+        for (pending, leases, is_free) in [(0, 0, true), (1, 0, false), (0, 1, false)] {
+            let (mut coordinator, mut other) = (coordinator(shared), locks());
+            coordinator.share_hosts(locks());
+            assert!(coordinator.locks.hold(&host));
+            coordinator.scheduler.set_pending(at(20), &origin, pending);
+            (0..leases).for_each(|_| coordinator.host_budgets.leased(&host));
+            coordinator.free_if_idle(&host);
+            assert_eq!(other.hold(&host), is_free, "{pending} {leases}");
+        }
     }
 }

@@ -357,12 +357,51 @@ pub(crate) fn may_be_anothers(host: &HostKey, address: Option<IpAddr>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
+    use crawl_fetcher::Validators;
+    use crawl_fetcher::robots::{RobotsCopy, RobotsCopyState, TdmFile};
     use crawl_scheduler::{Politeness, PolitenessOverride};
-    use crawl_weburl::HostKey;
+    use crawl_weburl::{HostKey, Origin};
 
+    use super::super::by_itself::{at, coordinator};
     use super::{is_quick, may_be_anothers};
+
+    #[test]
+    fn ours_what_an_origin_asks_for_that_was_not_met_is_known_from_its_copy() {
+        let mut coordinator = coordinator(|_| {});
+        let frontier = Arc::clone(&coordinator.frontier);
+        let origin = Origin::parse("https://a.example").unwrap();
+        let pace = |of: &super::RobotsStates, now| {
+            let pace = of.pace_of(now, &origin, &*frontier).unwrap();
+            pace.map(|pace| pace.crawl_delay)
+        };
+        assert_eq!(pace(&coordinator.origins, at(20)), None);
+        let copy = RobotsCopy {
+            origin: origin.clone(),
+            state: RobotsCopyState::Rules,
+            status: Some(200),
+            fetched_at: at(10),
+            expires: at(100),
+            lasts: Duration::from_secs(90),
+            body: "User-agent: *\nCrawl-delay: 5\n".into(),
+            good_at: Some(at(10)),
+            url: origin.robots_url(),
+            validators: Validators::default(),
+            tdmrep: TdmFile::default(),
+        };
+        let mut transaction = frontier.begin().unwrap();
+        transaction.keep_robots(&origin, &copy.to_bytes());
+        transaction.commit().unwrap();
+        let delay = Some(Some(Duration::from_secs(5)));
+        assert_eq!(pace(&coordinator.origins, at(20)), delay);
+        coordinator
+            .origins
+            .meet(at(20), &origin, &*frontier)
+            .unwrap();
+        assert_eq!(pace(&coordinator.origins, at(20)), None);
+    }
 
     #[test]
     fn ours_quick_is_a_gap_below_200_ms_or_more_than_four_at_once() {

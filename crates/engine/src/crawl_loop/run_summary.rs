@@ -84,3 +84,91 @@ fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure>
     };
     config.seeds.iter().filter_map(failure).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use crawl_frontier::{Admission, Outcome};
+
+    use super::super::by_itself::{coordinator, leased};
+    use crate::summary::{Ended, Summary};
+    use crate::totals::Totals;
+
+    fn totals(pages: u64, failed: u64, seeds_fetched: u64) -> Totals {
+        Totals {
+            pages,
+            failed,
+            seeds_fetched,
+            ..Totals::default()
+        }
+    }
+
+    /// The summary of a run whose one seed came out so, in a round that began with `before`.
+    fn summary(seed: Option<Outcome>, round: u32, before: Totals, totals: Totals) -> Summary {
+        let mut coordinator = coordinator(|_| {});
+        let frontier = Arc::clone(&coordinator.frontier);
+        let admission = Admission::seed(coordinator.config.seeds[0].clone());
+        let lease = leased(&*frontier, admission);
+        match seed {
+            Some(outcome) => {
+                let mut transaction = frontier.begin().unwrap();
+                transaction.settle(lease, outcome).unwrap();
+                transaction.commit().unwrap();
+            }
+            None => frontier.release(lease),
+        }
+        coordinator.visits.round.number = round;
+        coordinator.visits.round.before = before;
+        coordinator.totals = totals;
+        coordinator.totals_at_start.pages = totals.pages.min(before.pages + 1);
+        let elapsed = Duration::from_secs(1);
+        coordinator.into_summary(Ended::Finished, elapsed, true, BTreeMap::new(), None)
+    }
+
+    #[test]
+    fn ours_a_summary_counts_this_round_and_this_run() {
+        let found = summary(None, 1, totals(2, 1, 0), totals(7, 3, 1));
+        assert_eq!((found.pages, found.failed, found.pages_of_run), (5, 2, 4));
+        assert_eq!((found.seeds_fetched, found.pending), (1, 1));
+        assert!(found.seeds_failed.is_empty());
+    }
+
+    #[test]
+    fn ours_where_no_seed_led_to_a_page_each_says_why() {
+        let redirected = Outcome::Fetched { status: 301 };
+        let missing = Outcome::Fetched { status: 404 };
+        let failed = Outcome::Failed {
+            why: "timeout".to_owned(),
+        };
+        for (outcome, fetched, words) in [
+            (Some(redirected), 0, Some("its redirects lead to no page")),
+            (Some(missing.clone()), 0, Some("status 404")),
+            (Some(failed), 0, Some("timeout")),
+            (None, 0, None),
+            (Some(missing), 1, None),
+        ] {
+            let found = summary(outcome, 1, Totals::default(), totals(1, 0, fetched));
+            let said: Vec<_> = found.seeds_failed.iter().map(|seed| &*seed.why).collect();
+            assert_eq!(said, Vec::from_iter(words));
+        }
+    }
+
+    #[test]
+    fn ours_in_a_later_round_seeds_may_not_have_been_due() {
+        // Pages, failed ones among them and seeds: of the rounds before, and with this one.
+        for (round, before, now, fetched) in [
+            (1, (0, 0, 0), (3, 1, 0), 0),
+            (2, (5, 0, 3), (5, 0, 3), 3),
+            (2, (5, 0, 4), (8, 2, 4), 1),
+            (2, (5, 0, 4), (8, 3, 4), 4),
+            (2, (5, 0, 1), (8, 3, 3), 2),
+        ] {
+            let of = |(pages, failed, seeds)| totals(pages, failed, seeds);
+            let found = summary(None, round, of(before), of(now));
+            assert_eq!(found.seeds_fetched, fetched, "{round} {before:?} {now:?}");
+        }
+    }
+}

@@ -111,45 +111,21 @@ fn paused_words(why: PauseReason) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_frontier::MemoryFrontier;
-    use crawl_policy::ProductToken;
-    use crawl_policy::scope::{Scope, ScopeMode};
-    use crawl_scheduler::{PauseReason, Tick};
+    use crawl_scheduler::{PauseReason, RobotsState};
     use crawl_weburl::canonicalize;
 
+    use super::super::by_itself::{at, coordinator, open_to_all};
     use super::super::{MAX_UNDELIVERED_ROWS, MAX_UNSETTLED_BYTES};
     use super::{Coordinator, MAX_UNSETTLED, paused_words};
-    use crate::config::{Budgets, Config};
+    use crate::config::Budgets;
     use crate::control::{Phase, Stop};
     use crate::error::EngineError;
+    use crate::summary::{Ended, UnreachableHost};
     use crate::totals::Totals;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    fn at(second: u64) -> Tick {
-        Tick::from_micros(second * 1_000_000)
-    }
-
-    /// A crawl that begins at second 10, of which nothing is known.
-    fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
-        let seed = canonicalize(None, "http://a.example/").unwrap();
-        let agent = ProductToken::new("crawl").unwrap();
-        let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
-        change(&mut config);
-        let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
-        let frontier = Arc::new(MemoryFrontier::new());
-        Coordinator::new(
-            Arc::new(config),
-            frontier,
-            scope,
-            Totals::default(),
-            at(10),
-            1,
-        )
-    }
 
     #[test]
     fn ours_each_budget_of_a_crawl_is_spent_when_it_is_reached() {
@@ -261,6 +237,36 @@ mod tests {
         assert!((progress.pages_per_second - 2.0).abs() < 1e-9);
         coordinator.stop = Stop::Drain;
         assert_eq!(coordinator.progress(at(30)).phase, Phase::Draining);
+    }
+
+    #[test]
+    fn ours_hosts_that_rest_for_long_end_a_run_and_a_usual_gap_does_not() {
+        let origin = canonicalize(None, "http://a.example/").unwrap().origin();
+        let host = origin.host_key();
+        // It waits for 60 seconds at most.
+        for (retry, ends) in [(80, false), (81, true)] {
+            let mut coordinator = coordinator(|_| {});
+            let retry_at = at(retry);
+            let state = RobotsState::Unreachable { retry_at };
+            coordinator.scheduler.set_robots(at(20), &origin, state);
+            coordinator.scheduler.set_pending(at(20), &origin, 1);
+            let resting = UnreachableHost {
+                host: host.clone(),
+                why: "its robots.txt can't be had".to_owned(),
+                next_try: Some(retry_at),
+            };
+            let expected = ends.then(|| Ended::Unreachable(vec![resting]));
+            assert_eq!(coordinator.natural_end(at(20)), expected, "{retry}");
+        }
+        for (gap, ends) in [(3_600, false), (24 * 3_600, false), (24 * 3_600 + 1, true)] {
+            let mut coordinator = coordinator(|_| {});
+            let scheduler = &mut coordinator.scheduler;
+            scheduler.note_past_request(at(20), &host, at(20), gap * SECOND, None);
+            scheduler.set_robots(at(20), &origin, open_to_all());
+            scheduler.set_pending(at(20), &origin, 1);
+            let expected = ends.then(|| Ended::Unreachable(Vec::new()));
+            assert_eq!(coordinator.natural_end(at(20)), expected, "{gap}");
+        }
     }
 
     #[test]

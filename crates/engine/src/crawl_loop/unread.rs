@@ -102,3 +102,28 @@ impl Coordinator {
         self.write(WriterMessage::Host(state), out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::by_itself::{at, coordinator};
+    use super::GRACE;
+    use crate::messages::Effect;
+
+    #[test]
+    fn ours_what_is_under_way_is_given_up_once_and_not_before_its_grace_is_over() {
+        let mut coordinator =
+            coordinator(|config| config.budgets.max_time = Some(Duration::from_secs(100)));
+        let until = at(110) + GRACE;
+        let mut out = Vec::new();
+        for now in [at(20), at(110)] {
+            assert_eq!(coordinator.give_up(now, &mut out), Some(until));
+            assert!(out.is_empty());
+        }
+        for now in [until, until + GRACE] {
+            assert_eq!(coordinator.give_up(now, &mut out), None);
+            assert!(matches!(*out, [Effect::GiveUp]));
+        }
+    }
+}
