@@ -86,7 +86,8 @@ impl Tokenizer for PageTokenizer {
             source,
             stop: &self.stop,
             words: 0,
-            stem: None,
+            stem: String::new(),
+            has_stem: false,
             token: Token::default(),
         }
     }
@@ -104,38 +105,60 @@ pub(crate) struct Tokens<'t> {
     stop: &'t Stop,
     /// Words of this text so far.
     words: u32,
-    /// The stem of the last word, which comes next.
-    stem: Option<String>,
+    /// The stem of the last word, if it comes next; its memory, if not.
+    stem: String,
+    has_stem: bool,
     token: Token,
+}
+
+impl Tokens<'_> {
+    /// Takes the next word, and returns whether there is one.
+    fn next_word(&mut self) -> bool {
+        let Source::Words(words) = &mut self.source else {
+            return false;
+        };
+        if self.words.is_multiple_of(WORDS_BETWEEN_QUESTIONS) && self.stop.cuts() {
+            return false;
+        }
+        self.words = self.words.wrapping_add(1);
+        // Rules of some language may fail on a text; that costs it the rest of its words.
+        let next = catch_unwind(AssertUnwindSafe(move || {
+            // Moved in, as the word outlives the closure.
+            let words = words;
+            words.next_borrowed()
+        }));
+        let Ok(Some(word)) = next else {
+            return false;
+        };
+        self.has_stem = word.stem.is_some();
+        if let Some(stem) = word.stem {
+            stem.clone_into(&mut self.stem);
+        }
+        word.text.clone_into(&mut self.token.text);
+        self.token.position = word.position;
+        (self.token.offset_from, self.token.offset_to) = (word.range.start, word.range.end);
+        true
+    }
 }
 
 impl TokenStream for Tokens<'_> {
     fn advance(&mut self) -> bool {
-        if let Some(stem) = self.stem.take() {
+        if std::mem::take(&mut self.has_stem) {
             self.token.text.clear();
             self.token.text.push(STEM);
-            self.token.text.push_str(&stem);
+            self.token.text.push_str(&self.stem);
             return true;
         }
-        match std::mem::replace(&mut self.source, Source::End) {
-            Source::Words(mut words) => {
-                if self.words.is_multiple_of(WORDS_BETWEEN_QUESTIONS) && self.stop.cuts() {
-                    return false;
+        match self.source {
+            Source::Words(_) => {
+                let has_word = self.next_word();
+                if !has_word {
+                    self.source = Source::End;
                 }
-                self.words = self.words.wrapping_add(1);
-                // Rules of some language may fail on a text; that costs it the rest of its words.
-                let next = catch_unwind(AssertUnwindSafe(|| words.next()));
-                let Ok(Some(word)) = next else {
-                    return false;
-                };
-                self.source = Source::Words(words);
-                self.stem = word.stem;
-                self.token.text = word.text;
-                self.token.position = word.position;
-                (self.token.offset_from, self.token.offset_to) = (word.range.start, word.range.end);
-                true
+                has_word
             }
             Source::Whole(text) => {
+                self.source = Source::End;
                 text.clone_into(&mut self.token.text);
                 self.token.position = 0;
                 (self.token.offset_from, self.token.offset_to) = (0, text.len());

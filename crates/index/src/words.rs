@@ -7,25 +7,24 @@
 
 mod ascii;
 mod fold;
+mod known;
 mod parts;
 mod stem;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 
 use fold::fold;
-use parts::parts;
+use known::{KnownWord, KnownWords};
 pub use stem::Stemmer;
 
 /// Bytes of the longest word that is taken: longer ones are data, such as encoded images.
 const MAX_WORD_BYTES: usize = 96;
 /// Bytes of text that are cut into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;
-/// Words whose folded form and stem are remembered.
-const MAX_KNOWN_WORDS: usize = 4096;
 /// Words that the end of a block puts between two words, so that no phrase crosses it.
 const BLOCK_GAP: usize = 4;
 
@@ -65,20 +64,47 @@ pub fn words(text: &str, stemmer: &Stemmer) -> Vec<Word> {
 }
 
 /// The words of a borrowed text, made piece by piece as they are asked for: they take the memory
-/// of `MAX_PIECE_BYTES` of text and of `MAX_KNOWN_WORDS` words, however long the text is.
+/// of `MAX_PIECE_BYTES` of text and of `known::MAX_KNOWN_WORDS` words, however long the text is.
 #[derive(Debug)]
 pub struct Words<'t> {
     text: &'t str,
-    stemmer: Stemmer,
     /// The place at which the text begins that was not looked at yet.
     next: usize,
     /// Words of the last piece, not yet taken.
-    ready: VecDeque<Word>,
+    ready: VecDeque<FoundWord>,
     position: usize,
-    /// Words that came before, folded and stemmed: few are new in a long text.
-    known: HashMap<&'t str, (String, Option<String>)>,
+    /// The forms of words that came before.
+    known: Box<KnownWords>,
     /// The last character that was cut by itself: its neighbour may begin the next piece.
     last_character: Option<Range<usize>>,
+    /// The characters that were asked for last.
+    characters: String,
+}
+
+/// A word of the text before its forms are asked for.
+#[derive(Debug)]
+struct FoundWord {
+    form: FoundForm,
+    range: Range<usize>,
+    position: usize,
+    kind: WordRelation,
+}
+
+#[derive(Debug)]
+enum FoundForm {
+    Known(KnownWord),
+    /// One character or two, of which there are many.
+    Characters(String),
+}
+
+/// A [`Word`] whose forms are borrowed.
+#[derive(Clone, Debug)]
+pub(crate) struct BorrowedWord<'w> {
+    pub(crate) text: &'w str,
+    pub(crate) stem: Option<&'w str>,
+    pub(crate) range: Range<usize>,
+    pub(crate) position: usize,
+    kind: WordRelation,
 }
 
 impl<'t> Words<'t> {
@@ -87,13 +113,44 @@ impl<'t> Words<'t> {
     pub fn new(text: &'t str, stemmer: Stemmer) -> Words<'t> {
         Words {
             text,
-            stemmer,
             next: 0,
             ready: VecDeque::new(),
             position: 0,
-            known: HashMap::new(),
+            known: KnownWords::take(stemmer),
             last_character: None,
+            characters: String::new(),
         }
+    }
+
+    /// The next word, whose forms last until the one behind it is asked for.
+    pub(crate) fn next_borrowed(&mut self) -> Option<BorrowedWord<'_>> {
+        while self.ready.is_empty() && self.next < self.text.len() {
+            // No word waits that was met before.
+            self.known.make_room();
+            let start = self.next;
+            let piece = piece_of(&self.text[start..]);
+            // Before the work on it, so that a panic in it does not begin it anew.
+            self.next += piece.len();
+            self.piece(start, piece);
+        }
+        let found = self.ready.pop_front()?;
+        let (text, stem) = match found.form {
+            FoundForm::Known(word) => {
+                let forms = self.known.forms(word);
+                (forms.text.as_str(), forms.stem.as_deref())
+            }
+            FoundForm::Characters(text) => {
+                self.characters = text;
+                (self.characters.as_str(), None)
+            }
+        };
+        Some(BorrowedWord {
+            text,
+            stem,
+            range: found.range,
+            position: found.position,
+            kind: found.kind,
+        })
     }
 }
 
@@ -101,14 +158,20 @@ impl Iterator for Words<'_> {
     type Item = Word;
 
     fn next(&mut self) -> Option<Word> {
-        while self.ready.is_empty() && self.next < self.text.len() {
-            let start = self.next;
-            let piece = piece_of(&self.text[start..]);
-            // Before the work on it, so that a panic in it does not begin it anew.
-            self.next += piece.len();
-            self.piece(start, piece);
-        }
-        self.ready.pop_front()
+        let word = self.next_borrowed()?;
+        Some(Word {
+            text: word.text.to_owned(),
+            stem: word.stem.map(str::to_owned),
+            range: word.range,
+            position: word.position,
+            kind: word.kind,
+        })
+    }
+}
+
+impl Drop for Words<'_> {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.known).give_back();
     }
 }
 
@@ -179,41 +242,27 @@ impl<'t> Words<'t> {
             self.position += 1;
             return;
         }
-        let pieces = parts(written);
-        self.push(range.clone(), at, WordRelation::Plain);
-        if pieces.len() > 1 {
-            for (n, part) in pieces.iter().enumerate() {
-                let part = range.start + part.start..range.start + part.end;
-                self.push(part, at + n, WordRelation::Part);
-            }
+        let known = self.known.meet(written);
+        self.push(known, range.clone(), at, WordRelation::Plain);
+        let parts = self.known.forms(known).parts.len();
+        for n in 0..parts {
+            let part = self.known.forms(known).parts[n].clone();
+            let part = range.start + part.start..range.start + part.end;
+            let known = self.known.meet(&self.text[part.clone()]);
+            self.push(known, part, at + n, WordRelation::Part);
         }
-        self.position = at + pieces.len().max(1);
+        self.position = at + parts.max(1);
     }
 
-    fn push(&mut self, range: Range<usize>, position: usize, kind: WordRelation) {
-        let written: &'t str = &self.text[range.clone()];
-        let stemmer = self.stemmer;
-        if self.known.len() >= MAX_KNOWN_WORDS {
-            self.known.clear();
+    fn push(&mut self, word: KnownWord, range: Range<usize>, position: usize, kind: WordRelation) {
+        if !self.known.forms(word).text.is_empty() {
+            self.ready.push_back(FoundWord {
+                form: FoundForm::Known(word),
+                range,
+                position,
+                kind,
+            });
         }
-        let (text, stem) = self.known.entry(written).or_insert_with(|| {
-            let lower = written.to_lowercase();
-            let text = fold(&lower);
-            let stem = stemmer.stem(&lower).map(|stem| fold(&stem));
-            let stem = stem.filter(|stem| *stem != text && !stem.is_empty());
-            (text, stem)
-        });
-        if text.is_empty() {
-            return;
-        }
-        let (text, stem) = (text.clone(), stem.clone());
-        self.ready.push_back(Word {
-            text,
-            stem,
-            range,
-            position,
-            kind,
-        });
     }
 
     /// Each character of a run, and each pair of neighbours.
@@ -236,9 +285,8 @@ impl<'t> Words<'t> {
     }
 
     fn character(&mut self, range: Range<usize>, position: usize, kind: WordRelation) {
-        self.ready.push_back(Word {
-            text: fold(&self.text[range.clone()]),
-            stem: None,
+        self.ready.push_back(FoundWord {
+            form: FoundForm::Characters(fold(&self.text[range.clone()])),
             range,
             position,
             kind,
@@ -264,7 +312,8 @@ fn with_signs(text: &str, range: Range<usize>) -> Range<usize> {
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{MAX_KNOWN_WORDS, MAX_PIECE_BYTES, Stemmer, WordRelation, Words, words};
+    use super::known::MAX_KNOWN_WORDS;
+    use super::{MAX_PIECE_BYTES, Stemmer, WordRelation, Words, words};
 
     fn check(language: &str, text: &str, expected: Expect) {
         let words = words(text, &Stemmer::of(Some(language)));
@@ -355,11 +404,11 @@ mod tests {
 
     #[test]
     fn words_of_a_long_text_wait_by_the_piece() {
-        let text: String = (0..2 * MAX_PIECE_BYTES).map(|n| format!("w{n} ")).collect();
+        let text: String = (0..2 * MAX_KNOWN_WORDS).map(|n| format!("w{n} ")).collect();
         let mut words = Words::new(&text, Stemmer::of(Some("en")));
         while words.next().is_some() {
             assert!(words.ready.len() < MAX_PIECE_BYTES / 2);
-            assert!(words.known.len() <= MAX_KNOWN_WORDS);
+            assert!(words.known.len() <= MAX_KNOWN_WORDS + MAX_PIECE_BYTES);
         }
     }
 

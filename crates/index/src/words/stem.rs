@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Takes words to their stems, by the rules of one language (Snowball).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Stemmer {
     rules: Option<frostem::Stemmer>,
 }
@@ -46,6 +46,15 @@ impl Stemmer {
         Some(rules.stem(lower))
     }
 }
+
+impl PartialEq for Stemmer {
+    fn eq(&self, other: &Stemmer) -> bool {
+        let rules = |stemmer: &Stemmer| stemmer.rules.map(|rules| rules.algorithm());
+        rules(self) == rules(other)
+    }
+}
+
+impl Eq for Stemmer {}
 
 impl fmt::Debug for Stemmer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
