@@ -28,7 +28,7 @@ use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
 use crate::messages::{Effect, Event};
 use crate::meta_keys::META_TRAPS;
-use crate::read::pool::{self, ReaderPool, ReaderTask};
+use crate::read::pool::{self, ReaderLoad, ReaderPool, ReaderTask};
 use crate::revisit::round;
 use crate::revisit::visit::RevisitSchedule;
 use crate::runtime_waker::RuntimeWaker;
@@ -247,17 +247,21 @@ impl Driver {
         let abandon = Arc::new(AtomicBool::new(false));
         let given_up = Arc::clone(&abandon);
         let last_work = Arc::new(OnceLock::new());
+        let load = ReaderLoad::new();
         let indexer = match indexing {
             None => None,
             Some(indexing) => {
                 let failed = event_sender.clone();
                 let failed = move |error| drop(failed.send(Event::Broken(error)));
                 let halt = halt(&abandon, &last_work, &stop, clock);
+                let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
                 let setting = Setting {
                     dir: config.output.clone(),
                     frontier: Arc::clone(&frontier),
                     rules: Reindex::of(config),
                     halt,
+                    // A run whose time is bounded may have none left for what waited.
+                    is_busy: Arc::new(move || has_time && load.is_full()),
                 };
                 let started = Indexer::start(setting, indexing, failed)?;
                 files.index = Some(started.1);
@@ -294,6 +298,7 @@ impl Driver {
             (item_sender, readers_events),
             &abandon,
             &journal,
+            &load,
         )
         .map_err(EngineError::disk(&config.output))?;
         Ok(Driver {
@@ -485,12 +490,12 @@ impl Driver {
         if let Ok(writer) = &mut writer {
             writer.unfollow();
         }
-        let index = indexer.map(Indexer::join);
+        let is_whole = !matches!(looped, Err(_) | Ok(Ended::Interrupted));
+        let index = indexer.map(|indexer| indexer.join(is_whole));
         let ended = looped?;
         let (mut excluded, mut indexed) = (run_end::ExcludedCounts::new(), None);
         if !at_once {
             let writer = writer?;
-            let is_whole = ended != Ended::Interrupted;
             let index = index.transpose()?;
             let end = |index: Outcome| match index {
                 Outcome::Read(index) if is_whole => {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crawl_extractor::{Content, LinkKind, Page as ExtractedPage};
 use crawl_policy::PageDirectives;
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::CanonicalUrl;
 
 use crate::indexed_page::{Anchor, Heading, IndexedPage};
 use crate::words::{Stemmer, Words};
@@ -83,11 +83,18 @@ impl fmt::Display for NotIndexed {
     }
 }
 
-/// The page as it is indexed, or why it is not.
+/// Gives the URL of a base and an address, where they make one.
+pub type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
+
+/// The page as it is indexed, or why it is not. `resolve` gives the URL that an address leads to
+/// from a base, if any: who reads many pages remembers them.
 ///
 /// # Errors
 /// [`NotIndexed`], which is an answer, and no failure.
-pub fn judge(came: &FetchedDocument<'_>) -> Result<IndexedPage, NotIndexed> {
+pub fn judge(
+    came: &FetchedDocument<'_>,
+    resolve: &mut ResolveLink<'_>,
+) -> Result<IndexedPage, NotIndexed> {
     let directives = came.directives;
     if let Some(source) = &directives.noindex {
         return Err(NotIndexed::Noindex(source.to_string()));
@@ -130,7 +137,7 @@ pub fn judge(came: &FetchedDocument<'_>) -> Result<IndexedPage, NotIndexed> {
         fetched_at: came.at,
         until: until.map(|until| until.value),
         max_snippet: snippet,
-        links: links(came, &came.page.base_url(came.url)),
+        links: links(came, &came.page.base_url(came.url), resolve),
         ..IndexedPage::default()
     })
 }
@@ -161,24 +168,27 @@ fn text_and_headings(content: &Content) -> (String, Vec<Heading>) {
 }
 
 /// Each page that is linked to, under each name once.
-fn links(came: &FetchedDocument<'_>, base: &CanonicalUrl) -> Vec<Anchor> {
+fn links(
+    came: &FetchedDocument<'_>,
+    base: &CanonicalUrl,
+    resolve: &mut ResolveLink<'_>,
+) -> Vec<Anchor> {
     let mut links = Vec::new();
     let mut seen = HashSet::new();
     for link in &came.page.links {
         if link.kind != LinkKind::Page || links.len() >= MAX_LINKS {
             continue;
         }
-        let Ok(url) = canonicalize(Some(base), &link.href) else {
+        let Some(url) = resolve(base, &link.href).filter(|url| url != came.url) else {
             continue;
         };
         let text = link.text.as_deref().unwrap_or_default();
         let text = beginning(text.trim_matches(is_ornament), MAX_NAME_CHARS);
-        let anchor = Anchor {
-            url: url.to_string(),
-            text: text.to_owned(),
-        };
-        if url != *came.url && seen.insert((anchor.url.clone(), anchor.text.clone())) {
-            links.push(anchor);
+        if seen.insert((url.clone(), text)) {
+            links.push(Anchor {
+                url: url.to_string(),
+                text: text.to_owned(),
+            });
         }
     }
     links

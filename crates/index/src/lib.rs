@@ -6,6 +6,7 @@
 
 mod bm25f;
 mod byte_gate;
+mod counted_sort;
 mod document;
 mod entry;
 mod error;
@@ -16,6 +17,7 @@ mod file_check;
 mod indexed_page;
 mod indexing_rules;
 mod lexicon;
+mod page_facts;
 mod page_prior;
 mod query;
 mod query_plan;
@@ -33,9 +35,9 @@ pub use byte_gate::{ByteGate, BytePass};
 pub use entry::IndexEntry;
 pub use error::{IndexError, QueryError};
 pub use indexed_page::{Anchor, Heading, IndexedPage};
-pub use indexing_rules::{FetchedDocument, NotIndexed, judge};
+pub use indexing_rules::{FetchedDocument, NotIndexed, ResolveLink, judge};
 pub use query::MAX_QUERY_BYTES;
-pub use reconcile::Reconciled;
+pub use reconcile::{EntryVisitor, PendingEntries, Reconciled};
 pub use results::{Hit, IndexStats, ResultSection, SearchResults, TextPart};
 pub use schema::FORMAT;
 pub use search::{MAX_RESULTS, SearchIndex, SearchOptions};

@@ -1,24 +1,21 @@
 //! The last pass over an index: facts that only all pages together tell, such as their names
 //! for each other, and duplicates.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use foldhash::fast::RandomState;
 use tantivy::schema::Value as _;
 use tantivy::{Searcher, TantivyDocument};
-use xxhash_rust::xxh3::xxh3_64;
 
-use crate::document::{power_of_two, text_hash};
+use crate::document::power_of_two;
+use crate::entry::IndexEntry;
 use crate::error::{IndexError, guarded};
 use crate::indexed_page::IndexedPage;
+use crate::page_facts::{AllFacts, Survey, url_key};
 use crate::schema::Fields;
 use crate::writer::{Commit, IndexWriter};
-
-/// The names that others give a page: so many at most, the most frequent first.
-const MAX_ANCHORS: usize = 16;
-/// A text that leads to more pages than this names none of them: `next`, `here`, `back`.
-const MAX_NAMES: usize = 8;
 
 /// The result of [`IndexWriter::reconcile`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +41,8 @@ impl IndexWriter {
     /// which of them are the same, and which may not be shown any more at `now` (seconds since
     /// 1970 UTC); then commits again.
     ///
-    /// Reads each page once. It takes memory for the words of all links.
+    /// Reads each page twice. The words of links are sorted on disk, beside the index, so that it
+    /// takes the same memory for however many.
     ///
     /// # Errors
     /// The disk, or a damaged index.
@@ -68,148 +66,208 @@ impl IndexWriter {
         if self.commit(note)? == Commit::Stopped {
             return Ok(None);
         }
+        self.reconcile_with(&(), note, now, is_stopped)
+    }
+
+    /// The same for all that was committed, and for entries that are pending: what they put is
+    /// written once, as it is to be. The note speaks of them too.
+    ///
+    /// # Errors
+    /// The disk, a damaged index, or that of the entries.
+    pub fn reconcile_with(
+        &mut self,
+        pending: &dyn PendingEntries,
+        note: &str,
+        now: i64,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Reconciled>, IndexError> {
         let dir = self.dir().to_path_buf();
-        let done = guarded(&dir, || reconcile(self, now, is_stopped))?;
-        if done.is_some_and(|done| done.changed()) && self.commit(note)? == Commit::Stopped {
+        let done = guarded(&dir, || reconcile(self, pending, now, is_stopped))?;
+        let is_due = done.is_some_and(|done| done.changed() || self.note() != Some(note));
+        if is_due && self.commit(note)? == Commit::Stopped {
             return Ok(None);
         }
         Ok(done)
     }
 }
 
+/// Entries that are not in the index yet, and can be read as often as it takes: those of a log.
+pub trait PendingEntries {
+    /// Hands over each of them, in their order, until the visitor breaks off.
+    ///
+    /// # Errors
+    /// That of the visitor, of the disk, or a damaged source.
+    fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError>;
+}
+
+/// Takes an entry, and says whether to go on.
+pub type EntryVisitor<'a> = dyn FnMut(IndexEntry) -> Result<ControlFlow<()>, IndexError> + 'a;
+
+/// There are none.
+impl PendingEntries for () {
+    fn each(&self, _visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// The number of the last pending entry of each URL, by the key of the URL: it alone holds.
+type LatestEntries = HashMap<u64, u32, RandomState>;
+
+/// One pass over all pages, those in the index and those that are pending.
+struct AllPages<'a> {
+    dir: &'a Path,
+    fields: &'a Fields,
+    searcher: &'a Searcher,
+    pending: &'a dyn PendingEntries,
+    is_stopped: &'a dyn Fn() -> bool,
+    now: i64,
+}
+
+impl AllPages<'_> {
+    fn is_over(&self, page: &IndexedPage) -> bool {
+        page.until.is_some_and(|until| until <= self.now)
+    }
+
+    /// Gathers what they tell of each other. None where it `is_stopped`.
+    fn survey(&self) -> Result<Option<(AllFacts, LatestEntries)>, IndexError> {
+        let mut latest = LatestEntries::default();
+        let Some((mut survey, has_repeats)) = self.survey_pending(&mut latest, None)? else {
+            return Ok(None);
+        };
+        if has_repeats {
+            // What a later entry took back has no vote.
+            let known = latest.clone();
+            match self.survey_pending(&mut latest, Some(&known))? {
+                Some((again, _)) => survey = again,
+                None => return Ok(None),
+            }
+        }
+        let walk = self.each_stored(&latest, |page| match self.is_over(&page) {
+            true => Ok(()),
+            false => survey.page(&page).map_err(IndexError::disk(self.dir)),
+        })?;
+        if walk.is_break() {
+            return Ok(None);
+        }
+        let facts = survey.finish().map_err(IndexError::disk(self.dir))?;
+        Ok(Some((facts, latest)))
+    }
+
+    /// A survey of pending pages, of those alone that are the `known` latest of their URLs; and
+    /// whether there are others.
+    fn survey_pending(
+        &self,
+        latest: &mut LatestEntries,
+        known: Option<&LatestEntries>,
+    ) -> Result<Option<(Survey, bool)>, IndexError> {
+        let (mut survey, mut has_repeats) = (Survey::new(self.dir), false);
+        let walk = self.each_pending(|number, entry| {
+            let key = url_key(entry.url());
+            has_repeats |= latest.insert(key, number).is_some();
+            let is_latest = known.is_none_or(|known| known.get(&key) == Some(&number));
+            match entry {
+                IndexEntry::Put(page) if is_latest && !self.is_over(&page) => {
+                    survey.page(&page).map_err(IndexError::disk(self.dir))
+                }
+                _ => Ok(()),
+            }
+        })?;
+        Ok(walk.is_continue().then_some((survey, has_repeats)))
+    }
+
+    /// Each page that is stored and that no pending entry speaks of.
+    fn each_stored(
+        &self,
+        latest: &LatestEntries,
+        mut visit: impl FnMut(IndexedPage) -> Result<(), IndexError>,
+    ) -> Result<ControlFlow<()>, IndexError> {
+        each_stored(
+            self.dir,
+            self.fields,
+            self.searcher,
+            self.is_stopped,
+            |page| match latest.contains_key(&url_key(&page.url)) {
+                true => Ok(()),
+                false => visit(page),
+            },
+        )
+    }
+
+    fn each_pending(
+        &self,
+        mut visit: impl FnMut(u32, IndexEntry) -> Result<(), IndexError>,
+    ) -> Result<ControlFlow<()>, IndexError> {
+        let mut number = 0;
+        self.pending.each(&mut |entry| {
+            if (self.is_stopped)() {
+                return Ok(ControlFlow::Break(()));
+            }
+            visit(number, entry)?;
+            number += 1;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+}
+
 /// None where it `is_stopped`.
 fn reconcile(
     writer: &mut IndexWriter,
+    pending: &dyn PendingEntries,
     now: i64,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<Reconciled>, IndexError> {
     let searcher = searcher(writer)?;
     let (dir, fields) = (writer.dir().to_path_buf(), writer.fields.clone());
-    let mut seen = Survey::default();
-    let is_over = |page: &IndexedPage| page.until.is_some_and(|until| until <= now);
-    let survey = each_stored::<IndexError>(&dir, &fields, &searcher, is_stopped, |page| {
-        if !is_over(&page) {
-            seen.page(&page);
-        }
-        Ok(())
-    })?;
-    if survey.is_break() {
+    let all = AllPages {
+        dir: &dir,
+        fields: &fields,
+        searcher: &searcher,
+        pending,
+        is_stopped,
+        now,
+    };
+    let Some((facts, latest)) = all.survey()? else {
         return Ok(None);
-    }
-    let twins = seen.twins();
-    let names = seen.names();
+    };
     let mut done = Reconciled::default();
-    // Deletions and additions under way don't touch the segments that are read.
-    let rewriting = each_stored::<IndexError>(&dir, &fields, &searcher, is_stopped, |mut page| {
-        if is_over(&page) {
-            writer.drop_url(&page.url);
-            done.expired += 1;
-            return Ok(());
-        }
-        let key = key(&page.url);
-        let same_as = twins.get(&text_hash(&page)).filter(|url| **url != page.url);
-        let (linked_from, anchors) = names.get(&key).cloned().unwrap_or_default();
-        match same_as {
+    let mut settle = |entry: IndexEntry, is_new: bool| {
+        let mut page = match entry {
+            IndexEntry::Put(page) if !all.is_over(&page) => page,
+            entry => {
+                writer.drop_url(entry.url());
+                done.expired += u64::from(entry.left_out().is_none());
+                return Ok(());
+            }
+        };
+        let facts = facts.of(&page.url).map_err(IndexError::disk(&dir))?;
+        match facts.same_as {
             Some(_) => done.duplicates += 1,
             None => done.pages += 1,
         }
-        let is_as_it_was = page.same_as.as_ref() == same_as
-            && page.anchors == anchors
-            && power_of_two(page.linked_from) == power_of_two(linked_from);
-        if is_as_it_was {
+        let is_as_it_was = page.same_as == facts.same_as
+            && page.anchors == facts.anchors
+            && power_of_two(page.linked_from) == power_of_two(facts.linked_from);
+        if is_as_it_was && !is_new {
             return Ok(());
         }
-        page.same_as = same_as.cloned();
-        page.anchors = anchors;
-        page.linked_from = linked_from;
+        page.same_as = facts.same_as;
+        page.anchors = facts.anchors;
+        page.linked_from = facts.linked_from;
         done.rewritten += 1;
         writer.put(&page)
+    };
+    // Deletions and additions under way don't touch the segments that are read.
+    let stored = |page| settle(IndexEntry::Put(Box::new(page)), false);
+    if all.each_stored(&latest, stored)?.is_break() {
+        return Ok(None);
+    }
+    let walk = all.each_pending(|number, entry| {
+        match latest.get(&url_key(entry.url())) == Some(&number) {
+            true => settle(entry, true),
+            false => Ok(()),
+        }
     })?;
-    Ok(rewriting.is_continue().then_some(done))
-}
-
-/// The facts that one pass over all pages gathers.
-#[derive(Default)]
-struct Survey {
-    /// The URL that stands for each text, of those that have it: see [`stands_for`].
-    by_text: HashMap<u64, (String, bool)>,
-    here: HashSet<u64>,
-    texts: HashMap<Box<str>, u32>,
-    /// By the page that is linked: from how many pages, and how often under which text.
-    named: HashMap<u64, (u32, HashMap<u32, u32>)>,
-}
-
-impl Survey {
-    fn page(&mut self, page: &IndexedPage) {
-        let url = &page.url;
-        self.here.insert(key(url));
-        let text = self.by_text.entry(text_hash(page));
-        text.and_modify(|(first, has_twin)| {
-            *has_twin = true;
-            if stands_for(url, first) {
-                first.clone_from(url);
-            }
-        })
-        .or_insert_with(|| (url.clone(), false));
-        // One page has one vote for a page, and one for a name, however often it repeats them.
-        let (mut linked, mut said) = (HashSet::new(), HashSet::new());
-        for link in page.links.iter().filter(|link| link.url != *url) {
-            let target = key(&link.url);
-            let (count, names) = self.named.entry(target).or_default();
-            *count += u32::from(linked.insert(target));
-            if link.text.is_empty() {
-                continue;
-            }
-            let next = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
-            let text = *self.texts.entry(link.text.as_str().into()).or_insert(next);
-            if said.insert((target, text)) {
-                *names.entry(text).or_default() += 1;
-            }
-        }
-    }
-
-    fn twins(&mut self) -> HashMap<u64, String> {
-        let by_text = std::mem::take(&mut self.by_text);
-        let twins = by_text.into_iter().filter(|(_, (_, has_twin))| *has_twin);
-        twins.map(|(text, (url, _))| (text, url)).collect()
-    }
-
-    /// For each page that is here: from how many it is linked, and under which names.
-    fn names(mut self) -> HashMap<u64, (u32, Vec<String>)> {
-        let here = &self.here;
-        self.named.retain(|target, _| here.contains(target));
-        let mut targets: HashMap<u32, usize> = HashMap::new();
-        for text in self.named.values().flat_map(|(_, said)| said.keys()) {
-            *targets.entry(*text).or_default() += 1;
-        }
-        let is_name = |text: &u32| targets.get(text).is_some_and(|pages| *pages <= MAX_NAMES);
-        let texts: HashMap<u32, &str> = self.texts.iter().map(|(text, n)| (*n, &**text)).collect();
-        let of = |(linked, said): &(u32, HashMap<u32, u32>)| {
-            let said = said.iter().filter(|(text, _)| is_name(text));
-            let said = said.filter_map(|(text, count)| Some((*count, *texts.get(text)?)));
-            let mut said: Vec<(u32, &str)> = said.collect();
-            said.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-            said.truncate(MAX_ANCHORS);
-            let mut said: Vec<_> = said.into_iter().map(|(_, text)| text.to_owned()).collect();
-            // So that more of the same votes change nothing.
-            said.sort_unstable();
-            (*linked, said)
-        };
-        self.named
-            .iter()
-            .map(|(target, said)| (*target, of(said)))
-            .collect()
-    }
-}
-
-/// Returns whether the first of two URLs stands for both: the shorter, which has the fewer folders
-/// and parameters as a rule; of two as long the first by its letters.
-fn stands_for(a: &str, b: &str) -> bool {
-    (a.len(), a) < (b.len(), b)
-}
-
-fn key(url: &str) -> u64 {
-    xxh3_64(url.as_bytes())
+    Ok(walk.is_continue().then_some(done))
 }
 
 fn searcher(writer: &IndexWriter) -> Result<Searcher, IndexError> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use tantivy::schema::Schema;
 use tantivy::store::{Compressor, ZstdCompressor};
@@ -21,6 +22,10 @@ use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
 
 /// Memory for pages that are not committed yet. Bytes.
 const MAX_BUFFER_BYTES: usize = 48 << 20;
+
+/// Threads that take words at a time, each with a part of that memory: of less it could not make
+/// use.
+const MAX_THREADS: usize = 3;
 
 /// Bytes of pages whose words are not taken yet: further ones wait for them.
 const MAX_QUEUED_BYTES: usize = 8 << 20;
@@ -154,6 +159,28 @@ impl IndexWriter {
             self.note = Some(note.to_owned());
         }
         Ok(commit)
+    }
+
+    /// Commits, and takes the words of what is put from then on with one thread for each
+    /// processor: worth it for many pages, as each thread writes segments of its own. None where
+    /// not all that was put is committed: see [`Commit::Stopped`].
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn with_all_processors(mut self, note: &str) -> Result<Option<IndexWriter>, IndexError> {
+        if self.note() != Some(note) && self.commit(note)? == Commit::Stopped {
+            return Ok(None);
+        }
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let error = IndexError::of(&self.dir);
+        let index = self.inner.index().clone();
+        // One writer at a time has the lock.
+        self.inner.wait_merging_threads().map_err(&error)?;
+        let inner = index.writer_with_num_threads(threads.min(MAX_THREADS), MAX_BUFFER_BYTES);
+        Ok(Some(IndexWriter {
+            inner: inner.map_err(error)?,
+            ..self
+        }))
     }
 
     /// Ends: waits for merges that are under way.

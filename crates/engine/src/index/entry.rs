@@ -5,7 +5,7 @@ use crawl_extractor::{
     read_page_text,
 };
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
-use crawl_index::{FetchedDocument, IndexEntry, judge};
+use crawl_index::{FetchedDocument, IndexEntry, ResolveLink, judge};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
@@ -70,6 +70,7 @@ pub(crate) fn entry(
     (page, content): (&Page, &Content),
     directives: &PageDirectives,
     refused: Option<&str>,
+    resolve: &mut ResolveLink<'_>,
 ) -> IndexEntry {
     let canonical = linked_canonical(headers);
     let came = FetchedDocument {
@@ -81,7 +82,7 @@ pub(crate) fn entry(
         search_refused: refused,
         linked_canonical: canonical.as_deref(),
     };
-    judge(&came).map_or_else(
+    judge(&came, resolve).map_or_else(
         |why| left_out(url, why.to_string()),
         |page| IndexEntry::Put(Box::new(page)),
     )

@@ -5,35 +5,45 @@
 //! what is committed, and each commit of the index holds how far it came. So the index knows no
 //! page that the crawl does not, and after any death it goes on where it was; a slow index slows
 //! nothing down, and a log that the index has read to its end is begun anew.
+//!
+//! While the readers of pages have more to do than there are processors, the index waits. What it
+//! has not read when the run ends is put into it once, as the last pass over all pages would have
+//! it, and not twice.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufReader, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crawl_archive::{BoundedLine, FOLDER, LineReader, RowFile};
+use crawl_archive::{FOLDER, RowFile};
 use crawl_frontier::Frontier;
-use crawl_index::{Commit, IndexEntry, IndexError, IndexWriter};
+use crawl_index::{Commit, IndexError, IndexWriter};
 
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::index::log::{
-    INDEX_FOLDER, LOG, Read, begin_log, begin_log_unfollowed, follow_log, forget, log_path,
-    mend_swap, note, note_of, number, place,
+    INDEX_FOLDER, LOG, LogReader, Read, RestOfLog, begin_log, begin_log_unfollowed, count_left_out,
+    follow_log, forget, log_path, mend_swap, note, note_of, number, place,
 };
 use crate::index::rebuild::{self, Reindex};
 use crate::summary::{HasArchive, IndexFault, Indexed};
 
-/// A longer line of the log is no entry: what is indexed of a page has bounds that together stay
-/// below. Bytes.
-const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
 /// Pages become visible to a search after so long, while a crawl runs.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
+/// How long the index waits after the readers were seen busy: what is busy is idle for moments.
+const BUSY_INTERVAL: Duration = Duration::from_millis(200);
+/// So much of the log at most waits for readers to be idle. Bytes.
+const MAX_WAITING_BYTES: u64 = 512 << 20;
+/// From so much on, the rest of a log is taken by all processors. Bytes.
+const MANY_BYTES: u64 = 8 << 20;
+
+/// Asks whether the readers of pages have more to do than there are of them.
+pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Tells indexing when to end before its work is done: between two pages, never within one.
 #[derive(Clone)]
@@ -154,6 +164,7 @@ pub(crate) fn open_log(
 pub(crate) struct Indexer {
     thread: JoinHandle<Result<Outcome, EngineError>>,
     committed: Sender<u64>,
+    leaves_rest: Arc<AtomicBool>,
 }
 
 /// The result of the thread.
@@ -170,6 +181,7 @@ pub(crate) struct Setting {
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) rules: Reindex,
     pub(crate) halt: Halt,
+    pub(crate) is_busy: IsBusy,
 }
 
 impl Indexer {
@@ -191,11 +203,13 @@ impl Indexer {
         let (committed, lengths) = channel();
         // What an earlier run left unread.
         let _ = committed.send(log.len());
+        let leaves_rest = Arc::new(AtomicBool::new(false));
         let opening = Opening {
             setting,
             read,
             pages_committed,
             has_archive,
+            leaves_rest: Arc::clone(&leaves_rest),
         };
         // What is wrong with the index ends no crawl.
         let work = move || {
@@ -219,7 +233,12 @@ impl Indexer {
         };
         let thread = Builder::new().name("crawl-index".to_owned()).spawn(work);
         let thread = thread.map_err(EngineError::disk(&dir))?;
-        Ok((Indexer { thread, committed }, log))
+        let indexer = Indexer {
+            thread,
+            committed,
+            leaves_rest,
+        };
+        Ok((indexer, log))
     }
 
     /// A sender of the log's committed length.
@@ -227,8 +246,10 @@ impl Indexer {
         self.committed.clone()
     }
 
-    /// Waits until the index has read the log to its end, once all senders are gone.
-    pub(crate) fn join(self) -> Result<Outcome, EngineError> {
+    /// Waits until the index has read the log to its end, once all senders are gone; or until it
+    /// knows its end, where the run is whole and [`Follower::finish`] takes the rest.
+    pub(crate) fn join(self, is_whole: bool) -> Result<Outcome, EngineError> {
+        self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);
         let thread = self.thread.join();
         thread.map_err(|_| EngineError::Thread {
@@ -244,6 +265,7 @@ struct Opening {
     read: Read,
     pages_committed: Option<u64>,
     has_archive: HasArchive,
+    leaves_rest: Arc<AtomicBool>,
 }
 
 impl Opening {
@@ -299,8 +321,9 @@ impl Opening {
         lengths: &Receiver<u64>,
     ) -> Result<Outcome, EngineError> {
         let (dir, halt) = (&self.setting.dir, self.setting.halt.clone());
-        let mut follower = Follower::at(dir, writer, read, self.has_archive, halt)?;
-        follower.follow(lengths)?;
+        let is_busy = Arc::clone(&self.setting.is_busy);
+        let mut follower = Follower::at(dir, writer, read, self.has_archive, (halt, is_busy))?;
+        follower.follow(lengths, &self.leaves_rest)?;
         Ok(Outcome::Read(Box::new(follower)))
     }
 
@@ -326,7 +349,7 @@ fn waiting(read: Read, lengths: &Receiver<u64>) -> Outcome {
 pub(crate) struct Follower {
     dir: PathBuf,
     has_archive: HasArchive,
-    lines: LineReader<BufReader<File>>,
+    log: LogReader,
     read: Read,
     /// As of the index's last commit, and when that was.
     kept: Read,
@@ -338,6 +361,9 @@ pub(crate) struct Follower {
     /// The committed length of the log, as far as it was told.
     length: u64,
     halt: Halt,
+    is_busy: IsBusy,
+    /// When the readers were seen busy last.
+    busy_at: Option<Instant>,
 }
 
 impl Follower {
@@ -347,16 +373,12 @@ impl Follower {
         writer: IndexWriter,
         read: Read,
         has_archive: HasArchive,
-        halt: Halt,
+        (halt, is_busy): (Halt, IsBusy),
     ) -> Result<Follower, EngineError> {
-        let path = log_path(dir);
-        let mut file = File::open(&path).map_err(EngineError::disk(&path))?;
-        let moved = file.seek(SeekFrom::Start(read.bytes));
-        moved.map_err(EngineError::disk(&path))?;
         Ok(Follower {
             dir: dir.to_path_buf(),
             has_archive,
-            lines: LineReader::new(BufReader::new(file), MAX_ENTRY_BYTES),
+            log: LogReader::open(dir, read.bytes)?,
             read,
             kept: read,
             kept_at: Instant::now(),
@@ -365,54 +387,52 @@ impl Follower {
             kept_left_out: BTreeMap::new(),
             length: read.bytes,
             halt,
+            is_busy,
+            busy_at: None,
         })
     }
 
-    fn follow(&mut self, lengths: &Receiver<u64>) -> Result<(), EngineError> {
+    fn follow(
+        &mut self,
+        lengths: &Receiver<u64>,
+        leaves_rest: &AtomicBool,
+    ) -> Result<(), EngineError> {
         loop {
             let wait = COMMIT_INTERVAL.saturating_sub(self.kept_at.elapsed());
             match lengths.recv_timeout(wait) {
-                Ok(length) => {
-                    self.length = lengths.try_iter().last().unwrap_or(length);
-                    self.read_on()?;
-                }
+                Ok(length) => self.length = lengths.try_iter().last().unwrap_or(length),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            self.read_on(Follower::waits)?;
             if self.kept_at.elapsed() >= COMMIT_INTERVAL {
                 self.keep()?;
             }
         }
+        if !leaves_rest.load(Ordering::Acquire) {
+            self.read_on(|_| false)?;
+        }
         self.keep()
     }
 
-    /// Reads what is committed, and commits the index as often as it is due.
-    fn read_on(&mut self) -> Result<(), EngineError> {
-        let path = log_path(&self.dir);
-        while self.read.bytes < self.length && !self.halt.is_due() {
-            let at = self.read.bytes;
-            let bad = |why: &dyn std::fmt::Display| {
-                EngineError::Index(IndexError::Damaged {
-                    dir: self.dir.join(INDEX_FOLDER),
-                    what: format!("byte {at} of its log begins no entry: {why}"),
-                })
-            };
-            let (entry, read) = match self.lines.next_line().map_err(EngineError::disk(&path))? {
-                Some(BoundedLine::Whole(line)) => {
-                    let entry: IndexEntry =
-                        serde_json::from_slice(line).map_err(|why| bad(&why))?;
-                    (entry, line.len())
-                }
-                Some(BoundedLine::TooLong { bytes }) => {
-                    return Err(bad(&format_args!("a line of {bytes} bytes")));
-                }
-                Some(BoundedLine::Torn { .. }) | None => return Err(bad(&"the file ends")),
-            };
-            if let Some(why) = entry.left_out() {
-                *self.left_out.entry(why.to_owned()).or_default() += 1;
-            }
+    /// Returns whether the readers of pages need the processors more.
+    fn waits(&mut self) -> bool {
+        if self.length - self.read.bytes >= MAX_WAITING_BYTES {
+            return false;
+        }
+        if (self.is_busy)() {
+            self.busy_at = Some(Instant::now());
+        }
+        self.busy_at.is_some_and(|at| at.elapsed() < BUSY_INTERVAL)
+    }
+
+    /// Reads what is committed until it `waits`, and commits the index as often as it is due.
+    fn read_on(&mut self, waits: impl Fn(&mut Follower) -> bool) -> Result<(), EngineError> {
+        while self.read.bytes < self.length && !self.halt.is_due() && !waits(self) {
+            let entry = self.log.next_entry()?;
+            count_left_out(&mut self.left_out, &entry);
             self.writer.apply(&entry)?;
-            self.read.bytes += read as u64;
+            self.read.bytes = self.log.at();
             if self.kept_at.elapsed() >= COMMIT_INTERVAL {
                 self.keep()?;
             }
@@ -439,20 +459,38 @@ impl Follower {
         Ok(())
     }
 
-    /// Settles what only all pages together tell, begins the log anew, and ends; or leaves that
-    /// and the rest to the next run, where the time for it is over.
+    /// Takes the rest of the log, settles what only all pages together tell, begins the log anew,
+    /// and ends; or leaves that to the next run, where the time for it is over.
     pub(crate) fn finish(
         mut self,
         frontier: &dyn Frontier,
         now: i64,
     ) -> Result<Indexed, EngineError> {
-        if self.read.bytes < self.length {
+        let halt = self.halt.clone();
+        let is_stopped = || halt.is_due();
+        if is_stopped() {
             return Ok(self.leave());
         }
-        let halt = self.halt.clone();
-        let note = note(self.read);
-        let is_stopped = || halt.is_due();
-        let done = match self.writer.reconcile_unless(&note, now, &is_stopped) {
+        let rest = RestOfLog {
+            dir: self.dir.clone(),
+            from: self.read.bytes,
+            end: self.length,
+            left_out: RefCell::default(),
+        };
+        if rest.end - rest.from >= MANY_BYTES {
+            match self.writer.with_all_processors(&note(self.read))? {
+                Some(writer) => self.writer = writer,
+                None => return Ok(left(self.left_out, rest.end - rest.from)),
+            }
+        }
+        let whole = Read {
+            bytes: self.length,
+            ..self.read
+        };
+        let done = self
+            .writer
+            .reconcile_with(&rest, &note(whole), now, &is_stopped);
+        let done = match done {
             Ok(Some(done)) => done,
             Ok(None) => return Ok(self.leave()),
             Err(IndexError::Damaged { what, .. }) => {
@@ -467,6 +505,9 @@ impl Follower {
             self.writer.close()?;
         }
         begin_log(&self.dir, frontier, self.read.log + 1)?;
+        for (why, count) in rest.left_out.take() {
+            *self.left_out.entry(why).or_default() += count;
+        }
         Ok(Indexed {
             pages: Some(done.pages),
             duplicates: done.duplicates,
@@ -477,123 +518,19 @@ impl Follower {
 
     /// Ends, and leaves the rest to the next run.
     pub(crate) fn leave(self) -> Indexed {
-        Indexed {
-            left_out: self.left_out,
-            waiting_bytes: self.length.saturating_sub(self.read.bytes),
-            ..Indexed::default()
-        }
+        let waiting = self.length.saturating_sub(self.read.bytes);
+        left(self.left_out, waiting)
+    }
+}
+
+/// The outcome where a part of the log waits for the next run.
+fn left(left_out: BTreeMap<String, u64>, waiting_bytes: u64) -> Indexed {
+    Indexed {
+        left_out,
+        waiting_bytes,
+        ..Indexed::default()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use crawl_fetcher::Secrets;
-    use crawl_frontier::MemoryFrontier;
-    use crawl_index::{IndexedPage, SearchIndex};
-    use crawl_policy::{ProductToken, Profile};
-
-    use super::*;
-
-    /// A thread's work on a log, until it was asked so often whether it is to stop.
-    fn follow(dir: &Path, asks: usize) -> Indexed {
-        let folder = dir.join(INDEX_FOLDER);
-        let writer = IndexWriter::open(&folder).unwrap();
-        let note = crawl_index::note_in(&folder).unwrap();
-        let read = place(note.as_deref(), 1, u64::MAX).unwrap();
-        let asked = AtomicUsize::new(0);
-        let halt = Halt::when(move || asked.fetch_add(1, Ordering::Relaxed) >= asks);
-        let mut follower = Follower::at(dir, writer, read, HasArchive::No, halt).unwrap();
-        let (committed, lengths) = channel();
-        committed
-            .send(fs::metadata(log_path(dir)).unwrap().len())
-            .unwrap();
-        drop(committed);
-        follower.follow(&lengths).unwrap();
-        follower.leave()
-    }
-
-    #[test]
-    fn what_there_is_no_time_for_waits_in_the_log() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("state")).unwrap();
-        let line = |n: usize| {
-            let page = IndexedPage {
-                url: format!("http://a.example/{n}"),
-                title: "Tea".to_owned(),
-                ..IndexedPage::default()
-            };
-            serde_json::to_string(&IndexEntry::Put(Box::new(page))).unwrap() + "\n"
-        };
-        let lines: Vec<String> = (0..5).map(line).collect();
-        fs::write(log_path(dir.path()), lines.concat()).unwrap();
-        let pages = || {
-            let index = SearchIndex::open(&dir.path().join(INDEX_FOLDER)).unwrap();
-            index.stats().unwrap().pages
-        };
-        let left = follow(dir.path(), 2);
-        assert_eq!(left.waiting_bytes, lines[2..].concat().len() as u64);
-        assert_eq!((left.pages, pages()), (None, 2));
-        // The next start goes on there.
-        let left = follow(dir.path(), 100);
-        assert_eq!((left.waiting_bytes, pages()), (0, 5));
-    }
-
-    #[test]
-    fn ours_what_was_settled_waits_where_there_is_no_time_to_look_at_the_index() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut writer = IndexWriter::open(&dir.path().join(INDEX_FOLDER)).unwrap();
-        // There are files to look at.
-        writer.put(&IndexedPage::default()).unwrap();
-        writer.commit(&note_of(1)).unwrap();
-        writer.close().unwrap();
-        let read = |bytes| Read { log: 1, bytes };
-        let opening = Opening {
-            setting: Setting {
-                dir: dir.path().to_owned(),
-                frontier: Arc::new(MemoryFrontier::default()),
-                rules: Reindex {
-                    agent: ProductToken::new("t").unwrap(),
-                    profile: Profile::default(),
-                    secrets: Secrets::of(&[]),
-                },
-                halt: Halt::when(|| true),
-            },
-            read: read(700),
-            pages_committed: None,
-            has_archive: HasArchive::Yes,
-        };
-        let (committed, lengths) = channel();
-        for length in [700, 900, 1200] {
-            committed.send(length).unwrap();
-        }
-        drop(committed);
-        let Outcome::Without(left) = opening.run(Start::At(read(500)), &lengths).unwrap() else {
-            panic!("nothing was looked at")
-        };
-        assert_eq!((left.waiting_bytes, left.fault), (700, None));
-    }
-
-    #[test]
-    fn ours_an_index_that_is_switched_on_late_or_taken_away_is_not_called_damaged() {
-        let fault = |has_pages, frontier: &MemoryFrontier| {
-            let dir = tempfile::tempdir().unwrap();
-            for folder in ["state", FOLDER] {
-                fs::create_dir(dir.path().join(folder)).unwrap();
-            }
-            let indexing = Indexing::open(dir.path(), frontier, has_pages).unwrap();
-            match indexing.start {
-                Start::Without(fault) => Some(fault),
-                Start::At(_) => None,
-            }
-        };
-        let frontier = MemoryFrontier::default();
-        assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
-        assert_eq!(fault(false, &frontier), None);
-        // Its log was begun anew once, so it has read pages.
-        follow_log(&frontier, 2).unwrap();
-        assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
-    }
-}
+mod tests;

@@ -1,10 +1,16 @@
 //! The log that the search index of a crawl follows, and how far an index has read it.
 
-use std::fs;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Seek as _, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crawl_archive::RowFile;
+use crawl_archive::{BoundedLine, LineReader, RowFile};
 use crawl_frontier::{Frontier, FrontierError};
+use crawl_index::{EntryVisitor, IndexEntry, IndexError, PendingEntries};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -16,6 +22,10 @@ pub(crate) const INDEX_FOLDER: &str = "index";
 pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The log's file in `state/`.
 pub(crate) const LOG: &str = "indexing.jsonl";
+/// A longer line of the log is no entry: what is indexed of a page has bounds that together stay
+/// below. Bytes.
+const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
+
 /// The place that an index has read to: stored with each of its commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Read {
@@ -116,4 +126,97 @@ pub(crate) fn note(read: Read) -> String {
 
 pub(crate) fn log_path(dir: &Path) -> PathBuf {
     dir.join("state").join(LOG)
+}
+
+/// Reads the log from some entry on.
+pub(crate) struct LogReader {
+    dir: PathBuf,
+    path: PathBuf,
+    lines: LineReader<BufReader<File>>,
+    /// The place of the next entry. Bytes.
+    at: u64,
+}
+
+impl LogReader {
+    /// Reads that of the crawl in `dir`.
+    pub(crate) fn open(dir: &Path, at: u64) -> Result<LogReader, IndexError> {
+        let path = log_path(dir);
+        let file = File::open(&path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(at))?;
+            Ok(file)
+        });
+        Ok(LogReader {
+            dir: dir.to_path_buf(),
+            lines: LineReader::new(BufReader::new(file.map_err(disk(&path))?), MAX_ENTRY_BYTES),
+            path,
+            at,
+        })
+    }
+
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The next entry: there must be one.
+    pub(crate) fn next_entry(&mut self) -> Result<IndexEntry, IndexError> {
+        let at = self.at;
+        let bad = |why: &dyn std::fmt::Display| IndexError::Damaged {
+            dir: self.dir.join(INDEX_FOLDER),
+            what: format!("byte {at} of its log begins no entry: {why}"),
+        };
+        match self.lines.next_line().map_err(disk(&self.path))? {
+            Some(BoundedLine::Whole(line)) => {
+                let entry = serde_json::from_slice(line).map_err(|why| bad(&why))?;
+                self.at += line.len() as u64;
+                Ok(entry)
+            }
+            Some(BoundedLine::TooLong { bytes }) => {
+                Err(bad(&format_args!("a line of {bytes} bytes")))
+            }
+            Some(BoundedLine::Torn { .. }) | None => Err(bad(&"the file ends")),
+        }
+    }
+}
+
+fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
+    let path = path.to_path_buf();
+    |source| IndexError::Disk {
+        path,
+        source: Arc::new(source),
+    }
+}
+
+/// What an index has not read of the log when a run ends.
+pub(crate) struct RestOfLog {
+    pub(crate) dir: PathBuf,
+    /// The place that the index has read to, and the end of the log. Bytes.
+    pub(crate) from: u64,
+    pub(crate) end: u64,
+    /// Pages in it that are not indexed, by the reason, as they were read last.
+    pub(crate) left_out: RefCell<BTreeMap<String, u64>>,
+}
+
+impl PendingEntries for RestOfLog {
+    fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
+        let mut left_out = BTreeMap::new();
+        if self.from < self.end {
+            let mut log = LogReader::open(&self.dir, self.from)?;
+            while log.at() < self.end {
+                let entry = log.next_entry()?;
+                count_left_out(&mut left_out, &entry);
+                if visit(entry)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        self.left_out.replace(left_out);
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Counts an entry that keeps its page out.
+pub(crate) fn count_left_out(left_out: &mut BTreeMap<String, u64>, entry: &IndexEntry) {
+    if let Some(why) = entry.left_out() {
+        *left_out.entry(why.to_owned()).or_default() += 1;
+    }
 }

@@ -432,7 +432,16 @@ impl Build<'_> {
         let directives = directives(&headers, &page.metas, agent, profile);
         let read = (&page, &content);
         let refused = kept.refused.as_deref();
-        let entry = entry(url, kept.at, &headers, read, &directives, refused);
+        let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
+        let entry = entry(
+            url,
+            kept.at,
+            &headers,
+            read,
+            &directives,
+            refused,
+            &mut resolve,
+        );
         Ok(redacted_entry(&self.rules.secrets, entry))
     }
 }

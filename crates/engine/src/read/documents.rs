@@ -77,7 +77,16 @@ impl PageReader {
         // What stands in its place is no page to find.
         let entry = content.filter(|_| in_place.is_none()).map(|content| {
             let (read, refused) = ((&page, &content), refused.as_deref());
-            let entry = entry(&lease.url, at, headers, read, &directives, refused);
+            let mut resolve = |base: &CanonicalUrl, href: &str| links.url_of(base, href);
+            let entry = entry(
+                &lease.url,
+                at,
+                headers,
+                read,
+                &directives,
+                refused,
+                &mut resolve,
+            );
             redacted_entry(&self.policy.secrets, entry)
         });
         let mut document = match is_page {

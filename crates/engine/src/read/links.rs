@@ -205,6 +205,13 @@ impl<'a> Links<'a> {
         Ok((url, target.filter(|_| !is_renamed)))
     }
 
+    /// The URL of a link to a page, if it names one. It is remembered for when the link is taken
+    /// in.
+    pub(crate) fn url_of(&mut self, base: &CanonicalUrl, href: &str) -> Option<CanonicalUrl> {
+        let found = self.resolve(base, href, UrlKind::Page).ok();
+        found.map(|(url, _)| url)
+    }
+
     fn row(&mut self, to: &CanonicalUrl, link: &Link) {
         let secrets = &self.policy.secrets;
         let text = link.text.as_ref();

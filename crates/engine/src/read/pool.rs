@@ -3,7 +3,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 
@@ -58,7 +58,38 @@ pub(crate) struct ReaderPool {
     work: channel::Sender<ReaderTask>,
     /// True if pages are given back as they are: those that wait, and those that are being read.
     gives_back: Arc<AtomicBool>,
+    load: ReaderLoad,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// The number of pages that wait for a reader or are being read. Clones are one count.
+#[derive(Clone, Debug)]
+pub(crate) struct ReaderLoad {
+    pages: Arc<AtomicUsize>,
+    readers: usize,
+}
+
+impl ReaderLoad {
+    pub(crate) fn new() -> ReaderLoad {
+        ReaderLoad {
+            pages: Arc::default(),
+            readers: count(),
+        }
+    }
+
+    /// Returns whether each reader has a page.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pages.load(Ordering::Relaxed) >= self.readers
+    }
+}
+
+/// A page that is in the load until this is dropped.
+struct PageInLoad<'a>(&'a ReaderLoad);
+
+impl Drop for PageInLoad<'_> {
+    fn drop(&mut self) {
+        self.0.pages.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl ReaderPool {
@@ -68,6 +99,7 @@ impl ReaderPool {
         (items, events): (Sender<WriterMessage>, WeakUnboundedSender<Event>),
         abandon: &Arc<AtomicBool>,
         journal: &CrashJournal,
+        load: &ReaderLoad,
     ) -> io::Result<ReaderPool> {
         // One queue for all, so that one slow page holds up no other.
         let (work, receiver) = channel::unbounded();
@@ -87,6 +119,7 @@ impl ReaderPool {
                 entries: entries.clone(),
                 links: links.clone(),
                 events: events.clone(),
+                load: load.clone(),
                 begun_bytes: 0,
             };
             let (receiver, items, abandon) = (receiver.clone(), items.clone(), Arc::clone(abandon));
@@ -99,10 +132,14 @@ impl ReaderPool {
             threads: threads.collect::<io::Result<_>>()?,
             work,
             gives_back,
+            load: load.clone(),
         })
     }
 
     pub(crate) fn take(&self, work: ReaderTask) {
+        if matches!(work, ReaderTask::Read(_)) {
+            self.load.pages.fetch_add(1, Ordering::Relaxed);
+        }
         // Fails only when every reader is gone, and then so is the writer, whose end
         // the driver learns by itself.
         let _ = self.work.send(work);
@@ -134,6 +171,7 @@ struct ReaderWorker {
     /// To the crawl loop. Weak, as the loop learns by its last sender's end that the writer's
     /// thread is gone.
     events: WeakUnboundedSender<Event>,
+    load: ReaderLoad,
     /// Bytes of pages that it began to read and has not told of.
     begun_bytes: u64,
 }
@@ -167,6 +205,8 @@ fn serve(
             tools.slot.rest();
             work.recv()
         });
+        let load = tools.load.clone();
+        let _page = matches!(next, Ok(ReaderTask::Read(_))).then(|| PageInLoad(&load));
         let work = match next {
             Ok(_) if abandon.load(Ordering::Relaxed) => continue,
             Ok(ReaderTask::Read(page)) if tools.reader.gives_back.load(Ordering::Relaxed) => {

@@ -3,7 +3,7 @@
 use crawl_extractor::{ContentLimits, Limits, PageContext, read_page};
 use crawl_index::{FetchedDocument, IndexedPage, judge};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
-use crawl_weburl::canonicalize;
+use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::{Expect, expect};
 
 fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPage, String> {
@@ -31,7 +31,8 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
         search_refused: usage,
         linked_canonical: None,
     };
-    judge(&came).map_err(|why| why.to_string())
+    let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
+    judge(&came, &mut resolve).map_err(|why| why.to_string())
 }
 
 #[track_caller]

@@ -82,7 +82,8 @@ pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedP
         search_refused: None,
         linked_canonical: None,
     };
-    judge(&came).ok()
+    let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
+    judge(&came, &mut resolve).ok()
 }
 
 /// Files of HTML below a folder, without those that links lead to.

@@ -1,0 +1,158 @@
+//! The index behind a run: what it reads, and what it leaves.
+
+use std::fs;
+use std::sync::atomic::AtomicUsize;
+
+use crawl_fetcher::Secrets;
+use crawl_frontier::MemoryFrontier;
+use crawl_index::{Anchor, IndexEntry, IndexedPage, SearchIndex};
+use crawl_policy::{ProductToken, Profile};
+
+use super::*;
+
+/// A thread's work on a log, until it was asked so often whether it is to stop.
+fn follow(dir: &Path, asks: usize) -> Indexed {
+    let folder = dir.join(INDEX_FOLDER);
+    let writer = IndexWriter::open(&folder).unwrap();
+    let note = crawl_index::note_in(&folder).unwrap();
+    let read = place(note.as_deref(), 1, u64::MAX).unwrap();
+    let asked = AtomicUsize::new(0);
+    let halt = Halt::when(move || asked.fetch_add(1, Ordering::Relaxed) >= asks);
+    let mut follower = follower(dir, writer, read, halt, false);
+    follower
+        .follow(&whole_log(dir), &AtomicBool::new(false))
+        .unwrap();
+    follower.leave()
+}
+
+fn follower(dir: &Path, writer: IndexWriter, read: Read, halt: Halt, is_busy: bool) -> Follower {
+    let questions: (Halt, IsBusy) = (halt, Arc::new(move || is_busy));
+    Follower::at(dir, writer, read, HasArchive::No, questions).unwrap()
+}
+
+/// The committed length of a log that nobody writes to any more.
+fn whole_log(dir: &Path) -> Receiver<u64> {
+    let (committed, lengths) = channel();
+    let length = fs::metadata(log_path(dir)).unwrap().len();
+    committed.send(length).unwrap();
+    lengths
+}
+
+/// A log of pages whose names end so.
+fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
+    fs::create_dir(dir.join("state")).unwrap();
+    let line = |n: &usize| {
+        let page = IndexedPage {
+            url: format!("http://a.example/{n}"),
+            title: "Tea".to_owned(),
+            links: vec![Anchor {
+                url: "http://a.example/0".to_owned(),
+                text: format!("name {n}"),
+            }],
+            ..IndexedPage::default()
+        };
+        serde_json::to_string(&IndexEntry::Put(Box::new(page))).unwrap() + "\n"
+    };
+    let lines: Vec<String> = ends.iter().map(line).collect();
+    fs::write(log_path(dir), lines.concat()).unwrap();
+    lines
+}
+
+#[test]
+fn ours_what_waited_for_busy_readers_is_indexed_once_when_the_run_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    // One of them came twice, and counts once.
+    write_log(dir.path(), &[0, 1, 2, 3, 2]);
+    let folder = dir.path().join(INDEX_FOLDER);
+    let mut writer = IndexWriter::open(&folder).unwrap();
+    writer.commit(&note_of(1)).unwrap();
+    let begin = Read { log: 1, bytes: 0 };
+    let mut follower = follower(dir.path(), writer, begin, Halt::when(|| false), true);
+    follower
+        .follow(&whole_log(dir.path()), &AtomicBool::new(true))
+        .unwrap();
+    assert_eq!(follower.read, begin);
+    let indexed = follower.finish(&MemoryFrontier::default(), 0).unwrap();
+    assert_eq!((indexed.pages, indexed.waiting_bytes), (Some(4), 0));
+    let index = SearchIndex::open(&folder).unwrap();
+    let first = index.page("http://a.example/0").unwrap().unwrap();
+    assert_eq!(first.linked_from, 3);
+    assert_eq!(first.anchors, ["name 1", "name 2", "name 3"]);
+    // The log was begun anew behind it.
+    let note = crawl_index::note_in(&folder).unwrap();
+    assert!(place(note.as_deref(), 2, 0).is_ok());
+}
+
+#[test]
+fn what_there_is_no_time_for_waits_in_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = write_log(dir.path(), &[0, 1, 2, 3, 4]);
+    let pages = || {
+        let index = SearchIndex::open(&dir.path().join(INDEX_FOLDER)).unwrap();
+        index.stats().unwrap().pages
+    };
+    let left = follow(dir.path(), 2);
+    assert_eq!(left.waiting_bytes, lines[2..].concat().len() as u64);
+    assert_eq!((left.pages, pages()), (None, 2));
+    // The next start goes on there.
+    let left = follow(dir.path(), 100);
+    assert_eq!((left.waiting_bytes, pages()), (0, 5));
+}
+
+#[test]
+fn ours_what_was_settled_waits_where_there_is_no_time_to_look_at_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(&dir.path().join(INDEX_FOLDER)).unwrap();
+    // There are files to look at.
+    writer.put(&IndexedPage::default()).unwrap();
+    writer.commit(&note_of(1)).unwrap();
+    writer.close().unwrap();
+    let read = |bytes| Read { log: 1, bytes };
+    let opening = Opening {
+        setting: Setting {
+            dir: dir.path().to_owned(),
+            frontier: Arc::new(MemoryFrontier::default()),
+            rules: Reindex {
+                agent: ProductToken::new("t").unwrap(),
+                profile: Profile::default(),
+                secrets: Secrets::of(&[]),
+            },
+            halt: Halt::when(|| true),
+            is_busy: Arc::new(|| false),
+        },
+        leaves_rest: Arc::default(),
+        read: read(700),
+        pages_committed: None,
+        has_archive: HasArchive::Yes,
+    };
+    let (committed, lengths) = channel();
+    for length in [700, 900, 1200] {
+        committed.send(length).unwrap();
+    }
+    drop(committed);
+    let Outcome::Without(left) = opening.run(Start::At(read(500)), &lengths).unwrap() else {
+        panic!("nothing was looked at")
+    };
+    assert_eq!((left.waiting_bytes, left.fault), (700, None));
+}
+
+#[test]
+fn ours_an_index_that_is_switched_on_late_or_taken_away_is_not_called_damaged() {
+    let fault = |has_pages, frontier: &MemoryFrontier| {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["state", FOLDER] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        let indexing = Indexing::open(dir.path(), frontier, has_pages).unwrap();
+        match indexing.start {
+            Start::Without(fault) => Some(fault),
+            Start::At(_) => None,
+        }
+    };
+    let frontier = MemoryFrontier::default();
+    assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
+    assert_eq!(fault(false, &frontier), None);
+    // Its log was begun anew once, so it has read pages.
+    follow_log(&frontier, 2).unwrap();
+    assert_eq!(fault(true, &frontier), Some(IndexFault::NotBuilt));
+}

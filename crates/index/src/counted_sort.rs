@@ -1,0 +1,212 @@
+//! Sorting more than memory is to hold: byte strings with counts, on disk beyond a bound.
+
+use std::collections::{BinaryHeap, HashMap};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::{cmp, vec};
+
+use foldhash::fast::RandomState;
+
+/// Memory for keys that are not on disk yet, about. Bytes.
+pub(crate) const MAX_SORT_BYTES: usize = 8 << 20;
+/// The memory of a key beside its text, about.
+const KEY_BYTES: usize = 64;
+/// Sorted files that are read at a time: of more, all are made one first.
+const MAX_RUNS: usize = 64;
+/// The name of a file until it is taken away, which is at once: only its handle is used.
+const UNNAMED: &str = "sorted.new";
+
+/// Byte strings that are put in order, each once with the sum of its counts.
+#[derive(Debug)]
+pub(crate) struct CountedSort {
+    dir: PathBuf,
+    max_bytes: usize,
+    counts: HashMap<Box<[u8]>, u32, RandomState>,
+    bytes: usize,
+    /// Sorted files: none of them has a key twice.
+    runs: Vec<File>,
+}
+
+impl CountedSort {
+    /// One with its files in `dir`, where they have no names.
+    pub(crate) fn new(dir: &Path, max_bytes: usize) -> CountedSort {
+        CountedSort {
+            dir: dir.to_path_buf(),
+            max_bytes,
+            counts: HashMap::default(),
+            bytes: 0,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds to the count of a key.
+    pub(crate) fn add(&mut self, key: &[u8], count: u32) -> io::Result<()> {
+        if let Some(sum) = self.counts.get_mut(key) {
+            *sum = sum.saturating_add(count);
+            return Ok(());
+        }
+        if self.bytes >= self.max_bytes {
+            self.spill()?;
+        }
+        self.bytes += key.len() + KEY_BYTES;
+        self.counts.insert(key.into(), count);
+        Ok(())
+    }
+
+    /// All keys in order.
+    pub(crate) fn finish(mut self) -> io::Result<SortedCounts> {
+        let last = self.take_sorted();
+        SortedCounts::of(self.runs, last)
+    }
+
+    fn take_sorted(&mut self) -> Vec<(Box<[u8]>, u32)> {
+        self.bytes = 0;
+        let mut sorted: Vec<_> = std::mem::take(&mut self.counts).into_iter().collect();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    /// Moves what is in memory to the disk.
+    fn spill(&mut self) -> io::Result<()> {
+        let sorted = self.take_sorted();
+        let run = self.write(SortedCounts::of(Vec::new(), sorted)?)?;
+        self.runs.push(run);
+        if self.runs.len() >= MAX_RUNS {
+            let runs = std::mem::take(&mut self.runs);
+            let run = self.write(SortedCounts::of(runs, Vec::new())?)?;
+            self.runs.push(run);
+        }
+        Ok(())
+    }
+
+    fn write(&self, mut sorted: SortedCounts) -> io::Result<File> {
+        let mut file = BufWriter::new(unnamed_file(&self.dir)?);
+        while let Some((key, count)) = sorted.next_key()? {
+            let length = u32::try_from(key.len()).map_err(|_| ErrorKind::FileTooLarge)?;
+            file.write_all(&length.to_le_bytes())?;
+            file.write_all(&count.to_le_bytes())?;
+            file.write_all(&key)?;
+        }
+        file.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+}
+
+/// A new file in `dir` without a name: it is gone with its handle, whatever ends the process.
+pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
+    let path = dir.join(UNNAMED);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    let file = match options.open(&path) {
+        // A kill left it before its name was taken away. One writer at a time is at this folder.
+        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
+            fs::remove_file(&path)?;
+            options.open(&path)?
+        }
+        opened => opened?,
+    };
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// Keys in order, from several sorted sources.
+#[derive(Debug)]
+pub(crate) struct SortedCounts {
+    memory: vec::IntoIter<(Box<[u8]>, u32)>,
+    runs: Vec<BufReader<File>>,
+    /// The next key of each source; the one in memory has the number of runs.
+    heads: BinaryHeap<cmp::Reverse<(Box<[u8]>, usize, u32)>>,
+}
+
+impl SortedCounts {
+    fn of(runs: Vec<File>, memory: Vec<(Box<[u8]>, u32)>) -> io::Result<SortedCounts> {
+        let mut sorted = SortedCounts {
+            memory: memory.into_iter(),
+            runs: Vec::with_capacity(runs.len()),
+            heads: BinaryHeap::new(),
+        };
+        for mut run in runs {
+            run.rewind()?;
+            sorted.runs.push(BufReader::new(run));
+        }
+        for source in 0..=sorted.runs.len() {
+            sorted.advance(source)?;
+        }
+        Ok(sorted)
+    }
+
+    /// The next key, with the sum of its counts.
+    pub(crate) fn next_key(&mut self) -> io::Result<Option<(Box<[u8]>, u32)>> {
+        let Some(cmp::Reverse((key, source, mut count))) = self.heads.pop() else {
+            return Ok(None);
+        };
+        self.advance(source)?;
+        while let Some(cmp::Reverse((next, source, more))) = self.heads.peek()
+            && *next == key
+        {
+            count = count.saturating_add(*more);
+            let source = *source;
+            self.heads.pop();
+            self.advance(source)?;
+        }
+        Ok(Some((key, count)))
+    }
+
+    /// Takes the next key of a source.
+    fn advance(&mut self, source: usize) -> io::Result<()> {
+        let next = match self.runs.get_mut(source) {
+            Some(run) => read_key(run)?,
+            None => self.memory.next(),
+        };
+        let next = next.map(|(key, count)| cmp::Reverse((key, source, count)));
+        self.heads.extend(next);
+        Ok(())
+    }
+}
+
+fn read_key(run: &mut BufReader<File>) -> io::Result<Option<(Box<[u8]>, u32)>> {
+    let mut sizes = [0; 8];
+    match run.read_exact(&mut sizes) {
+        Err(why) if why.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let [l0, l1, l2, l3, c0, c1, c2, c3] = sizes;
+    let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+    let mut key = vec![0; length].into_boxed_slice();
+    run.read_exact(&mut key)?;
+    Ok(Some((key, u32::from_le_bytes([c0, c1, c2, c3]))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use super::CountedSort;
+
+    #[test]
+    fn ours_keys_come_in_order_with_their_sums_however_little_memory_there_is() {
+        for max_bytes in [0, 1000, usize::MAX] {
+            let dir = tempfile::tempdir().unwrap();
+            // A name that a kill left.
+            fs::write(dir.path().join(super::UNNAMED), "left").unwrap();
+            let mut sort = CountedSort::new(dir.path(), max_bytes);
+            let mut expected: BTreeMap<Box<[u8]>, u32> = BTreeMap::new();
+            for n in 0_u32..3000 {
+                let key = (n.wrapping_mul(2_654_435_761) % 500).to_string();
+                sort.add(key.as_bytes(), n).unwrap();
+                *expected.entry(key.as_bytes().into()).or_default() += n;
+            }
+            if max_bytes < usize::MAX {
+                let files = fs::read_dir(dir.path()).unwrap().count();
+                assert_eq!((files, sort.runs.is_empty()), (0, false));
+            }
+            let mut sorted = sort.finish().unwrap();
+            let mut found = Vec::new();
+            while let Some(key) = sorted.next_key().unwrap() {
+                found.push(key);
+            }
+            assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What only all pages together tell of one: who links to it and by which names, and whether
+//! another page has the same text. Gathered and sorted on disk, in memory that has a bound.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::counted_sort::{CountedSort, MAX_SORT_BYTES, SortedCounts, unnamed_file};
+use crate::document::text_hash;
+use crate::indexed_page::IndexedPage;
+
+/// The names that others give a page: so many at most, the most frequent first.
+const MAX_ANCHORS: usize = 16;
+/// A text that leads to more pages than this names none of them: `next`, `here`, `back`.
+const MAX_NAMES: usize = 8;
+/// Pages whose facts are read from disk together.
+const PAGES_A_BLOCK: usize = 16;
+
+/// Kinds of what is known of a page; they are sorted so.
+const HERE: u8 = 0;
+const LINKED: u8 = 1;
+const NAMED: u8 = 2;
+const SAME_AS: u8 = 3;
+/// Between a text and a page: no byte of UTF-8.
+const TEXT_END: u8 = 0xFF;
+
+/// The facts about one page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PageFacts {
+    pub(crate) linked_from: u32,
+    /// In the order of the alphabet.
+    pub(crate) anchors: Vec<String>,
+    pub(crate) same_as: Option<String>,
+}
+
+/// Gathers them, page by page.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    dir: PathBuf,
+    max_bytes: usize,
+    /// By page: that it is here, links to it, texts of links to it.
+    links: CountedSort,
+    /// Hashes of texts, each with the URLs that have it: see [`text_key`].
+    texts: CountedSort,
+}
+
+impl Survey {
+    pub(crate) fn new(dir: &Path) -> Survey {
+        Survey::within(dir, MAX_SORT_BYTES)
+    }
+
+    fn within(dir: &Path, max_bytes: usize) -> Survey {
+        Survey {
+            dir: dir.to_path_buf(),
+            max_bytes,
+            links: CountedSort::new(dir, max_bytes),
+            texts: CountedSort::new(dir, max_bytes),
+        }
+    }
+
+    pub(crate) fn page(&mut self, page: &IndexedPage) -> io::Result<()> {
+        self.links.add(&fact(url_key(&page.url), HERE, &[]), 1)?;
+        self.texts.add(&text_key(page), 1)?;
+        // One page has one vote for a page, and one for a name, however often it repeats them.
+        let links = page.links.iter().filter(|link| link.url != page.url);
+        let mut said: Vec<_> = links
+            .map(|link| (url_key(&link.url), link.text.as_str()))
+            .collect();
+        said.sort_unstable();
+        said.dedup();
+        let mut before = None;
+        for (target, text) in said {
+            if before != Some(target) {
+                self.links.add(&fact(target, LINKED, &[]), 1)?;
+                before = Some(target);
+            }
+            if !text.is_empty() {
+                self.links.add(&fact(target, NAMED, text.as_bytes()), 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What they tell of each page.
+    pub(crate) fn finish(self) -> io::Result<AllFacts> {
+        let sort = || CountedSort::new(&self.dir, self.max_bytes);
+        let (mut facts, mut names) = (sort(), sort());
+        only_here(self.links.finish()?, &mut facts, &mut names)?;
+        telling_names(names.finish()?, &mut facts)?;
+        twins(self.texts.finish()?, &mut facts)?;
+        AllFacts::write(&self.dir, facts.finish()?)
+    }
+}
+
+/// The number by which facts know a page.
+pub(crate) fn url_key(url: &str) -> u64 {
+    xxh3_64(url.as_bytes())
+}
+
+fn fact(page: u64, kind: u8, rest: &[u8]) -> Vec<u8> {
+    [&page.to_be_bytes(), &[kind][..], rest].concat()
+}
+
+/// In the order in which pages with the same text stand for each other: the one with the shortest
+/// URL first, which has the fewest folders and parameters as a rule; of two as long the first by
+/// its letters.
+fn text_key(page: &IndexedPage) -> Vec<u8> {
+    let length = u32::try_from(page.url.len()).unwrap_or(u32::MAX);
+    let hash = text_hash(page).to_be_bytes();
+    [&hash, &length.to_be_bytes()[..], page.url.as_bytes()].concat()
+}
+
+/// The page that a key begins with, and what comes behind.
+fn of_page(key: &[u8]) -> (u64, &[u8]) {
+    let (page, rest) = key.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    (u64::from_be_bytes(*page), rest)
+}
+
+/// Counts links to pages that are here, and lists their texts, each followed by the page.
+fn only_here(
+    mut links: SortedCounts,
+    facts: &mut CountedSort,
+    names: &mut CountedSort,
+) -> io::Result<()> {
+    let mut here = None;
+    while let Some((key, count)) = links.next_key()? {
+        let (page, rest) = of_page(&key);
+        match rest.split_first() {
+            Some((&HERE, _)) => here = Some(page),
+            Some((&LINKED, _)) if here == Some(page) => facts.add(&key, count)?,
+            Some((&NAMED, text)) if here == Some(page) => {
+                let name = [text, &[TEXT_END], &page.to_be_bytes()].concat();
+                names.add(&name, count)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes the texts that lead to few pages as names of these.
+fn telling_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
+    let mut text: Box<[u8]> = Box::default();
+    // The first pages that it leads to: one more than it may.
+    let mut pages: Vec<(u64, u32)> = Vec::new();
+    loop {
+        let next = names.next_key()?;
+        let parts = next.as_ref().and_then(|(key, count)| {
+            let (rest, page) = key.split_last_chunk()?;
+            let text = rest.strip_suffix(&[TEXT_END])?;
+            Some((text, u64::from_be_bytes(*page), *count))
+        });
+        if parts.is_none_or(|(next, ..)| *next != *text) {
+            if pages.len() <= MAX_NAMES {
+                for (page, votes) in pages.drain(..) {
+                    // The most frequent first.
+                    let rest = [&(u32::MAX - votes).to_be_bytes(), &text[..]].concat();
+                    facts.add(&fact(page, NAMED, &rest), 1)?;
+                }
+            }
+            pages.clear();
+        }
+        let Some((next, page, count)) = parts else {
+            return Ok(());
+        };
+        if *next != *text {
+            text = next.into();
+        }
+        if pages.len() <= MAX_NAMES {
+            pages.push((page, count));
+        }
+    }
+}
+
+/// Of pages with the same text the first stands for all.
+fn twins(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
+    let mut first: Option<(u64, Box<[u8]>)> = None;
+    while let Some((key, _)) = texts.next_key()? {
+        let (hash, rest) = of_page(&key);
+        let url = rest.get(4..).unwrap_or_default();
+        match &first {
+            Some((known, first)) if *known == hash => {
+                facts.add(&fact(xxh3_64(url), SAME_AS, first), 1)?;
+            }
+            _ => first = Some((hash, url.into())),
+        }
+    }
+    Ok(())
+}
+
+/// The facts about all pages, on disk.
+#[derive(Debug)]
+pub(crate) struct AllFacts {
+    /// A line for each page that there is a fact about: its key, then [`PageFacts`] as JSON. They
+    /// are in the order of the keys.
+    file: File,
+    /// The first key of each block of lines, and the place at which the block begins.
+    blocks: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+impl AllFacts {
+    fn write(dir: &Path, mut facts: SortedCounts) -> io::Result<AllFacts> {
+        let mut file = BufWriter::new(unnamed_file(dir)?);
+        let (mut blocks, mut bytes, mut pages) = (Vec::new(), 0, 0_usize);
+        let mut next = facts.next_key()?;
+        while let Some((key, _)) = &next {
+            let page = of_page(key).0;
+            let mut of_it = PageFacts::default();
+            while let Some((key, count)) = &next
+                && let (of, rest) = of_page(key)
+                && of == page
+            {
+                match rest.split_first() {
+                    Some((&LINKED, _)) => of_it.linked_from = *count,
+                    Some((&NAMED, rest)) if of_it.anchors.len() < MAX_ANCHORS => {
+                        of_it.anchors.push(text(rest.get(4..).unwrap_or_default()));
+                    }
+                    Some((&SAME_AS, url)) => of_it.same_as = Some(text(url)),
+                    _ => {}
+                }
+                next = facts.next_key()?;
+            }
+            // So that more of the same votes change nothing.
+            of_it.anchors.sort_unstable();
+            if pages.is_multiple_of(PAGES_A_BLOCK) {
+                blocks.push((page, bytes));
+            }
+            pages += 1;
+            let line = line(page, &of_it)?;
+            file.write_all(&line)?;
+            bytes += line.len() as u64;
+        }
+        Ok(AllFacts {
+            file: file.into_inner().map_err(io::IntoInnerError::into_error)?,
+            blocks,
+            bytes,
+        })
+    }
+
+    /// Those about a page.
+    pub(crate) fn of(&self, url: &str) -> io::Result<PageFacts> {
+        let page = url_key(url);
+        let block = self.blocks.partition_point(|(first, _)| *first <= page);
+        let Some(block) = block.checked_sub(1) else {
+            return Ok(PageFacts::default());
+        };
+        let begin = self.blocks[block].1;
+        let end = self.blocks.get(block + 1).map_or(self.bytes, |next| next.1);
+        let mut lines = vec![0; usize::try_from(end - begin).unwrap_or(0)];
+        self.file.read_exact_at(&mut lines, begin)?;
+        let mut lines = lines.split(|byte| *byte == b'\n');
+        let wanted = format!("{page:016x}");
+        let found = lines.find_map(|line| line.strip_prefix(wanted.as_bytes()));
+        let found = found.map(serde_json::from_slice).transpose()?;
+        Ok(found.unwrap_or_default())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn line(page: u64, facts: &PageFacts) -> io::Result<Vec<u8>> {
+    let mut line = format!("{page:016x}").into_bytes();
+    serde_json::to_writer(&mut line, facts)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Survey;
+    use crate::indexed_page::{Anchor, IndexedPage};
+
+    /// Pages that link to each other: each to the next by `Next` and a name of its own, and all
+    /// to the first under twenty names. Every third has the text of the first.
+    fn pages() -> Vec<IndexedPage> {
+        let url = |n: u32| format!("http://a.example/{n}");
+        let link = |n: u32, text: String| Anchor { url: url(n), text };
+        let page = |n: u32| IndexedPage {
+            url: url(n),
+            text: match n % 3 {
+                0 => "tea".to_owned(),
+                _ => n.to_string(),
+            },
+            links: vec![
+                link((n + 1) % 300, "Next".to_owned()),
+                link((n + 1) % 300, format!("number {n}")),
+                link(0, format!("name {}", n % 20)),
+                link(0, format!("name {}", n % 20)),
+                link(1000 + n, "Elsewhere".to_owned()),
+            ],
+            ..IndexedPage::default()
+        };
+        (0..300).map(page).collect()
+    }
+
+    #[test]
+    fn ours_facts_are_the_same_in_little_memory_and_in_much() {
+        let dir = tempfile::tempdir().unwrap();
+        let facts = [0, 5000, usize::MAX].map(|max_bytes| {
+            let mut survey = Survey::within(dir.path(), max_bytes);
+            for page in pages() {
+                survey.page(&page).unwrap();
+            }
+            let all = survey.finish().unwrap();
+            pages()
+                .iter()
+                .map(|page| all.of(&page.url).unwrap())
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(facts[0], facts[2]);
+        assert_eq!(facts[1], facts[2]);
+        let of = &facts[2];
+        assert_eq!(of[0].linked_from, 299);
+        // Of twenty names and that of its neighbour the sixteen that most pages use.
+        assert_eq!(of[0].anchors.len(), 16);
+        assert_eq!(of[0].anchors[0], "name 1");
+        assert_eq!(of[0].same_as, None);
+        assert_eq!(
+            (of[2].linked_from, &of[2].anchors[..]),
+            (1, &["number 1".to_owned()][..])
+        );
+        assert_eq!(of[3].same_as.as_deref(), Some("http://a.example/0"));
+        assert_eq!(of[4].same_as, None);
+    }
+}
