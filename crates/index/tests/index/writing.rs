@@ -1,10 +1,14 @@
 //! Commits, replacements, and what only all pages together tell.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crawl_index::{Commit, IndexWriter, IndexedPage, SearchIndex, SearchOptions};
+use crawl_index::{
+    Commit, EntryVisitor, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingEntries,
+    SearchIndex, SearchOptions,
+};
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
 
@@ -248,4 +252,84 @@ fn reconciling_twice_changes_nothing() {
     write(dir.path(), &pages);
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     assert_eq!(writer.reconcile(NOTE, 0).unwrap().rewritten, 0);
+}
+
+/// Entries of a log.
+struct Log(Vec<IndexEntry>);
+
+impl PendingEntries for Log {
+    fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
+        for entry in &self.0 {
+            if visit(entry.clone())?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+#[test]
+fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
+    let url = |name: &str| format!("http://a.example/{name}");
+    let put = |name: &str, text: &str, links: &[(&str, &str)]| {
+        let links = links.iter().map(|(to, text)| anchor(&url(to), text));
+        IndexEntry::Put(Box::new(IndexedPage {
+            links: links.collect(),
+            ..page(&url(name), name, text)
+        }))
+    };
+    let over = IndexEntry::Put(Box::new(IndexedPage {
+        until: Some(9),
+        ..page(&url("over"), "over", "Over.")
+    }));
+    let drop = |name: &str| IndexEntry::Drop {
+        url: url(name),
+        why: "noindex".to_owned(),
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    let before = [
+        put("tea", "Tea.", &[]),
+        put("old", "Before.", &[("tea", "brew")]),
+        put("gone", "Gone.", &[("tea", "leaf")]),
+    ];
+    for entry in &before {
+        writer.apply(entry).unwrap();
+    }
+    writer.reconcile(NOTE, 0).unwrap();
+    let log = Log(vec![
+        put("new", "New.", &[("tea", "cup")]),
+        put("old", "After.", &[("tea", "pot")]),
+        put("back", "Back.", &[("tea", "sip")]),
+        drop("back"),
+        drop("gone"),
+        over,
+        put("twin", "New.", &[]),
+        put("twin", "Tea.", &[]),
+    ]);
+    let mut writer = writer.with_all_processors(NOTE).unwrap().unwrap();
+    let done = writer.reconcile_with(&log, "read", 10, &|| false).unwrap();
+    let done = done.unwrap();
+    assert_eq!((done.pages, done.duplicates, done.expired), (4, 0, 1));
+    assert_eq!(writer.note(), Some("read"));
+    let index = SearchIndex::open(dir.path()).unwrap();
+    let mut pages = Vec::new();
+    index
+        .each_page(|page| {
+            pages.push((page.title, page.text, page.anchors.join(" ")));
+            Ok::<(), IndexError>(())
+        })
+        .unwrap();
+    pages.sort();
+    let row = |title: &str, text: &str, names: &str| {
+        let [title, text, names] = [title, text, names].map(str::to_owned);
+        (title, text, names)
+    };
+    let expected = [
+        row("new", "New.", ""),
+        row("old", "After.", ""),
+        row("tea", "Tea.", "cup pot"),
+        row("twin", "Tea.", ""),
+    ];
+    assert_eq!(pages, expected);
 }
