@@ -261,7 +261,7 @@ impl Driver {
                     rules: Reindex::of(config),
                     halt,
                     // A run whose time is bounded may have none left for what waited.
-                    is_busy: Arc::new(move || has_time && load.is_full()),
+                    is_busy: Arc::new(move || has_time && load.is_busy()),
                 };
                 let started = Indexer::start(setting, indexing, failed)?;
                 files.index = Some(started.1);

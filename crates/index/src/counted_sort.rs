@@ -115,7 +115,15 @@ pub(crate) struct SortedCounts {
     memory: vec::IntoIter<(Box<[u8]>, u32)>,
     runs: Vec<BufReader<File>>,
     /// The next key of each source; the one in memory has the number of runs.
-    heads: BinaryHeap<cmp::Reverse<(Box<[u8]>, usize, u32)>>,
+    heads: BinaryHeap<cmp::Reverse<Head>>,
+}
+
+/// The next key of a source.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    key: Box<[u8]>,
+    source: usize,
+    count: u32,
 }
 
 impl SortedCounts {
@@ -137,17 +145,20 @@ impl SortedCounts {
 
     /// The next key, with the sum of its counts.
     pub(crate) fn next_key(&mut self) -> io::Result<Option<(Box<[u8]>, u32)>> {
-        let Some(cmp::Reverse((key, source, mut count))) = self.heads.pop() else {
+        let Some(cmp::Reverse(Head {
+            key,
+            source,
+            mut count,
+        })) = self.heads.pop()
+        else {
             return Ok(None);
         };
         self.advance(source)?;
-        while let Some(cmp::Reverse((next, source, more))) = self.heads.peek()
-            && *next == key
+        while self.heads.peek().is_some_and(|next| next.0.key == key)
+            && let Some(cmp::Reverse(next)) = self.heads.pop()
         {
-            count = count.saturating_add(*more);
-            let source = *source;
-            self.heads.pop();
-            self.advance(source)?;
+            count = count.saturating_add(next.count);
+            self.advance(next.source)?;
         }
         Ok(Some((key, count)))
     }
@@ -158,7 +169,7 @@ impl SortedCounts {
             Some(run) => read_key(run)?,
             None => self.memory.next(),
         };
-        let next = next.map(|(key, count)| cmp::Reverse((key, source, count)));
+        let next = next.map(|(key, count)| cmp::Reverse(Head { key, source, count }));
         self.heads.extend(next);
         Ok(())
     }

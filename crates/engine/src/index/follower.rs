@@ -6,7 +6,7 @@
 //! page that the crawl does not, and after any death it goes on where it was; a slow index slows
 //! nothing down, and a log that the index has read to its end is begun anew.
 //!
-//! While the readers of pages have more to do than there are processors, the index waits. What it
+//! While readers are with pages for much of the time, the index waits. What it
 //! has not read when the run ends is put into it once, as the last pass over all pages would have
 //! it, and not twice.
 
@@ -35,14 +35,12 @@ use crate::summary::{HasArchive, IndexFault, Indexed};
 
 /// Pages become visible to a search after so long, while a crawl runs.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
-/// How long the index waits after the readers were seen busy: what is busy is idle for moments.
-const BUSY_INTERVAL: Duration = Duration::from_millis(200);
 /// So much of the log at most waits for readers to be idle. Bytes.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
 /// From so much on, the rest of a log is taken by all processors. Bytes.
 const MANY_BYTES: u64 = 8 << 20;
 
-/// Asks whether the readers of pages have more to do than there are of them.
+/// Asks whether the crawl is as fast as the processors are.
 pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Tells indexing when to end before its work is done: between two pages, never within one.
@@ -362,8 +360,6 @@ pub(crate) struct Follower {
     length: u64,
     halt: Halt,
     is_busy: IsBusy,
-    /// When the readers were seen busy last.
-    busy_at: Option<Instant>,
 }
 
 impl Follower {
@@ -388,7 +384,6 @@ impl Follower {
             length: read.bytes,
             halt,
             is_busy,
-            busy_at: None,
         })
     }
 
@@ -415,19 +410,13 @@ impl Follower {
         self.keep()
     }
 
-    /// Returns whether the readers of pages need the processors more.
-    fn waits(&mut self) -> bool {
-        if self.length - self.read.bytes >= MAX_WAITING_BYTES {
-            return false;
-        }
-        if (self.is_busy)() {
-            self.busy_at = Some(Instant::now());
-        }
-        self.busy_at.is_some_and(|at| at.elapsed() < BUSY_INTERVAL)
+    /// Returns whether the crawl needs the processors more.
+    fn waits(&self) -> bool {
+        self.length - self.read.bytes < MAX_WAITING_BYTES && (self.is_busy)()
     }
 
     /// Reads what is committed until it `waits`, and commits the index as often as it is due.
-    fn read_on(&mut self, waits: impl Fn(&mut Follower) -> bool) -> Result<(), EngineError> {
+    fn read_on(&mut self, waits: impl Fn(&Follower) -> bool) -> Result<(), EngineError> {
         while self.read.bytes < self.length && !self.halt.is_due() && !waits(self) {
             let entry = self.log.next_entry()?;
             count_left_out(&mut self.left_out, &entry);

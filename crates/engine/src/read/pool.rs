@@ -2,10 +2,11 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crawl_index::ByteGate;
 use crossbeam_channel::{self as channel, Receiver};
@@ -46,6 +47,11 @@ const LINK_BYTES: usize = 500;
 /// Links of documents that were read and are not committed, or those of one document.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
+/// How often the load of the readers is measured, at most; and from which part of it on they are
+/// busy.
+const LOAD_INTERVAL: Duration = Duration::from_millis(200);
+const BUSY_PERCENT: u64 = 40;
+
 /// The number of reader threads: one per processor.
 pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
@@ -58,38 +64,67 @@ pub(crate) struct ReaderPool {
     work: channel::Sender<ReaderTask>,
     /// True if pages are given back as they are: those that wait, and those that are being read.
     gives_back: Arc<AtomicBool>,
-    load: ReaderLoad,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The number of pages that wait for a reader or are being read. Clones are one count.
+/// The part of the time that readers spend with pages. Clones are one measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLoad {
-    pages: Arc<AtomicUsize>,
-    readers: usize,
+    /// The time that all readers together have spent with pages. Nanoseconds.
+    spent: Arc<AtomicU64>,
+    readers: u32,
+    window: Arc<Mutex<LoadWindow>>,
+}
+
+/// What was measured last.
+#[derive(Debug)]
+struct LoadWindow {
+    ended: Instant,
+    /// [`ReaderLoad::spent`] by then.
+    spent: u64,
+    is_busy: bool,
 }
 
 impl ReaderLoad {
     pub(crate) fn new() -> ReaderLoad {
         ReaderLoad {
-            pages: Arc::default(),
-            readers: count(),
+            spent: Arc::default(),
+            readers: u32::try_from(count()).unwrap_or(u32::MAX),
+            window: Arc::new(Mutex::new(LoadWindow {
+                ended: Instant::now(),
+                spent: 0,
+                is_busy: false,
+            })),
         }
     }
 
-    /// Returns whether each reader has a page.
-    pub(crate) fn is_full(&self) -> bool {
-        self.pages.load(Ordering::Relaxed) >= self.readers
+    /// Returns whether readers were with pages for much of the time: then the crawl is as fast as
+    /// the processors are, since other threads need them too.
+    pub(crate) fn is_busy(&self) -> bool {
+        let window = self.window.lock();
+        let mut window = window.unwrap_or_else(PoisonError::into_inner);
+        let took = window.ended.elapsed();
+        if took >= LOAD_INTERVAL {
+            let spent = self.spent.load(Ordering::Relaxed);
+            let all = nanos(took.saturating_mul(self.readers));
+            let busy = spent.saturating_sub(window.spent);
+            *window = LoadWindow {
+                ended: Instant::now(),
+                spent,
+                is_busy: busy.saturating_mul(100) >= all.saturating_mul(BUSY_PERCENT),
+            };
+        }
+        window.is_busy
+    }
+
+    /// A reader was with a page for so long.
+    fn add(&self, spent: Duration) {
+        self.spent.fetch_add(nanos(spent), Ordering::Relaxed);
     }
 }
 
-/// A page that is in the load until this is dropped.
-struct PageInLoad<'a>(&'a ReaderLoad);
-
-impl Drop for PageInLoad<'_> {
-    fn drop(&mut self) {
-        self.0.pages.fetch_sub(1, Ordering::Relaxed);
-    }
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl ReaderPool {
@@ -132,14 +167,10 @@ impl ReaderPool {
             threads: threads.collect::<io::Result<_>>()?,
             work,
             gives_back,
-            load: load.clone(),
         })
     }
 
     pub(crate) fn take(&self, work: ReaderTask) {
-        if matches!(work, ReaderTask::Read(_)) {
-            self.load.pages.fetch_add(1, Ordering::Relaxed);
-        }
         // Fails only when every reader is gone, and then so is the writer, whose end
         // the driver learns by itself.
         let _ = self.work.send(work);
@@ -205,8 +236,7 @@ fn serve(
             tools.slot.rest();
             work.recv()
         });
-        let load = tools.load.clone();
-        let _page = matches!(next, Ok(ReaderTask::Read(_))).then(|| PageInLoad(&load));
+        let began = Instant::now();
         let work = match next {
             Ok(_) if abandon.load(Ordering::Relaxed) => continue,
             Ok(ReaderTask::Read(page)) if tools.reader.gives_back.load(Ordering::Relaxed) => {
@@ -252,10 +282,31 @@ fn serve(
         }));
         let broken = || WriterMessage::Broken("a reader panicked".to_owned());
         let item = item.unwrap_or_else(|_| Some(broken()));
+        tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
             // What was read is no suspect, though it is not settled.
             tools.slot.rest();
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_readers_are_busy_by_the_part_of_the_time_that_pages_take() {
+        let load = ReaderLoad::new();
+        let measured = |spent: Duration| {
+            load.add(spent);
+            // As if the last measurement were an hour old.
+            let hour = Duration::from_secs(3_600);
+            load.window.lock().unwrap().ended = Instant::now().checked_sub(hour).unwrap();
+            load.is_busy()
+        };
+        assert!(!load.is_busy());
+        assert!(measured(Duration::from_secs(1_800) * load.readers));
+        assert!(!measured(Duration::from_secs(720) * load.readers));
     }
 }

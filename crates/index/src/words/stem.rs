@@ -49,7 +49,7 @@ impl Stemmer {
 
 impl PartialEq for Stemmer {
     fn eq(&self, other: &Stemmer) -> bool {
-        let rules = |stemmer: &Stemmer| stemmer.rules.map(|rules| rules.algorithm());
+        let rules = |stemmer: &Stemmer| stemmer.rules.map(frostem::Stemmer::algorithm);
         rules(self) == rules(other)
     }
 }
