@@ -144,7 +144,7 @@ fn findings(html: &str, read: impl Fn(&str, Both) -> Both) -> [String; 2] {
     let (mut page, mut content) = (page.finish(""), content.finish(&PageContext::default(), ""));
     page.oddities.clear();
     content.oddities.clear();
-    [format!("{page:#?}"), format!("{content:#?}")]
+    [format!("{page:?}"), format!("{content:?}")]
 }
 
 type Both = (PageReader, crate::content::ContentReader);
