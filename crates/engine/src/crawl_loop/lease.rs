@@ -322,13 +322,15 @@ fn is_worth_a_retry(result: &Result<Exchange, Failure>) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
+    use crawl_fetcher::{Failure, FailureKind, FailurePhase, Fault};
     use crawl_frontier::{Admission, Reason, UrlKind};
     use crawl_policy::scope::{Scope, ScopeMode};
-    use crawl_scheduler::RestartKind;
+    use crawl_scheduler::{OutcomeKind, RestartKind};
     use crawl_weburl::canonicalize;
 
-    use super::super::by_itself::{coordinator, leased};
+    use super::super::by_itself::{at, coordinator, leased};
     use crate::config::Resources;
 
     #[test]
@@ -372,6 +374,41 @@ mod tests {
             let admission = Admission::seed(canonicalize(None, url).unwrap());
             let lease = leased(&*coordinator.frontier, admission);
             assert_eq!(coordinator.out_of_scope(&lease).is_some(), is_out, "{url}");
+        }
+    }
+
+    #[test]
+    fn ours_429_settles_no_url_while_its_host_answers_nothing_else() {
+        let mut coordinator = coordinator(|config| config.retries = 3);
+        let seed = canonicalize(None, "http://a.example/").unwrap();
+        let host = seed.host_key();
+        let mut lease = leased(&*coordinator.frontier, Admission::seed(seed));
+        let failure = Failure {
+            kind: FailureKind::Timeout,
+            phase: FailurePhase::Request,
+            fault: Fault::Url,
+            retry: false,
+            started: at(20),
+            ended: at(20),
+            address: None,
+            detail: String::new(),
+            answer: None,
+        };
+        let result = Err(failure);
+        let wait = |retry_after| OutcomeKind::AskedToWait { retry_after };
+        let (silent, named) = (wait(None), wait(Some(Duration::from_secs(1))));
+        // One that was tried for as often as it may be, unless the host says no more than that.
+        for (attempt, kind, is_tried_again) in [
+            (3, named, true),
+            (4, named, false),
+            (4, silent, true),
+            (4, OutcomeKind::Answered, false),
+            (4, silent, false),
+            (4, silent, true),
+        ] {
+            lease.attempt = attempt;
+            let found = coordinator.is_tried_again(&lease, &host, kind, &result);
+            assert_eq!(found, is_tried_again, "{attempt} {kind:?}");
         }
     }
 }

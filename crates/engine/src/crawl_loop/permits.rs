@@ -106,3 +106,44 @@ impl Coordinator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_scheduler::Poll;
+    use crawl_weburl::Origin;
+
+    use super::super::Coordinator;
+    use super::super::by_itself::{at, coordinator};
+    use crate::control::Stop;
+    use crate::messages::Effect;
+    use crate::summary::Ended;
+
+    #[test]
+    fn ours_a_permit_whose_address_was_found_is_used_unless_the_run_is_held() {
+        type Hold = fn(&mut Coordinator);
+        let holds: [(Hold, bool); 5] = [
+            (|_| {}, false),
+            (|it| it.ending = Some(Ended::Finished), true),
+            (|it| it.stop = Stop::Drain, true),
+            (|it| it.unsettled = it.max_unsettled(), true),
+            (|it| it.totals.pages = 7, true),
+        ];
+        for (number, (hold, is_held)) in holds.into_iter().enumerate() {
+            let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(7));
+            let origin = Origin::parse("http://a.example").unwrap();
+            coordinator.scheduler.set_pending(at(20), &origin, 1);
+            let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+                panic!("no permit");
+            };
+            coordinator.in_flight = 1;
+            hold(&mut coordinator);
+            let mut out = Vec::new();
+            coordinator.address_found(at(20), permit, None, &mut out);
+            let is_sent = out
+                .iter()
+                .any(|effect| matches!(effect, Effect::Fetch { .. }));
+            assert_eq!(is_sent, !is_held, "{number}");
+            assert_eq!(coordinator.in_flight, u32::from(is_sent), "{number}");
+        }
+    }
+}

@@ -366,7 +366,65 @@ mod tests {
     use crawl_weburl::{HostKey, Origin};
 
     use super::super::by_itself::{at, coordinator};
-    use super::{is_quick, may_be_anothers};
+    use super::{Forbidden, MAX_STRANGE_FILES, is_quick, may_be_anothers};
+
+    /// A file that was fetched at second 10.
+    fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
+        RobotsCopy {
+            origin: origin.clone(),
+            state: RobotsCopyState::Rules,
+            status: Some(200),
+            fetched_at: at(10),
+            expires: at(100),
+            lasts: Duration::from_secs(90),
+            body: body.into(),
+            good_at: Some(at(10)),
+            url: origin.robots_url(),
+            validators: Validators::default(),
+            tdmrep: TdmFile::default(),
+        }
+    }
+
+    #[test]
+    fn ours_a_robots_txt_that_is_forbidden_closes_a_site_where_the_operator_says_so() {
+        let origin = Origin::parse("http://a.example").unwrap();
+        let (allow, deny) = (Forbidden::Allow, Forbidden::Deny);
+        let (none, rules) = (RobotsCopyState::None, RobotsCopyState::Rules);
+        for (forbidden, state, status, closed) in [
+            (allow, &none, 403, None),
+            (deny, &none, 403, Some(403)),
+            (deny, &none, 401, Some(401)),
+            (deny, &none, 404, None),
+            (deny, &rules, 403, None),
+        ] {
+            let coordinator = coordinator(|config| config.robots_forbidden = forbidden);
+            let copy = RobotsCopy {
+                state: state.clone(),
+                status: Some(status),
+                ..copy(&origin, "")
+            };
+            let found = coordinator.origins.closed_by(&copy);
+            assert_eq!(found, closed, "{forbidden:?} {state:?} {status}");
+        }
+    }
+
+    #[test]
+    fn ours_the_first_files_that_are_no_robots_txt_are_named_once() {
+        let origins = &mut coordinator(|_| {}).origins;
+        for _ in 0..2 {
+            for number in 0..MAX_STRANGE_FILES + 5 {
+                let origin = Origin::parse(&format!("http://{number}.example")).unwrap();
+                for body in ["User-agent: *\n", "<!DOCTYPE html><html></html>"] {
+                    let compiled = origins.keep(copy(&origin, body));
+                    origins.note_strange(&compiled);
+                }
+            }
+        }
+        let strange = origins.take_strange();
+        assert_eq!(strange.len(), MAX_STRANGE_FILES);
+        let last = format!("http://{}.example/robots.txt", MAX_STRANGE_FILES - 1);
+        assert_eq!(strange[MAX_STRANGE_FILES - 1].as_str(), last);
+    }
 
     #[test]
     fn ours_what_an_origin_asks_for_that_was_not_met_is_known_from_its_copy() {
@@ -378,19 +436,7 @@ mod tests {
             pace.map(|pace| pace.crawl_delay)
         };
         assert_eq!(pace(&coordinator.origins, at(20)), None);
-        let copy = RobotsCopy {
-            origin: origin.clone(),
-            state: RobotsCopyState::Rules,
-            status: Some(200),
-            fetched_at: at(10),
-            expires: at(100),
-            lasts: Duration::from_secs(90),
-            body: "User-agent: *\nCrawl-delay: 5\n".into(),
-            good_at: Some(at(10)),
-            url: origin.robots_url(),
-            validators: Validators::default(),
-            tdmrep: TdmFile::default(),
-        };
+        let copy = copy(&origin, "User-agent: *\nCrawl-delay: 5\n");
         let mut transaction = frontier.begin().unwrap();
         transaction.keep_robots(&origin, &copy.to_bytes());
         transaction.commit().unwrap();
