@@ -75,15 +75,19 @@ pub(super) fn open(
     fs::create_dir_all(dir).map_err(io)?;
     refuse_foreign(dir)?;
     let lock = take_lock(dir)?;
-    if !dir.join(STORE).try_exists().map_err(io)? {
+    let is_new = !dir.join(STORE).try_exists().map_err(io)?;
+    if is_new {
         begin(dir, options, &*disk)?;
     }
     guarded(dir, || {
         let store = dir.join(STORE);
-        cut_torn_commit(&store).map_err(|why| match why {
-            JournalError::Io(path, source) => OpenError::Io { path, source },
-            JournalError::Damaged(what) => corrupt(dir, what),
-        })?;
+        if !is_new {
+            // It reads the whole journal, for which the store has made 64 MiB of room.
+            cut_torn_commit(&store).map_err(|why| match why {
+                JournalError::Io(path, source) => OpenError::Io { path, source },
+                JournalError::Damaged(what) => corrupt(dir, what),
+            })?;
+        }
         let db = database(dir, &store, options)?;
         load(dir, db, options, disk, lock)
     })
