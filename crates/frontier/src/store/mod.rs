@@ -41,7 +41,7 @@ use crate::visit::Visit;
 /// The memory and disk that a [`FjallFrontier`] uses.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Memory for blocks read from disk, in bytes; 128 MiB by default. A quarter is for
+    /// Memory for blocks read from disk, in bytes; 64 MiB by default. A quarter is for
     /// what is known of links that were met lately.
     pub cache_bytes: u64,
     /// The number of queue entries that are held ready in memory, over all origins; a queue is read
@@ -49,8 +49,8 @@ pub struct Options {
     /// 65,536, is about 20 MB, and 64 entries for each of a thousand hosts at work.
     pub head_entries: usize,
     /// The number of new or changed URLs that gather in memory before they are written as a sorted
-    /// run; up to three times as many may be held while one is written. The default,
-    /// 1,800,000, is 70 MB a time and some 25 seconds at 70,000 new URLs a second.
+    /// run; up to three times as many may be held while one is written. The default, 450,000, is
+    /// 17 MB a time.
     pub gather: usize,
     /// The failures that a commit that returned has survived.
     pub durability: Durability,
@@ -69,9 +69,9 @@ pub enum Durability {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            cache_bytes: 128 << 20,
+            cache_bytes: 64 << 20,
             head_entries: 65_536,
-            gather: 1_800_000,
+            gather: 450_000,
             durability: Durability::PowerCut,
         }
     }
