@@ -8,8 +8,8 @@ use std::time::Duration;
 use crawl_weburl::HostKey;
 use tokio::time::Instant;
 
-/// Connections that are kept, those in use included. Each takes some 30 kB: the HTTP library has
-/// 8 KiB each for what it reads, what it writes, and the requests that wait for it.
+/// Connections that are kept, those in use included. Each takes some 30 kB in the HTTP library:
+/// `docs/performance.md` has its parts.
 pub(crate) const MAX_KEPT_CONNECTIONS: usize = 1024;
 
 /// The interval at which hosts are looked for whose connections were closed meanwhile.
