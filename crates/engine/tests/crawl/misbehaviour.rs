@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crawl_archive::rows::PageRow;
-use crawl_engine::Ended;
+use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_testweb::{Answer, ConnectionMode, LogEntry, Misbehaviour, TestWeb, misbehaviours};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use expect_test::expect_file;
@@ -54,6 +53,46 @@ fn doorways() -> [Doorway; 3] {
     ]
 }
 
+/// The limits on time.
+#[derive(Clone, Copy, PartialEq)]
+enum TimeLimit {
+    Connect,
+    FirstByte,
+    Idle,
+    Total,
+}
+
+/// What ends by a limit on time, and by which.
+const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
+    ("sends nothing", TimeLimit::FirstByte),
+    (
+        "sends half a status line, then nothing",
+        TimeLimit::FirstByte,
+    ),
+    (
+        "a head one line at a time, without end",
+        TimeLimit::FirstByte,
+    ),
+    (FLOOD, TimeLimit::FirstByte),
+    ("100 Continue, then nothing", TimeLimit::FirstByte),
+    (
+        "a length of 10 GB, two bytes, then nothing",
+        TimeLimit::Idle,
+    ),
+    ("half a body, then nothing", TimeLimit::Idle),
+    ("chunks without the last one, then nothing", TimeLimit::Idle),
+    ("a body one byte at a time", TimeLimit::Total),
+    ("accepts TLS and says nothing", TimeLimit::Connect),
+];
+
+/// The one that keeps a processor busy until its time is over.
+const FLOOD: &str = "100 Continue without end";
+
+fn time_limit(name: &str) -> Option<TimeLimit> {
+    let of_name = ENDED_BY_TIME.iter().find(|(kind, _)| *kind == name);
+    of_name.map(|(_, limit)| *limit)
+}
+
 /// A host for each kind, the kinds of connections after the others.
 fn web(kinds: &[Misbehaviour]) -> TestWeb {
     let doorways = doorways();
@@ -69,31 +108,92 @@ fn web(kinds: &[Misbehaviour]) -> TestWeb {
     web
 }
 
-fn seeds(web: &TestWeb, kinds: &[Misbehaviour]) -> Vec<CanonicalUrl> {
-    let schemes = doorways().map(|doorway| doorway.scheme);
-    let schemes = kinds.iter().map(|_| "http").chain(schemes);
-    let url = |(host, scheme)| format!("{scheme}://{}/", web.authority(host));
+/// The name and the first page of each host.
+fn seeds(web: &TestWeb, kinds: &[Misbehaviour]) -> Vec<(&'static str, CanonicalUrl)> {
+    let kinds = kinds.iter().map(|kind| (kind.name, "http"));
+    let doorways = doorways().map(|doorway| (doorway.name, doorway.scheme));
+    let url = |host, scheme| format!("{scheme}://{}/", web.authority(host));
     (0..)
-        .zip(schemes)
-        .map(|pair| canonicalize(None, &url(pair)).unwrap())
+        .zip(kinds.chain(doorways))
+        .map(|(host, (name, scheme))| (name, canonicalize(None, &url(host, scheme)).unwrap()))
         .collect()
 }
 
-fn crawl_of(web: &TestWeb, kinds: &[Misbehaviour]) -> Crawl {
+/// A crawl of `seeds` that only `limit` ends by time, so that no outcome depends on how
+/// fast the machine is.
+fn crawl_of(web: &TestWeb, seeds: Vec<CanonicalUrl>, limit: Option<TimeLimit>) -> Crawl {
     let mut crawl = Crawl::of(web);
     let config = &mut crawl.config;
-    config.seeds = seeds(web, kinds);
+    config.seeds = seeds;
     config.sitemaps = false;
     config.retries = 1;
     let fetch = &mut config.fetch;
     fetch.typed.clone_from(&config.seeds);
-    // Far from the others, so that a busy machine mixes none of them up.
-    fetch.timeout = Duration::from_secs(40);
-    fetch.first_byte_timeout = Duration::from_secs(15);
-    fetch.idle_timeout = Duration::from_secs(15);
-    fetch.connect_timeout = Duration::from_secs(15);
+    let time = |which| match limit {
+        Some(limit) if limit == which => Duration::from_secs(10),
+        _ => Duration::from_mins(10),
+    };
+    fetch.timeout = time(TimeLimit::Total);
+    fetch.first_byte_timeout = time(TimeLimit::FirstByte);
+    fetch.idle_timeout = time(TimeLimit::Idle);
+    fetch.connect_timeout = time(TimeLimit::Connect);
     fetch.max_body = MAX_BODY;
     crawl
+}
+
+/// All records of several crawls.
+#[derive(Default)]
+struct Records {
+    pages: BTreeMap<String, PageRow>,
+    requests: Vec<RequestRow>,
+    excluded: BTreeMap<String, String>,
+}
+
+impl Records {
+    fn of(crawl: &Crawl) -> Records {
+        let pages = crawl.pages().into_iter();
+        Records {
+            pages: pages.map(|row| (row.url.clone(), row)).collect(),
+            requests: crawl.requests(),
+            excluded: crawl.excluded(),
+        }
+    }
+
+    fn add(&mut self, mut other: Records) {
+        self.pages.append(&mut other.pages);
+        self.requests.append(&mut other.requests);
+        self.excluded.append(&mut other.excluded);
+    }
+}
+
+/// Crawls what no limit on time ends, and then what one does, all limits at once: a flood
+/// would keep what is to arrive in time from doing so.
+fn records(web: &TestWeb, seeds: &[(&str, CanonicalUrl)]) -> Records {
+    let crawl = |limit, chosen: &dyn Fn(&str) -> bool| {
+        let of_limit = seeds
+            .iter()
+            .filter(|(name, _)| time_limit(name) == limit && chosen(name));
+        let urls = of_limit.map(|(_, url)| url.clone()).collect();
+        let crawl = crawl_of(web, urls, limit);
+        crawl.run().unwrap();
+        Records::of(&crawl)
+    };
+    let mut all = crawl(None, &|_| true);
+    all.add(crawl(Some(TimeLimit::FirstByte), &|name| name == FLOOD));
+    let limits = [
+        TimeLimit::Connect,
+        TimeLimit::FirstByte,
+        TimeLimit::Idle,
+        TimeLimit::Total,
+    ];
+    std::thread::scope(|scope| {
+        let crawls =
+            limits.map(|limit| scope.spawn(move || crawl(Some(limit), &|name| name != FLOOD)));
+        for crawl in crawls {
+            all.add(crawl.join().unwrap());
+        }
+    });
+    all
 }
 
 /// The records that a crawl leaves of one host.
@@ -175,31 +275,18 @@ fn again(left: &Left) -> &'static str {
 fn each_misbehaviour_has_its_outcome() {
     let kinds = misbehaviours();
     let web = web(&kinds);
-    let crawl = crawl_of(&web, &kinds);
-    let summary = crawl.run().unwrap();
-    assert!(
-        matches!(summary.ended, Ended::Unreachable(_)),
-        "{:?}",
-        summary.ended
-    );
-    let pages: BTreeMap<_, _> = crawl
-        .pages()
-        .into_iter()
-        .map(|row| (row.url.clone(), row))
-        .collect();
-    let requests = crawl.requests();
-    let excluded = crawl.excluded();
+    let seeds = seeds(&web, &kinds);
+    let records = records(&web, &seeds);
     let mut table = String::from(HEAD);
-    let names = kinds.iter().map(|kind| kind.name);
-    let names = names.chain(doorways().map(|doorway| doorway.name));
-    for ((host, name), seed) in (0..).zip(names).zip(&crawl.config.seeds) {
+    for (host, (name, seed)) in (0..).zip(&seeds) {
         let authority = web.authority(host);
-        let of_host = requests.iter().filter(|row| row.host == authority);
+        let of_host = records.requests.iter().filter(|row| row.host == authority);
         let there = format!("http://{authority}/");
         let left = Left {
-            page: pages.get(seed.as_str()).cloned(),
+            page: records.pages.get(seed.as_str()).cloned(),
             failures: of_host.filter_map(|row| row.failure.clone()).collect(),
-            excluded: excluded
+            excluded: records
+                .excluded
                 .iter()
                 .filter(|(url, _)| url.starts_with(&there))
                 .map(|(_, reason)| reason.clone())
