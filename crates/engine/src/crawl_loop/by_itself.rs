@@ -1,15 +1,20 @@
 //! A crawl loop without a driver, for tests of single rules.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use crawl_archive::rows::RobotsVerdict;
+use crawl_fetcher::Validators;
+use crawl_fetcher::robots::{CompiledRobots, RobotsCopy, RobotsCopyState, TdmFile};
 use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier};
-use crawl_policy::ProductToken;
 use crawl_policy::scope::{Scope, ScopeMode};
+use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
-use crawl_weburl::canonicalize;
+use crawl_weburl::{Origin, canonicalize};
 
 use super::Coordinator;
 use crate::config::Config;
+use crate::messages::page::FetchContext;
 use crate::totals::Totals;
 
 pub(super) fn at(second: u64) -> Tick {
@@ -46,5 +51,37 @@ pub(super) fn open_to_all() -> RobotsState {
     RobotsState::InForce {
         pace: RobotsPace::default(),
         until: at(1_000_000_000),
+    }
+}
+
+/// A robots.txt that was fetched at second 10.
+pub(super) fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
+    RobotsCopy {
+        origin: origin.clone(),
+        state: RobotsCopyState::Rules,
+        status: Some(200),
+        fetched_at: at(10),
+        expires: at(100),
+        lasts: Duration::from_secs(90),
+        body: body.into(),
+        good_at: Some(at(10)),
+        url: origin.robots_url(),
+        validators: Validators::default(),
+        tdmrep: TdmFile::default(),
+    }
+}
+
+/// The context of a URL that may be asked for by such a robots.txt.
+pub(super) fn context(lease: &Lease, body: &'static str) -> FetchContext {
+    let agent = ProductToken::new("crawl").unwrap();
+    let copy = copy(&lease.origin, body);
+    FetchContext {
+        robots: RobotsVerdict {
+            verdict: "allowed".to_owned(),
+            line: None,
+            rule: None,
+        },
+        rules: Arc::new(CompiledRobots::new(copy, &agent, Profile::Rfc9309)),
+        past: None,
     }
 }

@@ -95,3 +95,109 @@ pub(crate) fn robots_exclusion(verdict: &Verdict<'_>) -> Exclusion {
         line: verdict.rule.as_ref().map(|rule| rule.line),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use crawl_archive::rows::RequestRow;
+    use crawl_fetcher::robots::TDMREP_PATH;
+    use crawl_fetcher::{Failure, FailureKind, FailurePhase, Fault, FetchRequest, Validators};
+    use crawl_frontier::{Admission, MemoryFrontier, UrlKind};
+    use crawl_scheduler::{HostWait, OutcomeKind, Poll};
+    use crawl_weburl::canonicalize;
+
+    use super::super::by_itself::{at, context, coordinator, leased};
+    use super::{purpose, row, with_wait};
+    use crate::messages::Job;
+    use crate::priority::Priority;
+
+    #[test]
+    fn ours_each_request_is_named_by_its_purpose() {
+        let url = canonicalize(None, "http://a.example/").unwrap();
+        let (link, action) = (Priority::LINK, Priority::ACTION);
+        for (kind, priority, expected) in [
+            (UrlKind::Page, link, "page"),
+            (UrlKind::Page, action, "action"),
+            (UrlKind::Sitemap, link, "sitemap"),
+            (UrlKind::Resource, action, "resource"),
+        ] {
+            let admission = Admission {
+                kind,
+                priority: priority.byte(),
+                ..Admission::link(url.clone(), 0, url.clone())
+            };
+            let lease = leased(&MemoryFrontier::new(), admission);
+            let context = context(&lease, "");
+            assert_eq!(purpose(&Job::Page { lease, context }), expected);
+        }
+        let of = url.origin();
+        for (hop, expected) in [(0, "robots"), (1, "hop")] {
+            let request = FetchRequest::robots(of.robots_url(), Validators::default());
+            let of = of.clone();
+            assert_eq!(purpose(&Job::Robots { of, request, hop }), expected);
+        }
+        let request = FetchRequest::robots(of.url(TDMREP_PATH), Validators::default());
+        let tries = 0;
+        assert_eq!(purpose(&Job::TdmRep { of, request, tries }), "tdmrep");
+    }
+
+    #[test]
+    fn ours_a_row_says_what_was_sent_what_came_and_the_wait_that_follows() {
+        let mut coordinator = coordinator(|_| {});
+        let origin = canonicalize(None, "http://a.example/").unwrap().origin();
+        coordinator.scheduler.set_pending(at(20), &origin, 1);
+        let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+            panic!("no permit");
+        };
+        let spent = permit.spend();
+        let job = Job::Robots {
+            request: FetchRequest::robots(origin.robots_url(), Validators::default()),
+            of: origin,
+            hop: 0,
+        };
+        let failure = Failure {
+            kind: FailureKind::Timeout,
+            phase: FailurePhase::FirstByte,
+            fault: Fault::Url,
+            retry: true,
+            started: at(20),
+            ended: at(22),
+            address: Some(SocketAddr::from(([192, 0, 2, 7], 80))),
+            detail: String::new(),
+            answer: None,
+        };
+        let second = Duration::from_secs(1);
+        let named = OutcomeKind::AskedToWait {
+            retry_after: Some(7 * second),
+        };
+        let unnamed = OutcomeKind::AskedToWait { retry_after: None };
+        for (signal, learned, wait_asked) in [
+            (OutcomeKind::UrlFailed, None, None),
+            (unnamed, Some(60 * second), Some(60_000)),
+            (named, Some(60 * second), Some(7_000)),
+        ] {
+            let found = row(&job, &spent, &Err(failure.clone()), &signal);
+            let learned = HostWait {
+                next_at: at(30),
+                wait_asked: learned,
+                paused: None,
+            };
+            let expected = RequestRow {
+                url: "http://a.example/robots.txt".to_owned(),
+                host: "a.example".to_owned(),
+                address: Some("192.0.2.7".to_owned()),
+                purpose: "robots".to_owned(),
+                start: 20_000,
+                end: 22_000,
+                status: None,
+                failure: Some("timeout".to_owned()),
+                gap_asked: 0,
+                why: "first".to_owned(),
+                wait_asked,
+            };
+            assert_eq!(with_wait(found, &learned), expected);
+        }
+    }
+}

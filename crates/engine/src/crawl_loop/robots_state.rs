@@ -360,30 +360,12 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use crawl_fetcher::Validators;
-    use crawl_fetcher::robots::{RobotsCopy, RobotsCopyState, TdmFile};
+    use crawl_fetcher::robots::{RobotsCopy, RobotsCopyState};
     use crawl_scheduler::{Politeness, PolitenessOverride};
     use crawl_weburl::{HostKey, Origin};
 
-    use super::super::by_itself::{at, coordinator};
+    use super::super::by_itself::{at, coordinator, copy};
     use super::{Forbidden, MAX_STRANGE_FILES, is_quick, may_be_anothers};
-
-    /// A file that was fetched at second 10.
-    fn copy(origin: &Origin, body: &'static str) -> RobotsCopy {
-        RobotsCopy {
-            origin: origin.clone(),
-            state: RobotsCopyState::Rules,
-            status: Some(200),
-            fetched_at: at(10),
-            expires: at(100),
-            lasts: Duration::from_secs(90),
-            body: body.into(),
-            good_at: Some(at(10)),
-            url: origin.robots_url(),
-            validators: Validators::default(),
-            tdmrep: TdmFile::default(),
-        }
-    }
 
     #[test]
     fn ours_a_robots_txt_that_is_forbidden_closes_a_site_where_the_operator_says_so() {

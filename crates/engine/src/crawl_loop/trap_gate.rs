@@ -164,49 +164,141 @@ impl Coordinator {
 mod tests {
     use std::sync::Arc;
 
-    use crawl_frontier::{Admission, Frontier, MemoryFrontier, Outcome};
-    use crawl_policy::ProductToken;
-    use crawl_policy::scope::{Scope, ScopeMode};
-    use crawl_scheduler::Tick;
+    use crawl_frontier::{Admission, NewState, Outcome, Reason, UrlKind};
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::Coordinator;
-    use crate::config::Config;
-    use crate::totals::Totals;
+    use super::super::by_itself::{context, coordinator, leased};
+    use super::{LeaseDisposition, TrapGate};
+    use crate::config::TrapRules;
+    use crate::messages::WriterMessage;
+    use crate::priority::Priority;
+    use crate::shared_traps::SharedTraps;
 
     fn url(path: &str) -> CanonicalUrl {
         canonicalize(None, &format!("http://a.example{path}")).unwrap()
     }
 
-    fn admit(frontier: &dyn Frontier, path: &str) {
-        let mut transaction = frontier.begin().unwrap();
-        transaction.admit(Admission::seed(url(path))).unwrap();
-        transaction.commit().unwrap();
+    fn link(path: &str) -> Admission {
+        Admission::link(url(path), 1, url("/"))
+    }
+
+    /// What is done with a lease, in a word.
+    fn word(disposition: &LeaseDisposition) -> String {
+        match disposition {
+            LeaseDisposition::Fetch(_) => "fetch".to_owned(),
+            LeaseDisposition::Wait(_) => "wait".to_owned(),
+            LeaseDisposition::Later(_, priority) => format!("later, {}", priority.level()),
+            LeaseDisposition::Settle(WriterMessage::SameAs { url, exclusion, .. }) => {
+                assert_eq!(exclusion.reason, Reason::Duplicate);
+                format!("{} by line {:?}", url.path_and_query(), exclusion.line)
+            }
+            LeaseDisposition::Settle(other) => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn ours_what_a_site_calls_idle_goes_from_a_url_that_is_no_seed_and_no_redirects_target() {
+        let rules = "User-agent: *\nClean-param: sid\n";
+        let cleaned = "/p by line Some(2)";
+        type Change = fn(&mut Admission);
+        let changes: [(Change, bool, &str); 6] = [
+            (|_| {}, true, cleaned),
+            (|_| {}, false, "fetch"),
+            (|link| link.url = url("/p?id=1"), true, "fetch"),
+            (|link| link.is_seed = true, true, "fetch"),
+            (|link| link.kind = UrlKind::Resource, true, "fetch"),
+            (|link| link.redirects = 1, true, "fetch"),
+        ];
+        for (number, (change, clean_params, expected)) in changes.into_iter().enumerate() {
+            let coordinator = coordinator(|config| config.traps.clean_params = clean_params);
+            let mut admission = link("/p?sid=1");
+            change(&mut admission);
+            let lease = leased(&*coordinator.frontier, admission);
+            let context = context(&lease, rules);
+            let found = coordinator.turn(lease, &context).unwrap();
+            assert_eq!(word(&found), expected, "{number}");
+        }
+    }
+
+    /// A calendar looks as if it had no end.
+    #[test]
+    fn ours_what_may_have_no_end_waits_for_what_its_origin_is_asked_for() {
+        let (usual, late) = (Priority::LINK, Priority::ACTION);
+        let barren = Priority::at_level(1);
+        for (path, priority, out, expected) in [
+            ("/p", usual, 0, "fetch"),
+            ("/p", usual, 900, "fetch"),
+            ("/p", late, 0, "fetch"),
+            ("/p", late, 1, "wait"),
+            ("/p", barren, 5, "fetch"),
+            ("/p", barren, 6, "wait"),
+            ("/calendar?month=1", usual, 0, "fetch"),
+            ("/calendar?month=1", usual, 1, "wait"),
+        ] {
+            let mut coordinator = coordinator(|config| config.politeness.per_host = 3);
+            coordinator.share_traps(SharedTraps::new(&TrapRules::default(), None));
+            let admission = Admission {
+                priority: priority.byte(),
+                ..link(path)
+            };
+            let lease = leased(&*coordinator.frontier, admission);
+            (0..out).for_each(|_| coordinator.traps.leased(&lease.origin));
+            let context = context(&lease, "");
+            let found = coordinator.turn(lease, &context).unwrap();
+            assert_eq!(word(&found), expected, "{path} {priority:?} {out}");
+        }
+    }
+
+    #[test]
+    fn ours_leases_of_an_origin_are_counted_until_they_end() {
+        let mut gate = TrapGate::new(TrapRules::default());
+        let (one, other) = (url("/").origin(), url("/").origin());
+        gate.ended(&one);
+        assert_eq!(gate.all_leases(), 0);
+        gate.leased(&one);
+        gate.leased(&other);
+        gate.ended(&one);
+        assert_eq!((gate.all_leases(), gate.out.len()), (1, 1));
+        gate.ended(&one);
+        assert!(gate.out.is_empty());
     }
 
     #[test]
     fn ours_a_mirror_gives_way_to_a_page_that_was_fetched_or_will_be() {
-        let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new());
-        for (path, status) in [("/page", 200), ("/moved", 301), ("/gone", 404)] {
-            admit(&*frontier, path);
-            let lease = frontier.lease(&url(path).origin()).unwrap().unwrap();
+        let coordinator = coordinator(|_| {});
+        let frontier = Arc::clone(&coordinator.frontier);
+        for (path, status) in [
+            ("/page", 200),
+            ("/last", 299),
+            ("/moved", 301),
+            ("/gone", 404),
+        ] {
+            let lease = leased(&*frontier, Admission::seed(url(path)));
             let mut transaction = frontier.begin().unwrap();
             transaction
                 .settle(lease, Outcome::Fetched { status })
                 .unwrap();
             transaction.commit().unwrap();
         }
-        admit(&*frontier, "/waiting");
-        let agent = ProductToken::new("crawl").unwrap();
-        let config = Arc::new(Config::new(agent, "0.0", None, vec![url("/")], "c"));
-        let scope = Scope::new(ScopeMode::Any, &[], &[], None).unwrap();
-        let now = Tick::from_micros(1);
-        let coordinator = Coordinator::new(config, frontier, scope, Totals::default(), now, 1);
+        let _under_way = leased(&*frontier, Admission::seed(url("/asked")));
+        let mut transaction = frontier.begin().unwrap();
+        let deferred = NewState::Deferred(super::put_aside(Reason::Trap, "a".to_owned()));
+        for (path, state) in [("/waiting", NewState::Pending), ("/deferred", deferred)] {
+            let admission = Admission {
+                state,
+                ..Admission::seed(url(path))
+            };
+            transaction.admit(admission).unwrap();
+        }
+        transaction.commit().unwrap();
         for (path, had) in [
             ("/page", true),
+            ("/last", true),
             ("/waiting", true),
+            ("/asked", true),
             ("/moved", false),
             ("/gone", false),
+            ("/deferred", false),
             ("/unknown", false),
         ] {
             assert_eq!(coordinator.is_had(&url(path)).unwrap(), had, "{path}");

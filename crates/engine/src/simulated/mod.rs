@@ -1,6 +1,8 @@
 //! The crawl loop in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
 //! same seed gives the same requests.
 
+mod misbehaviour;
+mod script;
 mod slow_reader;
 mod steered;
 
@@ -14,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_archive::RowFile;
 use crawl_archive::rows::RequestRow;
-use crawl_fetcher::{BodyMemory, Exchange, FetchConfig};
+use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchConfig};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::ProductToken;
 use crawl_policy::scope::{Scope, ScopeMode};
@@ -24,6 +26,7 @@ use http::{HeaderMap, HeaderValue, Version};
 use tokio::sync::oneshot;
 use tracing::Span;
 
+use self::script::failure;
 use self::slow_reader::{SlowReader, Step};
 use crate::config::{Config, ScopeRules, TrapRules};
 use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
@@ -128,8 +131,16 @@ impl Web {
             },
         }
     }
+}
 
-    fn exchange(&mut self, job: &Job, now: Tick) -> Exchange {
+/// The servers of a crawl.
+trait Servers {
+    /// The end of an exchange that begins now.
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
+}
+
+impl Servers for Web {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
         let url = job.url().clone();
         let (status, rest, body) = self.answer(&url);
         let mut headers = HeaderMap::new();
@@ -138,7 +149,7 @@ impl Web {
             headers.insert("retry-after", HeaderValue::from(seconds));
         }
         let took = drawn(self.seed, &[now.as_micros(), body.len() as u64]) % 400_000 + 1_000;
-        Exchange {
+        Ok(Exchange {
             url,
             request_headers: Vec::new(),
             started: now,
@@ -152,7 +163,7 @@ impl Web {
             truncated: None,
             tls: None,
             room: BodyMemory::default(),
-        }
+        })
     }
 }
 
@@ -186,7 +197,7 @@ struct Flight {
     number: u64,
     job: Job,
     spent: Spent,
-    exchange: Exchange,
+    result: Result<Exchange, Failure>,
     span: Span,
 }
 
@@ -249,8 +260,7 @@ fn crawl(seed: u64) -> (Vec<RequestRow>, Totals) {
     (played.requests, played.totals)
 }
 
-/// A run over a frontier, steered by a person. Where nothing happens any more but by that
-/// person's doing, hours pass.
+/// A run over a frontier, steered by a person.
 fn play(
     config: Config,
     frontier: Arc<MemoryFrontier>,
@@ -269,10 +279,48 @@ fn play_pages(
     person: &mut Person<'_>,
     pages: Pages,
 ) -> Played {
+    let mut web = Web {
+        seed,
+        has_calendar: config.traps.traps,
+        asked: BTreeMap::new(),
+        padding: pages.padding,
+    };
+    let run = Run {
+        config,
+        frontier,
+        seed,
+        round,
+        page_takes: pages.takes,
+        earlier: &mut |_| {},
+    };
+    play_run(run, person, &mut web)
+}
+
+/// A run of a crawl.
+struct Run<'a> {
+    config: Config,
+    frontier: Arc<MemoryFrontier>,
+    seed: u64,
+    round: Round,
+    /// The time that each page takes the reader.
+    page_takes: Duration,
+    /// Takes up what earlier runs left.
+    earlier: &'a mut dyn FnMut(&mut Coordinator),
+}
+
+/// Where nothing happens any more but by the doing of the person who steers, hours pass.
+fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) -> Played {
+    let Run {
+        config,
+        frontier,
+        seed,
+        round,
+        ..
+    } = run;
     let config = Arc::new(config);
     let per_address = config.politeness.per_address as usize;
     let frontier: Arc<dyn Frontier> = frontier;
-    let mut scope = Scope::new(ScopeMode::Any, &[], &config.scope.exclude, None).unwrap();
+    let mut scope = Scope::new(config.scope.mode, &[], &config.scope.exclude, None).unwrap();
     scope.add_seed(&config.seeds[0]);
     let rows = |name: &str| RowFile::open(&config.output.join(name), None).unwrap();
     let files = Files {
@@ -289,7 +337,6 @@ fn play_pages(
         revisits: config.revisits,
     };
     let traps = SharedTraps::new(&config.traps, None);
-    let has_calendar = config.traps.traps;
     let mut writer =
         Writer::new(shared, files, Totals::default(), visits, Vec::new()).watching(traps.clone());
     let (reader, mut encoder) = (
@@ -299,18 +346,13 @@ fn play_pages(
     let parked_frontier = Arc::clone(&frontier);
     let mut coordinator = Coordinator::new(config, frontier, scope, Totals::default(), START, seed);
     coordinator.share_traps(traps);
-    let mut web = Web {
-        seed,
-        has_calendar,
-        asked: BTreeMap::new(),
-        padding: pages.padding,
-    };
-    let mut slow_reader = SlowReader::new(pages.takes);
+    let mut slow_reader = SlowReader::new(run.page_takes);
     let (mut now, mut number) = (START, 0);
     let (mut effects, mut requests) = (Vec::new(), Vec::new());
     let (mut flights, mut asked) = (BinaryHeap::new(), Vec::new());
     coordinator.enter_round(visits);
     coordinator.take_up_parked(now, &parked(&*parked_frontier).unwrap());
+    (run.earlier)(&mut coordinator);
     coordinator.begin(now, &mut effects);
     loop {
         let (mut items, mut found) = (Vec::new(), Vec::new());
@@ -322,13 +364,14 @@ fn play_pages(
                 }),
                 Effect::Fetch { permit, job, span } => {
                     number += 1;
-                    let exchange = web.exchange(&job, now);
+                    let result = servers.exchange(&job, now);
+                    let ended = result.as_ref().map(|exchange| exchange.ended);
                     flights.push(Flight {
-                        ends: exchange.ended,
+                        ends: ended.unwrap_or_else(|failure| failure.ended),
                         number,
                         job,
                         spent: permit.spend(),
-                        exchange,
+                        result,
                         span,
                     });
                 }
@@ -338,6 +381,15 @@ fn play_pages(
                 Effect::GiveUp => {
                     slow_reader.gives_back = true;
                     reader.gives_back.store(true, Ordering::Relaxed);
+                    let given_up = |flight: Flight| {
+                        let started = flight.spent.issued();
+                        Flight {
+                            ends: now,
+                            result: Err(failure(FailureKind::GivenUp, started, now)),
+                            ..flight
+                        }
+                    };
+                    flights = flights.into_iter().map(given_up).collect();
                 }
                 Effect::Write(WriterMessage::Robots(item)) => {
                     items.push(WriterMessage::Robots(encoder.robots(item)));
@@ -404,7 +456,7 @@ fn play_pages(
                 let event = Event::Fetched {
                     job: flight.job,
                     spent: flight.spent,
-                    result: Ok(flight.exchange),
+                    result: flight.result,
                     span: flight.span,
                 };
                 coordinator.handle(now, event, &mut effects);

@@ -1,0 +1,774 @@
+//! Servers that answer in other ways than 200, in virtual time: what is asked for when, and what
+//! becomes of it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crawl_fetcher::{FailureKind, HostAccess};
+use crawl_policy::scope::ScopeMode;
+use crawl_policy::usage::UsagePurpose;
+use crawl_scheduler::RestartKind;
+use crawl_weburl::canonicalize;
+use expect_test::expect;
+
+use super::script::{Answer, Scenario, answer, crawl, fails, moved, page};
+use crate::config::{Config, Forbidden};
+use crate::control::Command;
+
+const ROBOTS: &str = "http://a.example/robots.txt";
+const SEED: &str = "http://a.example/";
+
+#[test]
+fn rfc9309_2_3_1_2_hops_keep_the_pace_of_the_host_that_they_lead_to() {
+    let told = crawl(
+        |config| config.sitemaps = false,
+        &[
+            (ROBOTS, vec![moved("http://b.example/one")]),
+            ("http://b.example/one", vec![moved("/two")]),
+            (
+                "http://b.example/two",
+                vec![answer(200, "User-agent: *\nDisallow: /x\n")],
+            ),
+            (
+                "http://b.example/robots.txt",
+                vec![answer(200, "User-agent: *\nCrawl-delay: 5\n")],
+            ),
+            (
+                SEED,
+                vec![page(
+                    "<a href=/x>x</a> <a href=//b.example/p>p</a><a href=//b.example/q>q</a>",
+                )],
+            ),
+            ("http://b.example/p", vec![page("p")]),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 302
+        0.100 hop http://b.example/one 302
+        1.200 hop http://b.example/two 200
+        1.300 page http://a.example/ 200
+        2.300 robots http://b.example/robots.txt 200
+        7.400 page http://b.example/p 200
+        12.500 page http://b.example/q 404
+        page http://a.example/: 200, 71 bytes
+        page http://b.example/p: 200, 1 bytes
+        page http://b.example/q: 404, 0 bytes
+        excluded http://a.example/x: robots: Disallow: /x
+        3 pages, 1 failed, 1 seeds, 0 pending
+        Finished, after 12 s
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn rfc9309_2_3_1_2_after_five_hops_there_are_no_rules() {
+    let told = crawl(
+        |config| config.sitemaps = false,
+        &[
+            (ROBOTS, vec![moved("/0")]),
+            ("http://a.example/0", vec![moved("/1")]),
+            ("http://a.example/1", vec![moved("/2")]),
+            ("http://a.example/2", vec![moved("/3")]),
+            ("http://a.example/3", vec![moved("/4")]),
+            ("http://a.example/4", vec![moved("/5")]),
+            (SEED, vec![page("")]),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 302
+        1.100 hop http://a.example/0 302
+        2.200 hop http://a.example/1 302
+        3.300 hop http://a.example/2 302
+        4.400 hop http://a.example/3 302
+        5.500 hop http://a.example/4 302
+        6.600 page http://a.example/ 200
+        page http://a.example/: 200, 0 bytes
+        1 pages, 0 failed, 1 seeds, 0 pending
+        Finished, after 6 s
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn ours_an_origin_that_may_not_be_connected_to_has_its_urls_excluded() {
+    let refused = vec![fails(FailureKind::AddressRefused)];
+    let told = crawl(
+        |config| config.sitemaps = false,
+        &[
+            (ROBOTS, vec![answer(404, "")]),
+            (
+                SEED,
+                vec![page(
+                    "<a href=//b.example/1>1</a><a href=//b.example/2>2</a><a href=//c.example/>c</a>",
+                )],
+            ),
+            ("http://b.example/robots.txt", refused.clone()),
+            (
+                "http://c.example/robots.txt",
+                vec![moved("//b.example/rules")],
+            ),
+            ("http://b.example/rules", refused),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        1.100 page http://a.example/ 200
+        1.200 robots http://b.example/robots.txt address_refused
+        1.200 robots http://c.example/robots.txt 302
+        2.300 hop http://b.example/rules address_refused
+        page http://a.example/: 200, 80 bytes
+        excluded http://b.example/1: address: as the test says
+        excluded http://b.example/2: address: as the test says
+        1 pages, 0 failed, 1 seeds, 1 pending
+        unreachable: c.example until Some(302), robots.txt: address_refused, after 3 s
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn rfc9309_2_3_1_4_where_no_robots_txt_can_be_had_nothing_is_asked_for() {
+    for (why, reply, expected) in [
+        (
+            "503",
+            vec![answer(503, "")],
+            expect![[r#"
+            503
+            0.000 robots http://a.example/robots.txt 503
+            0 pages, 0 failed, 0 seeds, 1 pending
+            unreachable: a.example until Some(300), robots.txt answered 503, after 0 s
+        "#]],
+        ),
+        (
+            "503 for 400 s",
+            vec![answer(503, "").with("retry-after", "400")],
+            expect![[r#"
+                503 for 400 s
+                0.000 robots http://a.example/robots.txt 503
+                0 pages, 0 failed, 0 seeds, 1 pending
+                unreachable: a.example until Some(400), robots.txt answered 503, after 0 s
+            "#]],
+        ),
+        (
+            "coding",
+            vec![answer(200, "x").with("content-encoding", "br")],
+            expect![[r#"
+                coding
+                0.000 robots http://a.example/robots.txt 200
+                0 pages, 0 failed, 0 seeds, 1 pending
+                unreachable: a.example until Some(300), robots.txt answered 200 in an encoding that can't be undone, after 0 s
+            "#]],
+        ),
+        (
+            "no connection",
+            vec![fails(FailureKind::ConnectRefused)],
+            expect![[r#"
+                no connection
+                0.000 robots http://a.example/robots.txt connect_refused
+                0 pages, 0 failed, 0 seeds, 1 pending
+                unreachable: a.example until Some(300), robots.txt: connect_refused, after 0 s
+            "#]],
+        ),
+        (
+            "TLS",
+            vec![fails(FailureKind::TlsFailed)],
+            expect![[r#"
+            TLS
+            0.000 robots http://a.example/robots.txt tls_failed
+            0 pages, 0 failed, 0 seeds, 1 pending
+            unreachable: a.example until Some(300), robots.txt: tls_failed: as the test says, after 0 s
+        "#]],
+        ),
+    ] {
+        let told = crawl(
+            |config| config.sitemaps = false,
+            &[(ROBOTS, reply), (SEED, vec![page("")])],
+        );
+        expected.assert_eq(&format!("{why}\n{told}"));
+    }
+}
+
+#[test]
+fn ours_a_robots_txt_that_is_forbidden_closes_the_site_where_the_operator_says_so() {
+    let told = crawl(
+        |config| config.robots_forbidden = Forbidden::Deny,
+        &[(ROBOTS, vec![answer(403, "")]), (SEED, vec![page("")])],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 403
+        excluded http://a.example/: robots: robots.txt answered 403
+        0 pages, 0 failed, 0 seeds, 0 pending
+        Finished, after 1 s
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn ours_tdmrep_json_comes_before_the_pages_and_is_tried_again() {
+    let tdmrep = "http://a.example/.well-known/tdmrep.json";
+    let bars_x = r#"[{"location": "/x*", "tdm-reservation": 1}]"#;
+    for (name, reply, expected) in [
+        (
+            "there",
+            vec![answer(200, bars_x)],
+            expect![[r#"
+            there
+            0.000 robots http://a.example/robots.txt 200
+            3.100 tdmrep http://a.example/.well-known/tdmrep.json 200
+            6.200 page http://a.example/ 200
+            page http://a.example/: 200, 17 bytes
+            excluded http://a.example/x1: usage: tdmrep.json: /x*: tdm-reservation: 1
+            1 pages, 0 failed, 1 seeds, 0 pending
+            Finished, after 9 s
+        "#]],
+        ),
+        (
+            "later",
+            vec![
+                answer(500, ""),
+                fails(FailureKind::Timeout),
+                answer(200, bars_x),
+            ],
+            expect![[r#"
+                later
+                0.000 robots http://a.example/robots.txt 200
+                3.100 tdmrep http://a.example/.well-known/tdmrep.json 500
+                6.200 tdmrep http://a.example/.well-known/tdmrep.json timeout
+                9.300 tdmrep http://a.example/.well-known/tdmrep.json 200
+                12.400 page http://a.example/ 200
+                page http://a.example/: 200, 17 bytes
+                excluded http://a.example/x1: usage: tdmrep.json: /x*: tdm-reservation: 1
+                1 pages, 0 failed, 1 seeds, 0 pending
+                Finished, after 15 s
+            "#]],
+        ),
+        (
+            "never",
+            vec![answer(500, "")],
+            expect![[r#"
+            never
+            0.000 robots http://a.example/robots.txt 200
+            3.100 tdmrep http://a.example/.well-known/tdmrep.json 500
+            6.200 tdmrep http://a.example/.well-known/tdmrep.json 500
+            9.300 tdmrep http://a.example/.well-known/tdmrep.json 500
+            12.400 page http://a.example/ 200
+            15.500 page http://a.example/x1 200
+            page http://a.example/: 200, 17 bytes
+            page http://a.example/x1: 200, 0 bytes
+            2 pages, 0 failed, 1 seeds, 0 pending
+            Finished, after 15 s
+        "#]],
+        ),
+        (
+            "not there",
+            vec![answer(404, "")],
+            expect![[r#"
+            not there
+            0.000 robots http://a.example/robots.txt 200
+            3.100 tdmrep http://a.example/.well-known/tdmrep.json 404
+            6.200 page http://a.example/ 200
+            9.300 page http://a.example/x1 200
+            page http://a.example/: 200, 17 bytes
+            page http://a.example/x1: 200, 0 bytes
+            2 pages, 0 failed, 1 seeds, 0 pending
+            Finished, after 9 s
+        "#]],
+        ),
+    ] {
+        let told = crawl(
+            |config| {
+                config.purpose = Some(UsagePurpose::TrainAi);
+                config.retries = 2;
+                config.sitemaps = false;
+            },
+            &[
+                (ROBOTS, vec![answer(200, "User-agent: *\nCrawl-delay: 3\n")]),
+                (tdmrep, reply),
+                (SEED, vec![page("<a href=/x1>x</a>")]),
+                ("http://a.example/x1", vec![page("")]),
+            ],
+        );
+        expected.assert_eq(&format!("{name}\n{told}"));
+    }
+}
+
+#[test]
+fn ours_sitemaps_are_read_where_robots_txt_names_them_or_one_is_guessed() {
+    let names = "Sitemap: /own.xml\nSitemap: http://a.example/no/x.xml\nSitemap: http://b.example/s.xml\nSitemap: /k3y-of-ours\n";
+    let told = crawl(
+        |config| {
+            config.scope.mode = ScopeMode::Host;
+            config.scope.exclude = vec!["/no/".to_owned()];
+            config.fetch.access = vec![
+                HostAccess::new("a.example")
+                    .header("x-key", "k3y-of-ours")
+                    .unwrap(),
+            ];
+        },
+        &[
+            (ROBOTS, vec![answer(200, names)]),
+            (SEED, vec![page("")]),
+            (
+                "http://a.example/own.xml",
+                vec![
+                    answer(
+                        200,
+                        "<urlset><url><loc>http://a.example/p</loc></url></urlset>",
+                    )
+                    .with("content-type", "text/xml"),
+                ],
+            ),
+            ("http://a.example/p", vec![page("")]),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 200
+        1.100 page http://a.example/ 200
+        2.200 sitemap http://a.example/own.xml 200
+        3.300 page http://a.example/p 200
+        page http://a.example/: 200, 0 bytes
+        page http://a.example/own.xml: 200, 57 bytes
+        page http://a.example/p: 200, 0 bytes
+        3 pages, 0 failed, 1 seeds, 0 pending
+        Finished, after 3 s
+    "#]]
+    .assert_eq(&told);
+    let guessed = crawl(
+        |_| {},
+        &[(ROBOTS, vec![answer(200, "")]), (SEED, vec![page("")])],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 200
+        1.100 page http://a.example/ 200
+        2.200 sitemap http://a.example/sitemap.xml 404
+        page http://a.example/: 200, 0 bytes
+        1 pages, 0 failed, 1 seeds, 0 pending
+        Finished, after 2 s
+    "#]]
+    .assert_eq(&guessed);
+    // None is looked for where the rules are not known.
+    let unknown = crawl(|_| {}, &[(ROBOTS, vec![answer(503, "")])]);
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 503
+        0 pages, 0 failed, 0 seeds, 1 pending
+        unreachable: a.example until Some(300), robots.txt answered 503, after 0 s
+    "#]]
+    .assert_eq(&unknown);
+}
+
+#[test]
+fn ours_a_url_whose_exchange_failed_is_tried_again_where_that_may_help() {
+    for (name, reply, expected) in [
+        (
+            "500",
+            vec![answer(500, "")],
+            expect![[r#"
+            500
+            0.000 robots http://a.example/robots.txt 200
+            1.100 page http://a.example/ 500
+            2.200 page http://a.example/ 500
+            page http://a.example/: 500, 0 bytes
+            1 pages, 1 failed, 0 seeds, 0 pending
+            Finished, after 2 s
+        "#]],
+        ),
+        (
+            "500 once",
+            vec![answer(500, ""), page("")],
+            expect![[r#"
+            500 once
+            0.000 robots http://a.example/robots.txt 200
+            1.100 page http://a.example/ 500
+            2.200 page http://a.example/ 200
+            page http://a.example/: 200, 0 bytes
+            1 pages, 0 failed, 1 seeds, 0 pending
+            Finished, after 2 s
+        "#]],
+        ),
+        (
+            "501",
+            vec![answer(501, "")],
+            expect![[r#"
+            501
+            0.000 robots http://a.example/robots.txt 200
+            1.100 page http://a.example/ 501
+            page http://a.example/: 501, 0 bytes
+            1 pages, 1 failed, 0 seeds, 0 pending
+            Finished, after 1 s
+        "#]],
+        ),
+        (
+            "502",
+            vec![answer(502, ""), page("")],
+            expect![[r#"
+            502
+            0.000 robots http://a.example/robots.txt 200
+            1.100 page http://a.example/ 502
+            2.200 page http://a.example/ 200
+            page http://a.example/: 200, 0 bytes
+            1 pages, 0 failed, 1 seeds, 0 pending
+            Finished, after 2 s
+        "#]],
+        ),
+        (
+            "504",
+            vec![answer(504, ""), page("")],
+            expect![[r#"
+            504
+            0.000 robots http://a.example/robots.txt 200
+            1.100 page http://a.example/ 504
+            2.200 page http://a.example/ 200
+            page http://a.example/: 200, 0 bytes
+            1 pages, 0 failed, 1 seeds, 0 pending
+            Finished, after 2 s
+        "#]],
+        ),
+        (
+            "timeout",
+            vec![fails(FailureKind::Timeout)],
+            expect![[r#"
+            timeout
+            0.000 robots http://a.example/robots.txt 200
+            1.100 page http://a.example/ timeout
+            2.200 page http://a.example/ timeout
+            page http://a.example/: timeout: as the test says, 0 bytes
+            1 pages, 1 failed, 0 seeds, 0 pending
+            Finished, after 2 s
+        "#]],
+        ),
+        (
+            "refused",
+            vec![fails(FailureKind::AddressRefused)],
+            expect![[r#"
+                refused
+                0.000 robots http://a.example/robots.txt 200
+                1.100 page http://a.example/ address_refused
+                page http://a.example/: address_refused: as the test says, 0 bytes
+                1 pages, 1 failed, 0 seeds, 0 pending
+                Finished, after 1 s
+            "#]],
+        ),
+        (
+            "no connection",
+            vec![fails(FailureKind::ConnectRefused), page("")],
+            expect![[r#"
+                no connection
+                0.000 robots http://a.example/robots.txt 200
+                1.100 page http://a.example/ connect_refused
+                11.200 page http://a.example/ 200
+                page http://a.example/: 200, 0 bytes
+                1 pages, 0 failed, 1 seeds, 0 pending
+                Finished, after 11 s
+            "#]],
+        ),
+        (
+            "no descriptors",
+            vec![fails(FailureKind::NoDescriptors), page("")],
+            expect![[r#"
+                no descriptors
+                0.000 robots http://a.example/robots.txt 200
+                1.100 page http://a.example/ no_descriptors
+                2.200 page http://a.example/ 200
+                page http://a.example/: 200, 0 bytes
+                1 pages, 0 failed, 1 seeds, 0 pending
+                Finished, after 2 s
+            "#]],
+        ),
+        (
+            "broken off",
+            vec![page("beginning").but(FailureKind::ShortBody)],
+            expect![[r#"
+                broken off
+                0.000 robots http://a.example/robots.txt 200
+                1.100 page http://a.example/ short_body
+                2.200 page http://a.example/ short_body
+                page http://a.example/: 200, 9 bytes
+                1 pages, 0 failed, 1 seeds, 0 pending
+                Finished, after 2 s
+            "#]],
+        ),
+        (
+            "429",
+            vec![answer(429, ""), page("")],
+            expect![[r#"
+            429
+            0.000 robots http://a.example/robots.txt 200
+            1.100 page http://a.example/ 429
+            61.200 page http://a.example/ 200
+            page http://a.example/: 200, 0 bytes
+            1 pages, 0 failed, 1 seeds, 0 pending
+            Finished, after 61 s
+        "#]],
+        ),
+        (
+            "429 with a time",
+            vec![answer(429, "").with("retry-after", "7")],
+            expect![[r#"
+                429 with a time
+                0.000 robots http://a.example/robots.txt 200
+                1.100 page http://a.example/ 429
+                8.200 page http://a.example/ 429
+                page http://a.example/: 429, 0 bytes
+                1 pages, 1 failed, 0 seeds, 0 pending
+                Finished, after 8 s
+            "#]],
+        ),
+    ] {
+        let told = crawl(
+            |config| {
+                config.sitemaps = false;
+                config.retries = 1;
+                config.wait_unreachable = Duration::from_secs(600);
+            },
+            &[(ROBOTS, vec![answer(200, "")]), (SEED, reply)],
+        );
+        expected.assert_eq(&format!("{name}\n{told}"));
+    }
+}
+
+#[test]
+fn ours_the_target_of_a_seeds_redirect_joins_the_scope_and_that_of_a_page_does_not() {
+    let told = crawl(
+        |config| {
+            config.sitemaps = false;
+            config.scope.mode = ScopeMode::Host;
+        },
+        &[
+            (SEED, vec![moved("http://b.example/")]),
+            (
+                "http://b.example/",
+                vec![page(
+                    "<a href=/p>p</a><a href=//a.example/q>q</a><a href=//c.example/>c</a>",
+                )],
+            ),
+            ("http://b.example/p", vec![moved("http://d.example/")]),
+            (
+                "http://a.example/q",
+                vec![page("<a href=//b.example/late>late</a>")],
+            ),
+            ("http://b.example/late", vec![page("")]),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        1.100 page http://a.example/ 302
+        1.200 robots http://b.example/robots.txt 404
+        2.300 page http://b.example/ 200
+        2.400 page http://a.example/q 200
+        3.400 page http://b.example/p 302
+        4.500 page http://b.example/late 200
+        page http://a.example/: 302, 0 bytes
+        page http://b.example/: 200, 69 bytes
+        page http://a.example/q: 200, 33 bytes
+        page http://b.example/p: 302, 0 bytes
+        page http://b.example/late: 200, 0 bytes
+        excluded http://c.example/: scope: host
+        excluded http://d.example/: scope: host
+        5 pages, 0 failed, 1 seeds, 0 pending
+        Finished, after 4 s
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn ours_a_page_that_killed_the_program_is_read_last_and_alone_or_never() {
+    let links: String = (1..6).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
+    let urls = [1, 2, 3, 4, 5].map(|n| format!("http://a.example/{n}"));
+    let answers = [(SEED, vec![page(&links)])];
+    let deaths = [(0, 3), (1, 4), (2, 2), (3, 3)];
+    let deaths: HashMap<_, _> = deaths
+        .into_iter()
+        .map(|(url, deaths): (usize, u32)| (canonicalize(None, &urls[url]).unwrap(), deaths))
+        .collect();
+    let (_, told) = Scenario::default().run(
+        |config| config.politeness.per_host = 4,
+        |coordinator| coordinator.suspect(deaths.clone()),
+        &answers,
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        0.100 page http://a.example/ 200
+        0.100 sitemap http://a.example/sitemap.xml 404
+        0.200 page http://a.example/3 404
+        1.100 page http://a.example/5 404
+        1.200 page http://a.example/4 404
+        1.300 page http://a.example/1 404
+        page http://a.example/: 200, 80 bytes
+        page http://a.example/2: reader_killed, 0 bytes
+        page http://a.example/3: 404, 0 bytes
+        page http://a.example/5: 404, 0 bytes
+        page http://a.example/4: 404, 0 bytes
+        page http://a.example/1: 404, 0 bytes
+        6 pages, 5 failed, 1 seeds, 0 pending
+        Finished, after 1 s
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn ours_requests_under_way_are_given_up_when_the_time_is_over() {
+    let scenario = Scenario::default();
+    let slow = |answer: Answer| vec![answer.after(60)];
+    let (_, first) = scenario.run(
+        |config| config.budgets.max_time = Some(Duration::from_secs(2)),
+        |_| {},
+        &[
+            (
+                SEED,
+                vec![page("<a href=//b.example/>b</a><a href=/2>2</a>")],
+            ),
+            ("http://a.example/sitemap.xml", slow(page(""))),
+            ("http://b.example/robots.txt", slow(answer(503, ""))),
+        ],
+    );
+    expect![[r#"
+        0.000 robots http://a.example/robots.txt 404
+        1.100 page http://a.example/ 200
+        1.200 robots http://b.example/robots.txt given_up
+        page http://a.example/: 200, 42 bytes
+        1 pages, 0 failed, 1 seeds, 3 pending
+        Budget("max-time"), after 2 s
+    "#]]
+    .assert_eq(&first);
+    let (_, second) = scenario.run(
+        |_| {},
+        |coordinator| coordinator.restore(RestartKind::AfterKill).unwrap(),
+        &[],
+    );
+    expect![[r#"
+        1.000 sitemap http://a.example/sitemap.xml 404
+        2.100 page http://a.example/2 404
+        2.600 robots http://b.example/robots.txt 404
+        4.700 sitemap http://b.example/sitemap.xml 404
+        6.350 page http://b.example/ 404
+        page http://a.example/2: 404, 0 bytes
+        page http://b.example/: 404, 0 bytes
+        2 pages, 2 failed, 0 seeds, 0 pending
+        Finished, after 6 s
+    "#]]
+    .assert_eq(&second);
+}
+
+#[test]
+fn ours_a_host_is_full_when_its_budget_is_spent_whatever_the_scheme() {
+    let links: String = (1..6)
+        .map(|n| format!("<a href=/{n}>{n}</a><a href=https://a.example/{n}>{n}</a>"))
+        .collect();
+    for (name, change, expected) in [
+        (
+            "per host",
+            (|config| config.budgets.per_host.max_pages = Some(4)) as fn(&mut Config),
+            expect![[r#"
+                per host
+                0.000 robots http://a.example/robots.txt 404
+                0.100 page http://a.example/ 200
+                0.200 robots https://a.example/robots.txt 404
+                1.100 page http://a.example/1 404
+                1.200 page https://a.example/1 404
+                1.300 page http://a.example/2 404
+                page http://a.example/: 200, 245 bytes
+                page http://a.example/1: 404, 0 bytes
+                page https://a.example/1: 404, 0 bytes
+                page http://a.example/2: 404, 0 bytes
+                4 pages, 3 failed, 1 seeds, 7 pending
+                Budget("max-pages-per-host"), after 2 s
+            "#]],
+        ),
+        (
+            "per host, and a sitemap that nobody named does not count",
+            |config| {
+                config.budgets.per_host.max_pages = Some(3);
+                config.sitemaps = true;
+            },
+            expect![[r#"
+                per host, and a sitemap that nobody named does not count
+                0.000 robots http://a.example/robots.txt 404
+                0.100 page http://a.example/ 200
+                0.100 sitemap http://a.example/sitemap.xml 404
+                1.100 robots https://a.example/robots.txt 404
+                1.200 page http://a.example/1 404
+                1.200 sitemap https://a.example/sitemap.xml 404
+                2.200 page http://a.example/2 404
+                page http://a.example/: 200, 245 bytes
+                page http://a.example/1: 404, 0 bytes
+                page http://a.example/2: 404, 0 bytes
+                3 pages, 2 failed, 1 seeds, 8 pending
+                Budget("max-pages-per-host"), after 2 s
+            "#]],
+        ),
+        (
+            "time of the servers",
+            |config| config.budgets.max_server_time = Some(Duration::from_millis(500)),
+            expect![[r#"
+                time of the servers
+                0.000 robots http://a.example/robots.txt 404
+                0.100 page http://a.example/ 200
+                0.200 robots https://a.example/robots.txt 404
+                1.100 page http://a.example/1 404
+                1.200 page https://a.example/1 404
+                page http://a.example/: 200, 245 bytes
+                page http://a.example/1: 404, 0 bytes
+                page https://a.example/1: 404, 0 bytes
+                3 pages, 2 failed, 1 seeds, 8 pending
+                Budget("max-server-time"), after 1 s
+            "#]],
+        ),
+        (
+            "in all",
+            |config| config.budgets.max_pages = Some(4),
+            expect![[r#"
+                in all
+                0.000 robots http://a.example/robots.txt 404
+                0.100 page http://a.example/ 200
+                0.200 robots https://a.example/robots.txt 404
+                1.100 page http://a.example/1 404
+                1.200 page https://a.example/1 404
+                1.300 page http://a.example/2 404
+                page http://a.example/: 200, 245 bytes
+                page http://a.example/1: 404, 0 bytes
+                page https://a.example/1: 404, 0 bytes
+                page http://a.example/2: 404, 0 bytes
+                4 pages, 3 failed, 1 seeds, 7 pending
+                Budget("max-pages"), after 1 s
+            "#]],
+        ),
+        (
+            "bytes",
+            |config| config.budgets.max_bytes = Some(200),
+            expect![[r#"
+                bytes
+                0.000 robots http://a.example/robots.txt 404
+                0.100 page http://a.example/ 200
+                page http://a.example/: 200, 245 bytes
+                1 pages, 0 failed, 1 seeds, 10 pending
+                Budget("max-bytes"), after 0 s
+            "#]],
+        ),
+    ] {
+        let told = crawl(
+            |config| {
+                config.sitemaps = false;
+                config.politeness.per_host = 3;
+                change(config);
+            },
+            &[(SEED, vec![page(&links)])],
+        );
+        expected.assert_eq(&format!("{name}\n{told}"));
+    }
+}
+
+#[test]
+fn ours_a_parked_host_is_named_at_the_end() {
+    let scenario = Scenario {
+        commands: vec![(
+            0,
+            Command::Park(canonicalize(None, SEED).unwrap().host_key()),
+        )],
+        ..Scenario::default()
+    };
+    let (_, told) = scenario.run(|_| {}, |_| {}, &[(SEED, vec![page("")])]);
+    expect![[r#"
+        0 pages, 0 failed, 0 seeds, 1 pending
+        unreachable: a.example until None, it is parked, after 0 s
+    "#]]
+    .assert_eq(&told);
+}

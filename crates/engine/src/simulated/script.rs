@@ -1,0 +1,255 @@
+//! Servers that answer as a test says, and what came of it in words.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_archive::rows::{ExcludedRow, PageRow};
+use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FailurePhase, Fault};
+use crawl_frontier::{Frontier, MemoryFrontier};
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+
+use super::{ADDRESS, Played, Run, START, Servers, config, play_run};
+use crate::config::Config;
+use crate::control::Command;
+use crate::crawl_loop::Coordinator;
+use crate::messages::Job;
+use crate::revisit::visit::Round;
+use crate::summary::{Ended, UnreachableHost};
+use crate::totals::Totals;
+
+/// The time that an exchange takes by rule.
+const TAKES: Duration = Duration::from_millis(100);
+
+/// An answer of a server.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    status: u16,
+    fields: Vec<(&'static str, String)>,
+    body: String,
+    /// What came instead, or, where there is a body, after it.
+    failure: Option<FailureKind>,
+    takes: Duration,
+}
+
+pub(super) fn answer(status: u16, body: &str) -> Answer {
+    Answer {
+        status,
+        fields: Vec::new(),
+        body: body.to_owned(),
+        failure: None,
+        takes: TAKES,
+    }
+}
+
+pub(super) fn page(body: &str) -> Answer {
+    answer(200, body).with("content-type", "text/html")
+}
+
+pub(super) fn moved(to: &str) -> Answer {
+    answer(302, "").with("location", to)
+}
+
+pub(super) fn fails(kind: FailureKind) -> Answer {
+    page("").but(kind)
+}
+
+impl Answer {
+    pub(super) fn with(mut self, name: &'static str, value: &str) -> Answer {
+        self.fields.push((name, value.to_owned()));
+        self
+    }
+
+    /// It breaks off.
+    pub(super) fn but(mut self, kind: FailureKind) -> Answer {
+        self.failure = Some(kind);
+        self
+    }
+
+    pub(super) fn after(mut self, seconds: u64) -> Answer {
+        self.takes = Duration::from_secs(seconds);
+        self
+    }
+
+    fn result(&self, url: &CanonicalUrl, started: Tick) -> Result<Exchange, Failure> {
+        let ended = started + self.takes;
+        let field = |(name, value): &(&'static str, String)| {
+            let value = HeaderValue::from_str(value).unwrap();
+            (HeaderName::from_static(name), value)
+        };
+        let exchange = Exchange {
+            url: url.clone(),
+            request_headers: Vec::new(),
+            started,
+            ended,
+            first_byte: self.takes,
+            address: Some(SocketAddr::from((ADDRESS, 80))),
+            status: self.status,
+            version: Version::HTTP_11,
+            headers: HeaderMap::from_iter(self.fields.iter().map(field)),
+            body: self.body.clone().into(),
+            tls: None,
+            truncated: None,
+            room: BodyMemory::default(),
+        };
+        match self.failure {
+            None => Ok(exchange),
+            Some(kind) => Err(Failure {
+                answer: (!self.body.is_empty()).then(|| Box::new(exchange)),
+                ..failure(kind, started, ended)
+            }),
+        }
+    }
+}
+
+pub(super) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
+    Failure {
+        kind,
+        phase: FailurePhase::FirstByte,
+        fault: Fault::Url,
+        retry: !kind.is_refusal(),
+        started,
+        ended,
+        address: None,
+        detail: "as the test says".to_owned(),
+        answer: None,
+    }
+}
+
+/// Answers to the requests for each URL in their order, the last of them for ever. What is not
+/// named is not there.
+pub(super) struct Script {
+    answers: BTreeMap<&'static str, Vec<Answer>>,
+    asked: BTreeMap<String, usize>,
+}
+
+impl Servers for Script {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        let request = job.request();
+        let tries = self.asked.entry(request.url.to_string()).or_default();
+        *tries += 1;
+        let Some(answers) = self.answers.get(request.url.as_str()) else {
+            return answer(404, "").result(&request.url, now);
+        };
+        let answer = answers.get(*tries - 1).or(answers.last()).unwrap();
+        answer.result(&request.url, now)
+    }
+}
+
+/// A crawl of `http://a.example/` as a test has it.
+#[derive(Default)]
+pub(super) struct Scenario {
+    pub(super) frontier: Arc<MemoryFrontier>,
+    pub(super) page_takes: Duration,
+    /// Commands, and how many seconds after the start each is given.
+    pub(super) commands: Vec<(u64, Command)>,
+}
+
+pub(super) type Answers = [(&'static str, Vec<Answer>)];
+
+impl Scenario {
+    /// A run of it: the requests in order of their ends, then what stands in the rows, then how it
+    /// ended.
+    pub(super) fn run(
+        &self,
+        change: impl FnOnce(&mut Config),
+        earlier: impl FnMut(&mut Coordinator),
+        answers: &Answers,
+    ) -> (Played, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path());
+        config.seeds = vec![canonicalize(None, "http://a.example/").unwrap()];
+        config.wait_unreachable = Duration::from_secs(60);
+        change(&mut config);
+        let mut earlier = earlier;
+        let run = Run {
+            config,
+            frontier: Arc::clone(&self.frontier),
+            seed: 1,
+            round: Round::first(0),
+            page_takes: self.page_takes,
+            earlier: &mut earlier,
+        };
+        let mut script = Script {
+            answers: answers.iter().cloned().collect(),
+            asked: BTreeMap::new(),
+        };
+        let mut commands = self.commands.clone();
+        let played = play_run(
+            run,
+            &mut |now, _| {
+                let since = now.since(START).as_secs();
+                let due = commands.iter().take_while(|(at, _)| *at <= since).count();
+                commands.drain(..due).map(|(_, command)| command).collect()
+            },
+            &mut script,
+        );
+        let told = told(dir.path(), &played, &*self.frontier);
+        (played, told)
+    }
+}
+
+/// What came of a crawl of `http://a.example/`.
+pub(super) fn crawl(change: impl FnOnce(&mut Config), answers: &Answers) -> String {
+    Scenario::default().run(change, |_| {}, answers).1
+}
+
+fn told(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
+    let mut told = String::new();
+    for row in &played.requests {
+        let since = row.start - START.as_millis();
+        told += &format!(
+            "{}.{:03} {} {} {}\n",
+            since / 1000,
+            since % 1000,
+            row.purpose,
+            row.url,
+            row.answer()
+        );
+    }
+    for row in rows::<PageRow>(dir, "pages.jsonl") {
+        let end = match (row.error, row.status) {
+            (Some(error), None) => error,
+            (Some(error), Some(status)) => format!("{status}, {error}"),
+            (None, status) => status.unwrap_or_default().to_string(),
+        };
+        told += &format!("page {}: {end}, {} bytes\n", row.url, row.bytes);
+    }
+    for row in rows::<ExcludedRow>(dir, "excluded.jsonl") {
+        let rule = row.rule.unwrap_or_default();
+        told += &format!("excluded {}: {}: {rule}\n", row.url, row.reason);
+    }
+    let Totals {
+        pages,
+        failed,
+        seeds_fetched,
+        ..
+    } = played.totals;
+    let pending = frontier.counts().pending;
+    told += &format!("{pages} pages, {failed} failed, {seeds_fetched} seeds, {pending} pending\n");
+    let since = |moment: Tick| moment.since(START).as_secs();
+    let end = match &played.ended {
+        Ended::Unreachable(hosts) => {
+            let host = |host: &UnreachableHost| {
+                let next = host.next_try.map(since);
+                format!("{} until {next:?}, {}", host.host, host.why)
+            };
+            let hosts: Vec<_> = hosts.iter().map(host).collect();
+            format!("unreachable: {}", hosts.join("; "))
+        }
+        other => format!("{other:?}"),
+    };
+    told + &format!("{end}, after {} s\n", since(played.ended_at))
+}
+
+fn rows<Row: serde::de::DeserializeOwned>(dir: &Path, name: &str) -> Vec<Row> {
+    let text = std::fs::read_to_string(dir.join(name)).unwrap();
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
