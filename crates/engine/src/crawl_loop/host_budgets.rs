@@ -271,8 +271,8 @@ impl HostBudgets {
 mod tests {
     use std::time::Duration;
 
-    use crawl_scheduler::{PolitenessOverrides, Tick};
-    use crawl_weburl::{Origin, canonicalize};
+    use crawl_scheduler::{PolitenessOverride, PolitenessOverrides, Tick};
+    use crawl_weburl::{HostKey, Origin, canonicalize};
 
     use super::HostBudgets;
     use crate::config::{Budgets, HostBudget};
@@ -426,5 +426,78 @@ mod tests {
         assert!(host_budgets.is_full(Tick::from_micros(0), &full.host_key()));
         let waiting = vec![(http, 100), (https, 3), (fresh, 2), (full, 50)];
         assert_eq!(host_budgets.with_room(waiting), 5 + 2);
+    }
+
+    #[test]
+    fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
+        let mut sites = PolitenessOverrides::default();
+        sites
+            .insert("b.example", PolitenessOverride::default())
+            .unwrap();
+        let own = HostBudget {
+            max_pages: Some(1),
+            ..HostBudget::default()
+        };
+        let usual = HostBudget {
+            max_pages: Some(3),
+            max_bytes: Some(2_000),
+            max_server_time: Some(20 * SECOND),
+            max_time: Some(30 * SECOND),
+        };
+        let own_bytes = HostBudget {
+            max_bytes: Some(9_000),
+            max_server_time: Some(9 * SECOND),
+            max_time: Some(90 * SECOND),
+            ..HostBudget::default()
+        };
+        // Pages of a hundred bytes and a second each.
+        for (of_site, host, most) in [
+            (own, "b.example", 1),
+            (own, "a.example", 3),
+            (own_bytes, "b.example", 3),
+            (
+                HostBudget {
+                    max_pages: Some(50),
+                    ..own_bytes
+                },
+                "b.example",
+                9,
+            ),
+        ] {
+            let budgets = Budgets {
+                per_host: usual,
+                per_site: [("b.example".to_owned(), of_site)].into(),
+                ..Budgets::default()
+            };
+            let mut budgets = HostBudgets::new(&budgets, &sites);
+            let host = HostKey::parse(host).unwrap();
+            let mut pages = 0;
+            while !budgets.is_full(at(10), &host) {
+                pages += 1;
+                budgets.asked(&host, at(10), SECOND, 100);
+                budgets.settled(&host);
+            }
+            assert_eq!(pages, most, "{host} {of_site:?}");
+        }
+        let of_sites = Budgets {
+            per_site: [("b.example".to_owned(), own)].into(),
+            ..Budgets::default()
+        };
+        assert!(HostBudgets::new(&of_sites, &sites).limit_hosts());
+    }
+
+    #[test]
+    fn ours_what_a_host_spent_is_forgotten_where_no_host_has_a_budget() {
+        let host = origin("http://a.example/").host_key();
+        for (budget, is_kept) in [(two_pages(), true), (HostBudget::default(), false)] {
+            let mut budgets = budgets(budget);
+            budgets.settled(&host);
+            budgets.settled(&host);
+            budgets.unsettled(&host);
+            let before = budgets.stored(&host);
+            assert_eq!(before[8], 1, "one page");
+            budgets.forget(&host);
+            assert_eq!(budgets.stored(&host) == before, is_kept);
+        }
     }
 }

@@ -254,4 +254,20 @@ mod tests {
         config.host_locks = Some(dir.path().join("hosts.lock").join("hosts.lock"));
         assert!(shared(&config).is_none());
     }
+
+    #[test]
+    fn ours_ten_hosts_that_another_crawl_asks_are_told_of_until_they_are_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config();
+        config.host_locks = Some(dir.path().join("hosts.lock"));
+        let mut locks = HostLocks::shared(&config, at(10)).unwrap();
+        for number in 0..MAX_TOLD + 1 {
+            let host = host(&format!("{number}.example"));
+            locks.tell_who_asks(&host);
+            locks.tell_who_asks(&host);
+            assert_eq!(locks.told.len(), MAX_TOLD.min(number + 1));
+        }
+        assert!(locks.hold(&host("0.example")));
+        assert_eq!(locks.told.len(), MAX_TOLD - 1);
+    }
 }

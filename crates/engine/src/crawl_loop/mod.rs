@@ -18,6 +18,8 @@ pub(crate) mod running_crawls;
 mod start;
 pub(crate) mod steering;
 mod stop_conditions;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trap_gate;
 mod unread;
 

@@ -109,32 +109,66 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use crawl_scheduler::Poll;
-    use crawl_weburl::Origin;
+    use std::time::Duration;
+
+    use crawl_scheduler::{Permit, Poll, Purpose, Tick};
+    use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+    use tokio::sync::oneshot;
 
     use super::super::Coordinator;
-    use super::super::by_itself::{at, coordinator};
-    use crate::control::Stop;
+    use super::super::by_itself::{at, config, coordinator, open_to_all};
+    use super::super::host_locks::HostLocks;
+    use super::super::robots_state::PendingRobotsFetch;
+    use crate::config::Config;
+    use crate::control::{Command, PostedCommand, Stop};
     use crate::messages::Effect;
     use crate::summary::Ended;
+
+    fn origin() -> Origin {
+        Origin::parse("http://a.example").unwrap()
+    }
+
+    fn url(path: &str) -> CanonicalUrl {
+        canonicalize(None, &format!("http://a.example{path}")).unwrap()
+    }
+
+    /// A permit of the one host that has something to ask.
+    fn permit(coordinator: &mut Coordinator) -> Permit {
+        match coordinator.scheduler.poll(at(20)) {
+            Poll::Issue(permit) => permit,
+            other => panic!("no permit: {other:?}"),
+        }
+    }
+
+    fn asks_at(coordinator: &mut Coordinator, now: u64) -> Option<Tick> {
+        match coordinator.scheduler.poll(at(now)) {
+            Poll::Issue(_) => Some(at(now)),
+            Poll::SleepUntil(tick) => Some(tick),
+            Poll::Idle => None,
+        }
+    }
+
+    fn tell(coordinator: &mut Coordinator, command: Command) {
+        let (answer, _) = oneshot::channel();
+        coordinator.told(at(20), PostedCommand { command, answer }, &mut Vec::new());
+    }
 
     #[test]
     fn ours_a_permit_whose_address_was_found_is_used_unless_the_run_is_held() {
         type Hold = fn(&mut Coordinator);
-        let holds: [(Hold, bool); 5] = [
+        let holds: [(Hold, bool); 7] = [
             (|_| {}, false),
             (|it| it.ending = Some(Ended::Finished), true),
             (|it| it.stop = Stop::Drain, true),
             (|it| it.unsettled = it.max_unsettled(), true),
             (|it| it.totals.pages = 7, true),
+            (|it| tell(it, Command::Pause), true),
+            (|it| it.scheduler.park(at(20), &origin().host_key()), true),
         ];
         for (number, (hold, is_held)) in holds.into_iter().enumerate() {
             let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(7));
-            let origin = Origin::parse("http://a.example").unwrap();
-            coordinator.scheduler.set_pending(at(20), &origin, 1);
-            let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
-                panic!("no permit");
-            };
+            coordinator.scheduler.set_pending(at(20), &origin(), 1);
+            let permit = permit(&mut coordinator);
             coordinator.in_flight = 1;
             hold(&mut coordinator);
             let mut out = Vec::new();
@@ -144,6 +178,160 @@ mod tests {
                 .any(|effect| matches!(effect, Effect::Fetch { .. }));
             assert_eq!(is_sent, !is_held, "{number}");
             assert_eq!(coordinator.in_flight, u32::from(is_sent), "{number}");
+            assert_eq!(
+                coordinator.scheduler.in_flight(),
+                u32::from(is_sent),
+                "{number}"
+            );
         }
+    }
+
+    #[test]
+    fn ours_a_request_counts_at_the_address_that_was_found_for_it() {
+        let address = "192.0.2.7".parse().unwrap();
+        for (per_address, is_sent) in [(1, false), (2, true)] {
+            let mut coordinator = coordinator(|config| config.politeness.per_address = per_address);
+            let other = Origin::parse("http://b.example").unwrap();
+            coordinator.scheduler.set_pending(at(20), &other, 1);
+            let first = permit(&mut coordinator);
+            let first = coordinator.scheduler.count_at(at(20), first, address);
+            assert!(first.is_some());
+            coordinator.scheduler.set_pending(at(20), &origin(), 1);
+            let second = permit(&mut coordinator);
+            coordinator.in_flight = 2;
+            let mut out = Vec::new();
+            coordinator.address_found(at(20), second, Some(address), &mut out);
+            assert!(coordinator.scheduler.has_address(&origin().host_key()));
+            assert_eq!(out.len(), usize::from(is_sent));
+            assert_eq!(coordinator.in_flight, 1 + u32::from(is_sent));
+        }
+    }
+
+    #[test]
+    fn ours_the_address_is_looked_for_where_it_may_have_changed_or_is_not_known() {
+        type Change = fn(&mut Coordinator);
+        let nothing: Change = |_| {};
+        let page: Change = |it| it.scheduler.set_robots(at(20), &origin(), open_to_all());
+        let found: Change = |it| {
+            let address = "192.0.2.7".parse().unwrap();
+            it.scheduler.set_robots(at(20), &origin(), open_to_all());
+            it.scheduler
+                .set_address(at(20), &origin().host_key(), address);
+        };
+        for (number, (change, proxy, expected)) in [
+            (nothing, None, Some("/robots.txt")),
+            (page, None, Some("/")),
+            (found, None, None),
+            (nothing, Some("http://proxy.example:3128"), None),
+            (page, Some("http://proxy.example:3128"), None),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let mut coordinator =
+                coordinator(|config| config.fetch.proxy = proxy.map(str::to_owned));
+            coordinator.scheduler.set_pending(at(20), &origin(), 1);
+            change(&mut coordinator);
+            let permit = permit(&mut coordinator);
+            let expected = expected.map(url);
+            assert_eq!(coordinator.url_to_find(&permit), expected, "{number}");
+            let mut out = Vec::new();
+            coordinator.issue(at(20), permit, &mut out);
+            let asked = out.iter().find_map(|effect| match effect {
+                Effect::FindAddress { url, .. } => Some(url.clone()),
+                _ => None,
+            });
+            assert_eq!(asked, expected, "{number}");
+        }
+    }
+
+    #[test]
+    fn ours_a_hop_goes_to_where_the_redirect_leads_and_without_one_robots_txt_is_asked_anew() {
+        let hop = PendingRobotsFetch::Hop(url("/rules"), 1);
+        for (pending, expected) in [(Some(hop), Some("/rules")), (None, None)] {
+            let mut coordinator = coordinator(|_| {});
+            let of = origin();
+            if let Some(pending) = pending {
+                coordinator.origins.set_pending_fetch(&of, pending);
+            }
+            let purpose = Purpose::Hop { of: of.clone() };
+            let scheduler = &mut coordinator.scheduler;
+            scheduler.set_pending(at(20), &of, 1);
+            scheduler.set_robots(at(20), &of, open_to_all());
+            scheduler.queue_request(at(20), &of.host_key(), purpose);
+            let permit = permit(&mut coordinator);
+            assert_eq!(coordinator.url_to_find(&permit), expected.map(url));
+            coordinator.in_flight = 1;
+            let mut out = Vec::new();
+            coordinator.address_found(at(20), permit, None, &mut out);
+            let sent = out.iter().find_map(|effect| match effect {
+                Effect::Fetch { job, .. } => Some(job.url().clone()),
+                _ => None,
+            });
+            assert_eq!(sent, expected.map(url));
+            if expected.is_none() {
+                assert_eq!(coordinator.in_flight, 0);
+                let next = self::permit(&mut coordinator);
+                assert_eq!(*next.purpose(), Purpose::Robots { origin: of });
+            }
+        }
+    }
+
+    #[test]
+    fn ours_a_host_that_another_crawl_asks_is_left_alone_for_ten_seconds() {
+        let dir = tempfile::tempdir().unwrap();
+        let shared = |config: &mut Config| {
+            config.host_locks = Some(dir.path().join("hosts.lock"));
+            config.wait_unreachable = Duration::from_secs(1);
+        };
+        let locks = || {
+            let mut config = config();
+            shared(&mut config);
+            HostLocks::shared(&config, at(10)).unwrap()
+        };
+        let mut other = locks();
+        assert!(other.hold(&origin().host_key()));
+        let mut coordinator = coordinator(shared);
+        coordinator.share_hosts(locks());
+        coordinator.scheduler.set_pending(at(20), &origin(), 1);
+        let permit = permit(&mut coordinator);
+        let mut out = Vec::new();
+        coordinator.issue(at(20), permit, &mut out);
+        assert!(out.is_empty());
+        assert_eq!(coordinator.scheduler.in_flight(), 0);
+        assert_eq!(asks_at(&mut coordinator, 20), Some(at(30)));
+        let Some(Ended::Unreachable(hosts)) = coordinator.natural_end(at(20)) else {
+            panic!("it is waited for");
+        };
+        assert!(
+            hosts[0]
+                .why
+                .starts_with("another crawl is asking it, since"),
+            "{hosts:?}"
+        );
+        other.free(&origin().host_key());
+        let permit = match coordinator.scheduler.poll(at(30)) {
+            Poll::Issue(permit) => permit,
+            other => panic!("no permit: {other:?}"),
+        };
+        coordinator.issue(at(30), permit, &mut out);
+        assert_eq!(out.len(), 1);
+    }
+
+    #[test]
+    fn ours_a_permit_for_which_no_url_is_left_is_given_back() {
+        let mut coordinator = coordinator(|_| {});
+        let scheduler = &mut coordinator.scheduler;
+        scheduler.set_pending(at(20), &origin(), 3);
+        scheduler.set_robots(at(20), &origin(), open_to_all());
+        let permit = permit(&mut coordinator);
+        coordinator.in_flight = 1;
+        // Its robots.txt is not at hand any more, so that comes first; no URL waits either.
+        coordinator.address_found(at(20), permit, None, &mut Vec::new());
+        assert_eq!(
+            (coordinator.in_flight, coordinator.scheduler.in_flight()),
+            (0, 0)
+        );
+        assert_eq!(asks_at(&mut coordinator, 20), None);
     }
 }

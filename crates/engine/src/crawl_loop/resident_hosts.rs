@@ -205,9 +205,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use crawl_scheduler::Poll;
     use crawl_weburl::{HostKey, Origin};
 
-    use super::super::by_itself::{at, config, coordinator, open_to_all};
+    use super::super::by_itself::{at, config, coordinator, copy, open_to_all};
     use super::super::host_locks::HostLocks;
     use super::ResidentHosts;
     use crate::config::Config;
@@ -295,14 +296,112 @@ mod tests {
         };
         let origin = Origin::parse("http://a.example").unwrap();
         let host = origin.host_key();
-        for (pending, leases, is_free) in [(0, 0, true), (1, 0, false), (0, 1, false)] {
+        for (pending, leases, is_parked, is_free) in [
+            (0, 0, false, true),
+            (1, 0, false, false),
+            (1, 0, true, true),
+            (0, 1, false, false),
+            (0, 1, true, false),
+        ] {
             let (mut coordinator, mut other) = (coordinator(shared), locks());
             coordinator.share_hosts(locks());
             assert!(coordinator.locks.hold(&host));
             coordinator.scheduler.set_pending(at(20), &origin, pending);
             (0..leases).for_each(|_| coordinator.host_budgets.leased(&host));
+            if is_parked {
+                coordinator.scheduler.park(at(20), &host);
+            }
             coordinator.free_if_idle(&host);
-            assert_eq!(other.hold(&host), is_free, "{pending} {leases}");
+            assert_eq!(other.hold(&host), is_free, "{pending} {leases} {is_parked}");
+        }
+    }
+
+    #[test]
+    fn ours_a_host_that_left_memory_comes_back_with_all_that_is_known_of_it() {
+        let mut coordinator = coordinator(|config| {
+            config.hosts_in_memory = 0;
+            config.budgets.max_time = None;
+        });
+        let origin = Origin::parse("http://a.example").unwrap();
+        let host = origin.host_key();
+        let gap = Duration::from_secs(50);
+        let scheduler = &mut coordinator.scheduler;
+        scheduler.note_past_request(at(20), &host, at(20), gap, None);
+        scheduler.set_robots(at(20), &origin, open_to_all());
+        scheduler.set_pending(at(20), &origin, 0);
+        coordinator
+            .origins
+            .meet(at(20), &origin, &*coordinator.frontier)
+            .unwrap();
+        coordinator.host_budgets.settled(&host);
+        coordinator.silent_hosts.insert(host.clone());
+        let before = coordinator.host_budgets.stored(&host);
+        coordinator.let_hosts_go(at(20));
+        assert!(!coordinator.scheduler.knows(&host) && !coordinator.origins.is_met(&origin));
+        assert!(coordinator.silent_hosts.is_empty());
+        assert_ne!(coordinator.host_budgets.stored(&host), before);
+        coordinator.recall(at(30), &host).unwrap();
+        assert!(coordinator.scheduler.knows(&host));
+        assert_eq!(coordinator.host_budgets.stored(&host), before);
+        let wake = coordinator.scheduler.snapshot(&host).map(|(wake, _)| wake);
+        assert_eq!(wake, Some(at(70)));
+        assert_eq!(coordinator.hosts.take(&host), None, "it is away no more");
+        assert!(coordinator.hosts.take_redated().is_empty());
+    }
+
+    #[test]
+    fn ours_of_hosts_that_are_ready_together_those_of_the_seeds_come_first() {
+        let mut coordinator = coordinator(|_| {});
+        let origins =
+            ["b", "a", "c"].map(|name| Origin::parse(&format!("http://{name}.example")).unwrap());
+        for origin in &origins {
+            coordinator.wake(at(20), origin, 1);
+        }
+        let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+            panic!("no permit");
+        };
+        assert_eq!(permit.host().as_str(), "a.example");
+    }
+
+    #[test]
+    fn ours_a_state_that_is_on_disk_ends_the_wait_of_a_host_that_may_be_asked() {
+        let host = HostKey::parse("a.example").unwrap();
+        for (kept_at, is_away) in [(4, true), (5, false), (6, false)] {
+            let mut hosts = hosts();
+            hosts.state_sent(&host);
+            hosts.put(at(1), host.clone(), at(5), vec![1]);
+            hosts.states_kept(at(kept_at), std::slice::from_ref(&host));
+            assert_eq!(hosts.take(&host).is_some(), is_away, "{kept_at}");
+        }
+    }
+
+    #[test]
+    fn ours_the_newest_that_is_known_of_a_host_counts() {
+        let (mut hosts, host) = (hosts(), HostKey::parse("a.example").unwrap());
+        hosts.put(at(1), host.clone(), at(5), vec![1]);
+        hosts.put(at(2), host.clone(), at(9), vec![2]);
+        hosts.check_invariants(0);
+        hosts.drop_until(at(6));
+        assert_eq!(hosts.take(&host), Some(vec![2]));
+    }
+
+    #[test]
+    fn ours_an_origin_keeps_to_what_the_other_scheme_of_its_host_asks_for() {
+        for (known, other) in [("http", "https"), ("https", "http")] {
+            let mut coordinator = coordinator(|_| {});
+            let [known, other] = [known, other]
+                .map(|scheme| Origin::parse(&format!("{scheme}://a.example")).unwrap());
+            let copy = copy(&known, "User-agent: *\nCrawl-delay: 7\n");
+            let mut transaction = coordinator.frontier.begin().unwrap();
+            transaction.keep_robots(&known, &copy.to_bytes());
+            transaction.commit().unwrap();
+            coordinator.wake(at(20), &other, 1);
+            let work = coordinator.scheduler.busiest(at(20), 1);
+            assert_eq!(work[0].gap, Duration::from_secs(7), "{known}");
+            // One's own copy is no sibling's.
+            let mut coordinator = super::super::by_itself::coordinator(|_| {});
+            coordinator.heed_siblings(at(20), &known).unwrap();
+            assert!(!coordinator.scheduler.knows(&known.host_key()));
         }
     }
 }

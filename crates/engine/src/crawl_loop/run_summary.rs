@@ -94,7 +94,7 @@ mod tests {
     use crawl_frontier::{Admission, Outcome};
 
     use super::super::by_itself::{coordinator, leased};
-    use crate::summary::{Ended, Summary};
+    use crate::summary::{Ended, SeedFailure, Summary};
     use crate::totals::Totals;
 
     fn totals(pages: u64, failed: u64, seeds_fetched: u64) -> Totals {
@@ -170,5 +170,26 @@ mod tests {
             let found = summary(None, round, of(before), of(now));
             assert_eq!(found.seeds_fetched, fetched, "{round} {before:?} {now:?}");
         }
+    }
+
+    #[test]
+    fn ours_seeds_of_earlier_rounds_count_where_this_one_fetched_nothing() {
+        let mut coordinator = coordinator(|_| {});
+        coordinator.visits.round.number = 2;
+        coordinator.visits.round.before = totals(5, 0, 3);
+        coordinator.totals = totals(5, 0, 3);
+        coordinator.totals_at_start = coordinator.totals;
+        let url = coordinator.config.seeds[0].clone();
+        let why = "excluded".to_owned();
+        coordinator.seeds_failed.push(SeedFailure { url, why });
+        (coordinator.requests, coordinator.robots_requests) = (7, 2);
+        coordinator.unusable.insert("mailto", 4);
+        let elapsed = Duration::from_secs(1);
+        let indexed = None;
+        let found =
+            coordinator.into_summary(Ended::Finished, elapsed, true, BTreeMap::new(), indexed);
+        assert_eq!((found.seeds_fetched, found.seeds_failed.len()), (3, 1));
+        assert_eq!((found.requests, found.robots_requests), (7, 2));
+        assert_eq!(found.unusable, BTreeMap::from([("mailto", 4)]));
     }
 }

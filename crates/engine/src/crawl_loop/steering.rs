@@ -21,7 +21,7 @@ use crate::messages::{Effect, Order, Ordered, WriterMessage};
 use crate::time::millis;
 
 /// Hosts that may have a delay of their own.
-const MAX_DELAYS: usize = 1_000;
+pub(super) const MAX_DELAYS: usize = 1_000;
 
 /// Hosts of a state, at most.
 const MAX_HOSTS_SHOWN: usize = 50;

@@ -113,6 +113,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::Duration;
 
+    use crawl_frontier::Admission;
     use crawl_scheduler::{PauseReason, RobotsState};
     use crawl_weburl::canonicalize;
 
@@ -284,5 +285,64 @@ mod tests {
         let words: BTreeSet<String> = reasons.into_iter().map(paused_words).collect();
         assert_eq!(words.len(), reasons.len());
         assert!(words.contains("20 requests failed in a row"), "{words:?}");
+    }
+
+    #[test]
+    fn ours_a_run_with_nothing_to_issue_says_why() {
+        let origin = canonicalize(None, "http://a.example/").unwrap().origin();
+        let host = origin.host_key();
+        let parked = UnreachableHost {
+            host: host.clone(),
+            why: "it is parked".to_owned(),
+            next_try: None,
+        };
+        let full = Ended::Budget("max-pages-per-host");
+        for (pending, is_parked, is_full, expected) in [
+            (false, true, true, Ended::Finished),
+            (true, true, true, Ended::Unreachable(vec![parked])),
+            (true, false, true, full),
+            (true, false, false, Ended::Finished),
+        ] {
+            let shown = format!("{pending} {is_parked} {is_full}");
+            let mut coordinator = coordinator(|config| config.budgets.per_host.max_pages = Some(1));
+            if pending {
+                let mut transaction = coordinator.frontier.begin().unwrap();
+                let seed = coordinator.config.seeds[0].clone();
+                transaction.admit(Admission::seed(seed)).unwrap();
+                transaction.commit().unwrap();
+            }
+            if is_parked {
+                coordinator.scheduler.set_pending(at(20), &origin, 1);
+                coordinator.scheduler.park(at(20), &host);
+            }
+            if is_full {
+                coordinator.host_budgets.settled(&host);
+                assert!(coordinator.host_budgets.is_full(at(20), &host));
+            }
+            assert_eq!(coordinator.natural_end(at(20)), Some(expected), "{shown}");
+        }
+    }
+
+    #[test]
+    fn ours_parked_hosts_are_named_behind_those_that_rest() {
+        let mut coordinator = coordinator(|_| {});
+        for name in ["a", "b"] {
+            let origin = canonicalize(None, &format!("http://{name}.example/")).unwrap();
+            let retry_at = at(500);
+            let state = RobotsState::Unreachable { retry_at };
+            let scheduler = &mut coordinator.scheduler;
+            scheduler.set_robots(at(20), &origin.origin(), state);
+            scheduler.set_pending(at(20), &origin.origin(), 1);
+        }
+        let parked = canonicalize(None, "http://a.example/").unwrap().host_key();
+        coordinator.scheduler.park(at(20), &parked);
+        let Some(Ended::Unreachable(hosts)) = coordinator.natural_end(at(20)) else {
+            panic!("the run goes on");
+        };
+        let shown: Vec<_> = hosts
+            .iter()
+            .map(|host| (host.host.as_str(), host.next_try))
+            .collect();
+        assert_eq!(shown, [("b.example", Some(at(500))), ("a.example", None)]);
     }
 }

@@ -107,9 +107,13 @@ impl Coordinator {
 mod tests {
     use std::time::Duration;
 
-    use super::super::by_itself::{at, coordinator};
+    use crawl_frontier::Admission;
+
+    use super::super::by_itself::{at, context, coordinator, leased};
     use super::GRACE;
-    use crate::messages::Effect;
+    use crate::messages::page::FetchedPage;
+    use crate::messages::{Effect, Event, WriterMessage};
+    use crate::simulated::script::answer;
 
     #[test]
     fn ours_what_is_under_way_is_given_up_once_and_not_before_its_grace_is_over() {
@@ -125,5 +129,63 @@ mod tests {
             assert_eq!(coordinator.give_up(now, &mut out), None);
             assert!(matches!(*out, [Effect::GiveUp]));
         }
+    }
+
+    #[test]
+    fn ours_each_reader_has_four_mebibytes_of_pages_waiting() {
+        for (readers, most) in [(0, 4 << 20), (1, 4 << 20), (3, 12 << 20)] {
+            let mut coordinator = coordinator(|_| {});
+            coordinator.read_by(readers);
+            coordinator.unread.bytes = most;
+            assert!(!coordinator.unread.have_room(), "{readers}");
+            coordinator.reading_began(1);
+            assert!(coordinator.unread.have_room(), "{readers}");
+            coordinator.reading_began(u64::MAX);
+            assert_eq!(coordinator.unread.bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn ours_a_page_that_comes_back_unread_counts_for_nothing() {
+        let mut coordinator = coordinator(|_| {});
+        let url = coordinator.config.seeds[0].clone();
+        let lease = leased(&*coordinator.frontier, Admission::seed(url.clone()));
+        let host = url.host_key();
+        let before = coordinator.host_budgets.stored(&host);
+        coordinator.host_budgets.settled(&host);
+        coordinator.traps.leased(&lease.origin);
+        (coordinator.unsettled, coordinator.leases_out) = (1, 1);
+        let exchange = answer(200, "text").result(&url, at(20)).unwrap();
+        let page = FetchedPage {
+            context: context(&lease, ""),
+            scope: std::sync::Arc::clone(&coordinator.scope),
+            host: coordinator.host_state(&host),
+            lease,
+            exchange,
+        };
+        let mut out = Vec::new();
+        coordinator.hand_to_readers(page, &mut out);
+        assert_eq!(
+            (coordinator.unsettled_bytes, coordinator.unread.bytes()),
+            (4, 4)
+        );
+        let Some(Effect::Read(page)) = out.pop() else {
+            panic!("it is not read");
+        };
+        coordinator.handle(at(20), Event::GivenBackUnread(page), &mut out);
+        assert_eq!(
+            (coordinator.unsettled_bytes, coordinator.unread.bytes()),
+            (0, 0)
+        );
+        assert_eq!(
+            (coordinator.leases_out, coordinator.traps.all_leases()),
+            (0, 0)
+        );
+        assert_eq!(coordinator.host_budgets.stored(&host), before);
+        assert_eq!(coordinator.frontier.pending(&url.origin()), 1);
+        // The host's state alone is on its way.
+        assert!(matches!(*out, [Effect::Write(WriterMessage::Host(_))]));
+        assert_eq!(coordinator.unsettled, 1);
+        coordinator.hosts.check_invariants(1);
     }
 }

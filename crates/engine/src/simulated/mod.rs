@@ -2,7 +2,8 @@
 //! same seed gives the same requests.
 
 mod misbehaviour;
-mod script;
+mod robots;
+pub(crate) mod script;
 mod slow_reader;
 mod steered;
 

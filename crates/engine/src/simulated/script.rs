@@ -27,7 +27,7 @@ const TAKES: Duration = Duration::from_millis(100);
 
 /// An answer of a server.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     status: u16,
     fields: Vec<(&'static str, String)>,
     body: String,
@@ -36,7 +36,7 @@ pub(super) struct Answer {
     takes: Duration,
 }
 
-pub(super) fn answer(status: u16, body: &str) -> Answer {
+pub(crate) fn answer(status: u16, body: &str) -> Answer {
     Answer {
         status,
         fields: Vec::new(),
@@ -75,7 +75,7 @@ impl Answer {
         self
     }
 
-    fn result(&self, url: &CanonicalUrl, started: Tick) -> Result<Exchange, Failure> {
+    pub(crate) fn result(&self, url: &CanonicalUrl, started: Tick) -> Result<Exchange, Failure> {
         let ended = started + self.takes;
         let field = |(name, value): &(&'static str, String)| {
             let value = HeaderValue::from_str(value).unwrap();
@@ -106,7 +106,7 @@ impl Answer {
     }
 }
 
-pub(super) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
+pub(crate) fn failure(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
     Failure {
         kind,
         phase: FailurePhase::FirstByte,

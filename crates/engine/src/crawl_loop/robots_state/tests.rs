@@ -1,0 +1,288 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_fetcher::robots::{RobotsAnswer, RobotsCopy, RobotsCopyState, TdmFile};
+use crawl_fetcher::{FailureKind, FetchRequest, Validators};
+use crawl_policy::usage::UsagePurpose;
+use crawl_scheduler::{Politeness, PolitenessOverride, RobotsState};
+use crawl_weburl::{HostKey, Origin};
+
+use super::super::by_itself::{at, coordinator, copy};
+use super::{
+    Forbidden, MAX_STRANGE_FILES, MIN_OTHERS_DELAY, PendingRobotsFetch, RobotsStanding, is_quick,
+    may_be_anothers,
+};
+use crate::simulated::script::{answer, failure};
+
+#[test]
+fn ours_a_robots_txt_that_is_forbidden_closes_a_site_where_the_operator_says_so() {
+    let origin = Origin::parse("http://a.example").unwrap();
+    let (allow, deny) = (Forbidden::Allow, Forbidden::Deny);
+    let (none, rules) = (RobotsCopyState::None, RobotsCopyState::Rules);
+    for (forbidden, state, status, closed) in [
+        (allow, &none, 403, None),
+        (deny, &none, 403, Some(403)),
+        (deny, &none, 401, Some(401)),
+        (deny, &none, 404, None),
+        (deny, &rules, 403, None),
+    ] {
+        let coordinator = coordinator(|config| config.robots_forbidden = forbidden);
+        let copy = RobotsCopy {
+            state: state.clone(),
+            status: Some(status),
+            ..copy(&origin, "")
+        };
+        let found = coordinator.origins.closed_by(&copy);
+        assert_eq!(found, closed, "{forbidden:?} {state:?} {status}");
+    }
+}
+
+#[test]
+fn ours_the_first_files_that_are_no_robots_txt_are_named_once() {
+    let origins = &mut coordinator(|_| {}).origins;
+    for _ in 0..2 {
+        for number in 0..MAX_STRANGE_FILES + 5 {
+            let origin = Origin::parse(&format!("http://{number}.example")).unwrap();
+            for body in ["User-agent: *\n", "<!DOCTYPE html><html></html>"] {
+                let compiled = origins.keep(copy(&origin, body));
+                origins.note_strange(&compiled);
+            }
+        }
+    }
+    let strange = origins.take_strange();
+    assert_eq!(strange.len(), MAX_STRANGE_FILES);
+    let last = format!("http://{}.example/robots.txt", MAX_STRANGE_FILES - 1);
+    assert_eq!(strange[MAX_STRANGE_FILES - 1].as_str(), last);
+}
+
+#[test]
+fn ours_what_an_origin_asks_for_that_was_not_met_is_known_from_its_copy() {
+    let mut coordinator = coordinator(|_| {});
+    let frontier = Arc::clone(&coordinator.frontier);
+    let origin = Origin::parse("https://a.example").unwrap();
+    let pace = |of: &super::RobotsStates, now| {
+        let pace = of.pace_of(now, &origin, &*frontier).unwrap();
+        pace.map(|pace| pace.crawl_delay)
+    };
+    assert_eq!(pace(&coordinator.origins, at(20)), None);
+    let copy = copy(&origin, "User-agent: *\nCrawl-delay: 5\n");
+    let mut transaction = frontier.begin().unwrap();
+    transaction.keep_robots(&origin, &copy.to_bytes());
+    transaction.commit().unwrap();
+    let delay = Some(Some(Duration::from_secs(5)));
+    assert_eq!(pace(&coordinator.origins, at(20)), delay);
+    coordinator
+        .origins
+        .meet(at(20), &origin, &*frontier)
+        .unwrap();
+    assert_eq!(pace(&coordinator.origins, at(20)), None);
+}
+
+#[test]
+fn ours_quick_is_a_gap_below_200_ms_or_more_than_four_at_once() {
+    let check = |millis: u64, per_host: u32, quick: bool| {
+        let delay = Duration::from_millis(millis);
+        let all = Politeness {
+            delay,
+            per_host,
+            ..Politeness::default()
+        };
+        assert_eq!(is_quick(&all), quick, "{millis} {per_host}");
+        let mut one = Politeness::default();
+        let terms = PolitenessOverride {
+            delay: Some(delay),
+            per_host: Some(per_host),
+            ..PolitenessOverride::default()
+        };
+        one.sites.insert("a.example", terms).unwrap();
+        assert_eq!(is_quick(&one), quick, "{millis} {per_host}");
+    };
+    check(200, 4, false);
+    check(199, 4, true);
+    check(200, 5, true);
+}
+
+#[test]
+fn ours_only_loopback_and_private_hosts_are_surely_the_operators_own() {
+    let check = |host: &str, address: Option<&str>, anothers: bool| {
+        let host = HostKey::parse(host).unwrap();
+        let address = address.map(|address| address.parse().unwrap());
+        assert_eq!(may_be_anothers(&host, address), anothers, "{host}");
+    };
+    check("a.example", None, true);
+    check("a.example", Some("10.0.0.1"), false);
+    check("localhost:80", None, false);
+    check("a.localhost:80", None, false);
+    check("localhost:80", Some("93.184.215.14"), true);
+    check("127.0.0.1:80", None, false);
+    check("[::1]:80", None, false);
+    check("192.168.0.1", None, false);
+    check("93.184.215.14", None, true);
+}
+
+#[test]
+fn ours_an_origin_that_is_met_again_has_the_state_that_its_copy_gives() {
+    let origin = Origin::parse("http://a.example").unwrap();
+    let unreachable = |status| RobotsCopy {
+        state: RobotsCopyState::Unreachable {
+            why: "status".to_owned(),
+            tries: 1,
+        },
+        status,
+        good_at: None,
+        ..copy(&origin, "")
+    };
+    let rules = copy(&origin, "User-agent: *\nCrawl-delay: 5\n");
+    let asked = RobotsCopy {
+        tdmrep: TdmFile::None,
+        ..rules.clone()
+    };
+    let train = Some(UsagePurpose::TrainAi);
+    for (name, copy, purpose, expected) in [
+        ("none", None, None, None),
+        ("rules", Some(&rules), None, Some("in force")),
+        ("rules, no tdmrep.json yet", Some(&rules), train, None),
+        (
+            "rules and tdmrep.json",
+            Some(&asked),
+            train,
+            Some("in force"),
+        ),
+        (
+            "answered 503",
+            Some(&unreachable(Some(503))),
+            None,
+            Some("unreachable"),
+        ),
+        // Nothing answered, so nobody asked for a rest.
+        ("no answer", Some(&unreachable(None)), None, None),
+    ] {
+        let mut coordinator = coordinator(|config| config.purpose = purpose);
+        let frontier = Arc::clone(&coordinator.frontier);
+        if let Some(copy) = copy {
+            let mut transaction = frontier.begin().unwrap();
+            transaction.keep_robots(&origin, &copy.to_bytes());
+            transaction.commit().unwrap();
+        }
+        let origins = &mut coordinator.origins;
+        assert!(!origins.is_met(&origin));
+        let found = origins.meet(at(20), &origin, &*frontier).unwrap();
+        assert!(origins.is_met(&origin));
+        let found = found.map(|state| match state {
+            RobotsState::InForce { .. } => "in force",
+            RobotsState::Unreachable { .. } => "unreachable",
+            RobotsState::Unknown => "unknown",
+        });
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
+fn ours_a_copy_that_can_not_be_read_is_as_none() {
+    let mut coordinator = coordinator(|_| {});
+    let frontier = Arc::clone(&coordinator.frontier);
+    let origin = Origin::parse("http://a.example").unwrap();
+    let mut transaction = frontier.begin().unwrap();
+    transaction.keep_robots(&origin, b"no copy");
+    transaction.commit().unwrap();
+    let standing = coordinator.origins.standing(&origin, &*frontier).unwrap();
+    assert!(matches!(standing, RobotsStanding::Unknown));
+}
+
+#[test]
+fn ours_hosts_of_others_are_asked_every_200_ms_at_most_where_the_operator_asks_for_more() {
+    let quick = Duration::from_millis(50);
+    let own = [MIN_OTHERS_DELAY, Duration::from_secs(5)].map(Some);
+    for (name, delay, own_site, host, body, expected) in [
+        ("quick", quick, false, "a.example", "", own[0]),
+        (
+            "quick, and it asks for more",
+            quick,
+            false,
+            "a.example",
+            "Crawl-delay: 5",
+            own[1],
+        ),
+        ("quick on the own site", quick, true, "a.example", "", None),
+        ("quick at loopback", quick, false, "127.0.0.1:80", "", None),
+        ("slow", MIN_OTHERS_DELAY, false, "a.example", "", None),
+    ] {
+        let coordinator = coordinator(|config| {
+            config.politeness.delay = delay;
+            config.own_site = own_site;
+        });
+        let origin = Origin::parse(&format!("http://{host}")).unwrap();
+        let mut copy = copy(&origin, "");
+        copy.body = format!("User-agent: *\n{body}\n").into();
+        let compiled = coordinator.origins.keep(copy);
+        let state = coordinator.origins.state(at(20), &compiled, None);
+        let RobotsState::InForce { pace, until } = state else {
+            panic!("{name}: {state:?}");
+        };
+        assert_eq!((pace.crawl_delay, until), (expected, at(100)), "{name}");
+    }
+}
+
+#[test]
+fn ours_robots_txt_is_asked_for_with_the_validators_of_the_copy_found_there() {
+    let coordinator = coordinator(|_| {});
+    let frontier = Arc::clone(&coordinator.frontier);
+    let origin = Origin::parse("http://a.example").unwrap();
+    let validators = Validators {
+        etag: Some("\"1\"".to_owned()),
+        last_modified: None,
+    };
+    coordinator.origins.keep(RobotsCopy {
+        validators: validators.clone(),
+        ..copy(&origin, "")
+    });
+    for (url, expected) in [
+        (origin.robots_url(), validators),
+        (origin.url("/moved"), Validators::default()),
+    ] {
+        let found = coordinator.origins.request(&origin, url, &*frontier);
+        assert_eq!(found.unwrap().validators, expected);
+    }
+}
+
+#[test]
+fn ours_a_host_is_unreachable_until_its_robots_txt_is_had() {
+    let mut coordinator = coordinator(|_| {});
+    let frontier = Arc::clone(&coordinator.frontier);
+    let origin = Origin::parse("http://a.example").unwrap();
+    let host = origin.host_key();
+    let result = Err(failure(FailureKind::Timeout, at(20), at(21)));
+    let unreachable = RobotsAnswer::Unreachable {
+        why: "timeout".to_owned(),
+        status: None,
+        retry_after: None,
+    };
+    let origins = &mut coordinator.origins;
+    let learned = origins.learn(&origin, &unreachable, &result, &*frontier);
+    assert!(matches!(
+        learned.unwrap().copy.state,
+        RobotsCopyState::Unreachable { .. }
+    ));
+    let words = "robots.txt: timeout".to_owned();
+    assert_eq!(origins.why_unreachable(&host), Some(words));
+    let request = FetchRequest::robots(origin.robots_url(), Validators::default());
+    let result = answer(404, "").result(&request.url, at(30));
+    let none = RobotsAnswer::of(&request, &result, 0);
+    origins.learn(&origin, &none, &result, &*frontier).unwrap();
+    assert_eq!(origins.why_unreachable(&host), None);
+}
+
+#[test]
+fn ours_what_follows_a_robots_txt_is_taken_once_and_ends_with_its_host() {
+    let origins = &mut coordinator(|_| {}).origins;
+    let of = Origin::parse("http://a.example").unwrap();
+    assert!(origins.take_pending_fetch(&of).is_none());
+    origins.set_pending_fetch(&of, PendingRobotsFetch::TdmRep(0));
+    assert_eq!(origins.pending_hop(&of), None);
+    assert!(origins.take_pending_fetch(&of).is_some());
+    assert!(origins.take_pending_fetch(&of).is_none());
+    origins.set_pending_fetch(&of, PendingRobotsFetch::Hop(of.url("/a"), 1));
+    assert_eq!(origins.pending_hop(&of), Some(&of.url("/a")));
+    origins.forget(&of);
+    assert!(!origins.is_met(&of) && origins.pending_hop(&of).is_none());
+}
