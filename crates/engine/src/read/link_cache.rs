@@ -31,6 +31,7 @@ pub(crate) struct LinkCache {
     addresses: Vec<Addresses>,
     /// Places in `addresses`.
     bases: HashMap<Box<str>, usize, RandomState>,
+    links: Vec<Link>,
     targets: Vec<Target>,
     /// Places in `targets`.
     by_url: HashMap<CanonicalUrl, usize, RandomState>,
@@ -64,22 +65,25 @@ struct CurrentBase {
     folder: usize,
     origin: usize,
     absolute: usize,
-    /// The target of a link to the base itself.
+    /// The number of a link to the base itself.
     own: Option<usize>,
 }
 
 /// A link that was met before.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum KnownLink {
     /// It names nothing that a crawler can ask for, for that reason.
     Unusable(&'static str),
-    /// It leads to a target.
-    To {
-        /// The URL as resolved.
-        url: CanonicalUrl,
-        /// The number of the target.
-        target: usize,
-    },
+    /// It leads to a target. The number of the link.
+    Usable(usize),
+}
+
+#[derive(Clone, Debug)]
+struct Link {
+    /// As resolved.
+    url: CanonicalUrl,
+    /// The number of its target.
+    target: usize,
 }
 
 /// A URL that links ask for.
@@ -108,6 +112,7 @@ impl LinkCache {
             scope: None,
             addresses: Vec::new(),
             bases: HashMap::default(),
+            links: Vec::new(),
             targets: Vec::new(),
             by_url: HashMap::default(),
             current: None,
@@ -154,16 +159,15 @@ impl LinkCache {
         }
         let address = without_fragment(href);
         if address.is_empty() {
-            let target = current.own.filter(|_| kind == UrlKind::Page)?;
-            let url = base.clone();
-            return Some(KnownLink::To { url, target });
+            let own = current.own.filter(|_| kind == UrlKind::Page);
+            return own.map(KnownLink::Usable);
         }
         let place = current.place(address);
-        self.addresses[place].of(kind).get(address).cloned()
+        self.addresses[place].of(kind).get(address).copied()
     }
 
     /// Remembers the link with that address on a page with that base, where all links with the same
-    /// address there are the same, and gives the number of its target.
+    /// address there are the same, and gives its number, where it leads to a target.
     pub(super) fn keep(
         &mut self,
         (base, href, kind): (&CanonicalUrl, &str, UrlKind),
@@ -179,27 +183,38 @@ impl LinkCache {
         {
             return None;
         }
-        let target = match resolved {
-            Ok(url) => Some(self.target(url, kind, rules)?),
-            Err(_) => None,
+        let known = match resolved {
+            Ok(url) => {
+                let target = self.target(url, kind, rules)?;
+                let url = url.clone();
+                self.links.push(Link { url, target });
+                KnownLink::Usable(self.links.len() - 1)
+            }
+            Err(why) => KnownLink::Unusable(why),
+        };
+        let number = match known {
+            KnownLink::Usable(number) => Some(number),
+            KnownLink::Unusable(_) => None,
         };
         let current = self.current.as_mut()?;
         if is_own {
-            current.own = target;
-            return target;
+            current.own = number;
+            return number;
         }
         let place = current.place(address);
         self.bytes += HREF_BYTES + address.len();
-        let known = match (resolved, target) {
-            (Ok(url), Some(target)) => KnownLink::To {
-                url: url.clone(),
-                target,
-            },
-            (Ok(_), None) => return None,
-            (Err(why), _) => KnownLink::Unusable(why),
-        };
         self.addresses[place].of(kind).insert(address.into(), known);
-        target
+        number
+    }
+
+    /// The URL of a link, as resolved.
+    pub(super) fn url(&self, link: usize) -> &CanonicalUrl {
+        &self.links[link].url
+    }
+
+    /// The number of a link's target.
+    pub(super) fn target_of(&self, link: usize) -> usize {
+        self.links[link].target
     }
 
     pub(super) fn target_at(&self, number: usize) -> &Target {
@@ -298,8 +313,7 @@ impl CurrentBase {
 
 /// No URL that is asked for has a fragment.
 fn without_fragment(href: &str) -> &str {
-    let end = href.bytes().position(|byte| byte == b'#');
-    &href[..end.unwrap_or(href.len())]
+    &href[..href.find('#').unwrap_or(href.len())]
 }
 
 /// Returns whether an address leads to the same URL from each document of a folder. Not so where

@@ -95,6 +95,14 @@ impl Discovery {
     }
 }
 
+/// What a link leads to.
+enum LinkTarget {
+    /// A link that is remembered, by its number.
+    Known(usize),
+    /// A URL of which nothing is remembered.
+    Url(CanonicalUrl),
+}
+
 /// The links of one document, each URL once.
 pub(crate) struct Links<'a> {
     from: &'a Lease,
@@ -153,7 +161,7 @@ impl<'a> Links<'a> {
             LinkKind::Form => without_query(&link.href),
             _ => &link.href,
         };
-        let (url, target) = match self.resolve(base, href, kind) {
+        let target = match self.resolve(base, href, kind) {
             Ok(found) => found,
             Err(why) => return self.leave_out(why, 1),
         };
@@ -161,6 +169,7 @@ impl<'a> Links<'a> {
             UrlKind::Resource => (Discovery::resource(self.from), None),
             _ => {
                 if self.policy.rows {
+                    let url = self.url(&target).clone();
                     self.row(&url, link);
                 }
                 let barred = page_bar
@@ -170,46 +179,58 @@ impl<'a> Links<'a> {
             }
         };
         match target {
-            Some(target) => self.add_known(way, target, barred),
-            None => self.add(way, Ok(url), barred),
+            LinkTarget::Known(link) => self.add_known(way, self.known.target_of(link), barred),
+            LinkTarget::Url(url) => self.add(way, Ok(url), barred),
         }
     }
 
-    /// The URL of a link, and the number of what is known of it. The error is the reason why it
-    /// names nothing that a crawler can ask for.
+    /// The target of a link. The error is the reason why it names nothing that a crawler can ask
+    /// for.
     fn resolve(
         &mut self,
         base: &CanonicalUrl,
         href: &str,
         kind: UrlKind,
-    ) -> Result<(CanonicalUrl, Option<usize>), &'static str> {
-        let (url, target) = match self.known.get(base, href, kind) {
+    ) -> Result<LinkTarget, &'static str> {
+        let found = match self.known.get(base, href, kind) {
             Some(KnownLink::Unusable(why)) => return Err(why),
-            Some(KnownLink::To { url, target }) => (url, Some(target)),
+            Some(KnownLink::Usable(link)) => LinkTarget::Known(link),
             None => {
                 let url = canonicalize(Some(base), href).map_err(|why| why.name());
                 let is_secret = matches!(&url, Ok(url) if self.policy.secrets.are_in_url(url));
                 let link = (base, href, kind);
-                let target = match is_secret {
+                let known = match is_secret {
                     true => None,
                     false => {
                         self.known
                             .keep(link, url.as_ref().map_err(|why| *why), &self.policy.traps)
                     }
                 };
-                (url?, target)
+                known.map_or(LinkTarget::Url(url?), LinkTarget::Known)
             }
         };
         // What a robots.txt says of parameters may change from one page to the next.
-        let is_renamed = self.robots.is_some() && url.as_url().query().is_some();
-        Ok((url, target.filter(|_| !is_renamed)))
+        match self.robots {
+            Some(_) if self.url(&found).as_url().query().is_some() => {
+                Ok(LinkTarget::Url(self.url(&found).clone()))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// The URL that a link names.
+    fn url<'b>(&'b self, target: &'b LinkTarget) -> &'b CanonicalUrl {
+        match target {
+            LinkTarget::Known(link) => self.known.url(*link),
+            LinkTarget::Url(url) => url,
+        }
     }
 
     /// The URL of a link to a page, if it names one. It is remembered for when the link is taken
     /// in.
     pub(crate) fn url_of(&mut self, base: &CanonicalUrl, href: &str) -> Option<CanonicalUrl> {
-        let found = self.resolve(base, href, UrlKind::Page).ok();
-        found.map(|(url, _)| url)
+        let found = self.resolve(base, href, UrlKind::Page).ok()?;
+        Some(self.url(&found).clone())
     }
 
     fn row(&mut self, to: &CanonicalUrl, link: &Link) {

@@ -10,25 +10,57 @@ const MAX_EXACT_BYTES: usize = 15;
 
 impl Name {
     /// The number of a name as it stands in a page.
-    #[inline]
     pub(crate) const fn of(name: &[u8]) -> Name {
-        let (mut at, mut short) = (0, 0_u64);
-        // Most names are this short.
-        while at < name.len() && at < 8 {
-            short = short << 8 | name[at].to_ascii_lowercase() as u64;
-            at += 1;
-        }
-        let mut number = short as u128;
+        let (mut at, mut number) = (0, 0_u128);
         while at < name.len() {
-            number = number.rotate_left(8) ^ name[at].to_ascii_lowercase() as u128;
+            let place = 8 * (at % MAX_EXACT_BYTES) as u32;
+            // A short name is not turned, so that its bytes stand as they do in the page.
+            if at >= MAX_EXACT_BYTES {
+                number = number.rotate_left(7);
+            }
+            number ^= (name[at].to_ascii_lowercase() as u128) << place;
             at += 1;
         }
-        // The first byte of an exact name is 0 here, so that no long name is taken for it.
-        if name.len() > MAX_EXACT_BYTES {
-            number |= 0xff << 120;
-        }
-        Name(number)
+        Name::with_length(number, name.len())
     }
+
+    /// The number of the name at `from..to` of a page.
+    #[inline]
+    pub(crate) fn at(page: &[u8], from: usize, to: usize) -> Name {
+        let (length, rest) = (to - from, &page[from..]);
+        match rest.first_chunk() {
+            // As most are: read at once, with what stands behind it.
+            Some(eight) if (1..8).contains(&length) => {
+                let name = u64::from_le_bytes(*eight) & ((1 << (8 * length)) - 1);
+                Name::with_length(lower_case(name).into(), length)
+            }
+            _ => Name::of(&rest[..length]),
+        }
+    }
+
+    /// The length stands in the last byte: so a name is no other with NULs behind it, and no long
+    /// one is taken for one that is exact.
+    #[inline]
+    const fn with_length(number: u128, length: usize) -> Name {
+        let last = match length {
+            0..=MAX_EXACT_BYTES => length as u128,
+            _ => 0xff,
+        };
+        Name(number & (u128::MAX >> 8) | last << 120)
+    }
+}
+
+/// Eight bytes with their ASCII letters in lower case.
+#[inline]
+const fn lower_case(bytes: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * EACH;
+    // The high bit of a byte tells whether it is past the one letter or the other.
+    let low = bytes & !HIGH;
+    let from_a = low + (0x80 - b'A' as u64) * EACH;
+    let past_z = low + (0x7f - b'Z' as u64) * EACH;
+    let is_upper = (from_a ^ past_z) & !bytes & HIGH;
+    bytes | is_upper >> 2
 }
 
 macro_rules! names {
@@ -169,6 +201,27 @@ names! {
 #[cfg(test)]
 mod tests {
     use super::Name;
+
+    #[test]
+    fn ours_a_name_is_the_same_wherever_it_stands() {
+        for byte in 0..=255 {
+            for length in 1..20 {
+                let name: Vec<_> = [b'T', byte, b'z']
+                    .into_iter()
+                    .cycle()
+                    .take(length)
+                    .collect();
+                for behind in [&b""[..], b">", b" href=ABCDEFGHIJKLMNOPQRSTUVWXYZ>"] {
+                    let page = [b"</", &name[..], behind].concat();
+                    let found = Name::at(&page, 2, 2 + length);
+                    assert_eq!(found, Name::of(&name), "{name:?}");
+                    let same = Name::of(&name.to_ascii_lowercase());
+                    assert_eq!(found, same, "{name:?}");
+                }
+                assert_ne!(Name::of(&name), Name::of(&name[1..]), "{name:?}");
+            }
+        }
+    }
 
     #[test]
     fn names_differ_by_more_than_letter_case() {

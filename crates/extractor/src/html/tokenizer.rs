@@ -6,12 +6,14 @@
 
 mod raw_text;
 mod references;
+mod scan;
 mod tag;
 
 use memchr::{memchr, memchr_iter, memmem};
 
 use self::raw_text::{end_of_script, end_of_text};
 use self::references::{Place, decode, without_nul};
+use self::scan::{next_less_than, tag_name_end};
 use self::tag::TagEnding;
 pub(crate) use self::tag::{Attribute, Attributes, Tag};
 use super::name::Name;
@@ -140,8 +142,8 @@ impl<'t> Tokenizer<'t> {
             // Behind a text it is known where the next markup begins.
             let at = match bytes.get(from) {
                 Some(b'<') => from,
-                _ => match next_markup(&bytes[from..]) {
-                    Some(found) => from + found,
+                _ => match next_less_than(bytes, from) {
+                    Some(found) => found,
                     None => return self.text_to(bytes.len(), TextKind::Data).map(Token::Text),
                 },
             };
@@ -229,7 +231,7 @@ impl<'t> Tokenizer<'t> {
         let bytes = self.text.as_bytes();
         let name = self.at + mark;
         self.at = bytes.len();
-        let Some(end) = tag::name_end(&bytes[name..]).map(|end| name + end) else {
+        let Some(end) = tag_name_end(bytes, name) else {
             return false;
         };
         let attributes = &mut self.attributes;
@@ -238,31 +240,12 @@ impl<'t> Tokenizer<'t> {
         };
         self.at = ending.at;
         self.ending = ending;
-        self.name = Name::of(&bytes[name..end]);
+        self.name = Name::at(bytes, name, end);
         if mark == 1 {
             self.open = &bytes[name..end];
         }
         true
     }
-}
-
-/// The place of the first `<`.
-#[inline]
-fn next_markup(bytes: &[u8]) -> Option<usize> {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    /// Most texts between two tags end within so many bytes, sooner than a long search begins.
-    const NEAR: usize = 32;
-    let mut at = 0;
-    while let (Some(eight), true) = (bytes[at..].first_chunk(), at < NEAR) {
-        // A byte is 0 here where it was a `<`.
-        let differences = u64::from_le_bytes(*eight) ^ (u64::from(b'<') * EACH);
-        let found = differences.wrapping_sub(EACH) & !differences & (0x80 * EACH);
-        if found != 0 {
-            return Some(at + found.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    memchr(b'<', &bytes[at..]).map(|found| at + found)
 }
 
 /// The kind of markup that begins with a `<`; none where that is text.

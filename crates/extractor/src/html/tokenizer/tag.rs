@@ -2,11 +2,11 @@
 
 use std::cell::OnceCell;
 
-use memchr::{memchr, memchr2, memchr3};
+use memchr::{memchr, memchr2};
 
 use super::references::{Place, decode};
+use super::scan::{attribute_name_end, bare_value_end, behind_spaces, quote_or_encoded};
 use crate::html::name::Name;
-use crate::text::is_space;
 
 /// A start tag or an end tag.
 #[derive(Clone, Copy)]
@@ -163,11 +163,7 @@ pub(super) fn attributes<'t>(
             _ => {
                 let name = end.at;
                 // A name may begin with a `=`.
-                end.at = name
-                    + 1
-                    + position(&bytes[name + 1..], |byte| {
-                        is_one_of(byte, SPACE | SLASH | END | EQUALS)
-                    })?;
+                end.at = attribute_name_end(bytes, name + 1)?;
                 let name = &text[name..end.at];
                 let mut value = Value::default();
                 end.at = behind_spaces(bytes, end.at)?;
@@ -201,7 +197,7 @@ struct Value {
 fn value_at(bytes: &[u8], from: usize) -> Option<Value> {
     let quote = bytes[from];
     if !matches!(quote, b'"' | b'\'') {
-        let to = from + position(&bytes[from..], |byte| is_one_of(byte, SPACE | END))?;
+        let to = bare_value_end(bytes, from)?;
         return Some(Value {
             from,
             to,
@@ -210,7 +206,7 @@ fn value_at(bytes: &[u8], from: usize) -> Option<Value> {
         });
     }
     let from = from + 1;
-    let mut to = from + memchr3(quote, b'&', 0, &bytes[from..])?;
+    let mut to = quote_or_encoded(bytes, from, quote)?;
     let is_encoded = bytes[to] != quote;
     if is_encoded {
         to += memchr(quote, &bytes[to..])?;
@@ -221,47 +217,4 @@ fn value_at(bytes: &[u8], from: usize) -> Option<Value> {
         behind: to + 1,
         is_encoded,
     })
-}
-
-#[inline]
-fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
-    let spaces = position(bytes.get(from..)?, |byte| !is_one_of(byte, SPACE))?;
-    Some(from + spaces)
-}
-
-#[inline]
-fn position(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
-    bytes.iter().position(|byte| wanted(*byte))
-}
-
-/// The end of the name of a tag.
-pub(super) fn name_end(bytes: &[u8]) -> Option<usize> {
-    position(bytes, |byte| is_one_of(byte, SPACE | SLASH | END))
-}
-
-/// Kinds of bytes at which parts of a tag end.
-const SPACE: u8 = 1;
-const SLASH: u8 = 2;
-const END: u8 = 4;
-const EQUALS: u8 = 8;
-
-static KINDS: [u8; 256] = {
-    let mut kinds = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        kinds[byte] = match byte as u8 {
-            b'/' => SLASH,
-            b'>' => END,
-            b'=' => EQUALS,
-            byte if is_space(byte) => SPACE,
-            _ => 0,
-        };
-        byte += 1;
-    }
-    kinds
-};
-
-#[inline]
-fn is_one_of(byte: u8, kinds: u8) -> bool {
-    KINDS[usize::from(byte)] & kinds != 0
 }

@@ -1,0 +1,172 @@
+//! Finds the bytes at which parts of markup end: sixteen at once, where so many are left.
+
+use memchr::{memchr, memchr3};
+use wide::u8x16;
+
+use crate::text::is_space;
+
+const WIDTH: usize = 16;
+/// Most texts and values end within so many bytes, sooner than a long search begins.
+const NEAR: usize = 2 * WIDTH;
+
+/// The place of the first `<`, from `from` on.
+#[inline]
+pub(super) fn next_less_than(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let (Some(some), true) = (sixteen(bytes, at), at < from + NEAR) {
+        if let Some(found) = first(equal(some, b'<')) {
+            return Some(at + found);
+        }
+        at += WIDTH;
+    }
+    memchr(b'<', &bytes[at..]).map(|found| at + found)
+}
+
+/// The place of the first quotation mark `quote`, `&` or NUL, from `from` on.
+#[inline]
+pub(super) fn quote_or_encoded(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
+    let mut at = from;
+    while let (Some(some), true) = (sixteen(bytes, at), at < from + NEAR) {
+        if let Some(found) = first(equal(some, quote) | equal(some, b'&') | equal(some, 0)) {
+            return Some(at + found);
+        }
+        at += WIDTH;
+    }
+    memchr3(quote, b'&', 0, &bytes[at..]).map(|found| at + found)
+}
+
+/// The end of the name of a tag that begins at `from`.
+#[inline]
+pub(super) fn tag_name_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    if let Some(some) = sixteen(bytes, from) {
+        let ends = up_to_space(some) | equal(some, b'/') | equal(some, b'>');
+        at += first(ends).unwrap_or(WIDTH);
+    }
+    // A control character may have been found, which is a part of the name.
+    position(bytes, at, SPACE | SLASH | END)
+}
+
+/// The end of the name of an attribute, from `from` on.
+#[inline]
+pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    if let Some(some) = sixteen(bytes, from) {
+        let ends = up_to_space(some) | equal(some, b'/') | equal(some, b'>');
+        at += first(ends | equal(some, b'=')).unwrap_or(WIDTH);
+    }
+    position(bytes, at, SPACE | SLASH | END | EQUALS)
+}
+
+/// The end of a value without quotation marks, from `from` on.
+#[inline]
+pub(super) fn bare_value_end(bytes: &[u8], from: usize) -> Option<usize> {
+    position(bytes, from, SPACE | END)
+}
+
+/// The place of the first byte that is no space, from `from` on.
+#[inline]
+pub(super) fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut rest = bytes.get(from..)?.iter();
+    let spaces = rest.position(|byte| !is_one_of(*byte, SPACE))?;
+    Some(from + spaces)
+}
+
+#[inline]
+fn sixteen(bytes: &[u8], at: usize) -> Option<u8x16> {
+    bytes.get(at..)?.first_chunk().copied().map(u8x16::new)
+}
+
+#[inline]
+fn equal(bytes: u8x16, byte: u8) -> u8x16 {
+    bytes.simd_eq(u8x16::splat(byte))
+}
+
+/// Finds the bytes that are a space or a control character.
+#[inline]
+fn up_to_space(bytes: u8x16) -> u8x16 {
+    bytes.min(u8x16::splat(b' ')).simd_eq(bytes)
+}
+
+/// The place of the first of sixteen bytes that was found.
+#[inline]
+fn first(found: u8x16) -> Option<usize> {
+    match found.to_bitmask() {
+        0 => None,
+        places => Some(places.trailing_zeros() as usize),
+    }
+}
+
+#[inline]
+fn position(bytes: &[u8], from: usize, kinds: u8) -> Option<usize> {
+    let mut rest = bytes.get(from..)?.iter();
+    Some(from + rest.position(|byte| is_one_of(*byte, kinds))?)
+}
+
+/// Kinds of bytes at which parts of a tag end.
+const SPACE: u8 = 1;
+const SLASH: u8 = 2;
+const END: u8 = 4;
+const EQUALS: u8 = 8;
+
+static KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'/' => SLASH,
+            b'>' => END,
+            b'=' => EQUALS,
+            byte if is_space(byte) => SPACE,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+#[inline]
+fn is_one_of(byte: u8, kinds: u8) -> bool {
+    KINDS[usize::from(byte)] & kinds != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        attribute_name_end, bare_value_end, next_less_than, quote_or_encoded, tag_name_end,
+    };
+
+    /// A search that is given where to begin.
+    type Search = fn(&[u8], usize) -> Option<usize>;
+
+    #[test]
+    fn ours_each_search_finds_the_first_of_its_bytes_wherever_it_stands() {
+        let searches: [(Search, &[u8]); 5] = [
+            (next_less_than, b"<"),
+            (|bytes, from| quote_or_encoded(bytes, from, b'"'), b"\"&\0"),
+            (tag_name_end, b" \t\n\x0c\r/>"),
+            (attribute_name_end, b" \t\n\x0c\r/>="),
+            (bare_value_end, b" \t\n\x0c\r>"),
+        ];
+        for (search, wanted) in searches {
+            for byte in 0..=255 {
+                let is_wanted = wanted.contains(&byte);
+                for place in 0..70 {
+                    // Whatever stands before it and behind it: little, or more than a search at
+                    // once takes.
+                    for (from, behind) in [(0, 0), (3, 0), (0, 40), (3, 40)] {
+                        let mut bytes = vec![b'x'; from + place];
+                        bytes.push(byte);
+                        bytes.resize(bytes.len() + behind, b'y');
+                        let found = is_wanted.then_some(from + place);
+                        assert_eq!(search(&bytes, from), found, "{byte} at {place}");
+                    }
+                }
+                // The first of two counts, whatever kind of byte the one before it is.
+                let text = [b"abc", &[byte][..], b"de", &wanted[..1], b"f"].concat();
+                let found = if is_wanted { 3 } else { 6 };
+                assert_eq!(search(&text, 0), Some(found), "{byte}");
+            }
+        }
+    }
+}
