@@ -347,4 +347,12 @@ mod tests {
             "`(` is no regular expression: unclosed group"
         );
     }
+
+    #[test]
+    fn ours_all_that_is_deeper_than_the_depth_wanted_is_too_deep() {
+        let shallow = scope(ScopeMode::Any, &[], &[], Some(3));
+        let found: Vec<bool> = (2..6).map(|depth| shallow.is_too_deep(depth)).collect();
+        assert_eq!(found, [false, false, true, true]);
+        assert!(!scope(ScopeMode::Any, &[], &[], None).is_too_deep(u32::MAX));
+    }
 }

@@ -162,3 +162,42 @@ impl Gates {
         self.slab.remove(id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Gates;
+    use crate::politeness::Politeness;
+    use crate::tick::Tick;
+
+    #[test]
+    fn ours_a_gate_without_hosts_stays_until_its_delay_is_over() {
+        let mut gates = Gates::new(&Politeness {
+            address_delay: Duration::from_micros(50),
+            ..Politeness::default()
+        });
+        let at = Tick::from_micros;
+        let address = "192.0.2.7".parse().unwrap();
+        let id = gates.join_address(address);
+        assert_eq!(gates.join_address(address), id);
+        gates.get_mut(id).in_flight = 1;
+        gates.get_mut(id).last = at(100);
+        gates.leave(id, at(100));
+        gates.leave(id, at(100));
+        assert_eq!((gates.by_key.len(), gates.fading.len()), (1, 0));
+        gates.release(id, at(120));
+        for (now, left) in [(149, 1), (150, 0)] {
+            gates.fade(at(now));
+            assert_eq!(
+                (gates.by_key.len(), gates.fading.len()),
+                (left, left),
+                "{now}"
+            );
+        }
+        // One that is rested when its last host leaves goes at once.
+        let id = gates.join_address(address);
+        gates.leave(id, at(150));
+        assert!(gates.by_key.is_empty() && gates.get(id).is_none());
+    }
+}

@@ -194,3 +194,19 @@ fn extended1997_all_outweighs_the_others() {
         expect!["noindex by X-Robots-Tag: noindex"],
     );
 }
+
+#[test]
+fn ours_of_two_values_the_stricter_counts_and_of_equal_ones_the_first_is_named() {
+    let agent = ProductToken::new("ourbot").unwrap();
+    for (headers, value, source) in [
+        (["max-snippet: 5", "max-snippet:5"], 5, "max-snippet: 5"),
+        (["max-snippet: 5", "max-snippet: 4"], 4, "max-snippet: 4"),
+        (["max-snippet: 4", "max-snippet: 5"], 4, "max-snippet: 4"),
+        (["max-snippet: 4", "max-snippet: -1"], 4, "max-snippet: 4"),
+    ] {
+        let found = PageDirectives::read(headers, [], &agent, Profile::Rfc9309);
+        let found = found.max_snippet.unwrap();
+        assert_eq!(found.value, value, "{headers:?}");
+        assert_eq!(found.source.to_string(), format!("X-Robots-Tag: {source}"));
+    }
+}

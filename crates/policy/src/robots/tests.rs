@@ -304,3 +304,34 @@ fn ours_paths_of_urls_as_text() {
         assert_eq!(request_path(url), path, "{url}");
     }
 }
+
+#[test]
+fn ours_a_name_of_another_robot_is_no_oddity_and_what_names_none_is() {
+    let named = |name: &str| {
+        let file = format!("User-agent: {name}\nDisallow: /\n");
+        oddities(file.as_bytes(), Profile::Rfc9309)
+    };
+    for name in ["otherbot", "other/2.0", "ourbot", "*"] {
+        assert_eq!(named(name), "", "{name}");
+    }
+    for name in ["(all)", "@x", ""] {
+        assert_eq!(named(name), "1 names_nobody", "{name}");
+    }
+}
+
+#[test]
+fn ours_of_the_delays_of_groups_that_merge_the_longest_counts() {
+    // Older readings take the beginning of a name for the name.
+    for (profile, name) in [(Profile::Rfc9309, "ourbot"), (Profile::Strictest, "ourb")] {
+        for delays in [[2, 5], [5, 2]] {
+            let group = |delay: u64| {
+                format!("User-agent: {name}\nCrawl-delay: {delay}\nDisallow: /{delay}\n\n")
+            };
+            let file = delays.map(group).concat();
+            let agent = ProductToken::new("ourbot").unwrap();
+            let robots = Robots::parse(file.as_bytes(), &agent, profile);
+            let delay = robots.crawl_delay().map(|(delay, _)| delay.as_secs());
+            assert_eq!(delay, Some(5), "{delays:?} {profile:?}");
+        }
+    }
+}

@@ -193,3 +193,15 @@ fn ours_the_busiest_hosts_are_shown_with_their_moments() {
     assert_eq!(stage.scheduler.busiest(stage.now, 50).len(), 3);
     stage.scheduler.give_back(stage.now, permit);
 }
+
+#[test]
+fn ours_the_hosts_in_memory_are_known() {
+    let mut stage = stage();
+    assert_eq!(stage.scheduler.known_hosts().count(), 0);
+    stage.open("http://a.example", 1);
+    stage.open("https://a.example", 1);
+    stage.open("http://b.example", 0);
+    let mut known: Vec<_> = stage.scheduler.known_hosts().cloned().collect();
+    known.sort();
+    assert_eq!(known, [host("a.example"), host("b.example")]);
+}

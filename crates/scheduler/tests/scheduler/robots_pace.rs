@@ -219,3 +219,44 @@ fn ours_other_rules_open_what_a_visit_time_closed() {
     stage.open_with_pace("http://example.org", 5, visits(&[(12, 13), (8, 10)]));
     let _page = stage.issue();
 }
+
+#[test]
+fn ours_a_rate_that_is_named_many_times_counts_in_its_hours_only() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.now = clock(&stage, 8, 0);
+    let pace = rates(&[rate(1, 600, Some((6, 7))); 40]);
+    stage.open_with_pace("http://example.org", 100, pace);
+    stage.exchange(ANSWERED);
+    assert_eq!(stage.wait().1, SECOND);
+}
+
+#[test]
+fn ours_a_request_says_the_gap_that_is_asked_for_at_its_own_hour() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.now = clock(&stage, 5, 58);
+    let pace = rates(&[rate(1, 600, Some((6, 7)))]);
+    stage.open_with_pace("http://example.org", 100, pace);
+    stage.exchange(ANSWERED);
+    // The gap of a second was over before six, and nobody asked for a permit then.
+    stage.now = clock(&stage, 6, 30);
+    let permit = stage.issue();
+    assert_eq!(
+        (permit.gap(), permit.why()),
+        (10 * MINUTE, GapReason::RequestRate)
+    );
+}
+
+#[test]
+fn ours_a_pace_is_kept_by_all_requests_of_its_host_before_its_pages_may_be_asked_for() {
+    let mut stage = Stage::new(Politeness::default());
+    stage.open("http://example.org", 10);
+    let pace = RobotsPace {
+        crawl_delay: Some(30 * SECOND),
+        ..RobotsPace::default()
+    };
+    let other = origin("https://example.org");
+    stage.scheduler.set_robots_pace(stage.now, &other, &pace);
+    stage.exchange(ANSWERED);
+    let (permit, waited) = stage.wait();
+    assert_eq!((waited, permit.why()), (30 * SECOND, GapReason::CrawlDelay));
+}

@@ -371,3 +371,29 @@ fn ours_a_late_now_does_not_turn_time_back() {
     let learned = stage.scheduler.done(Tick::ZERO, permit.spend(), signal);
     assert_eq!(learned.next_at, stage.now + SECOND);
 }
+
+/// A quarter of the way to each new answer.
+#[test]
+fn ours_the_gap_follows_the_answers_slowly_in_both_directions() {
+    let mut stage = Stage::new(Politeness {
+        delay: Duration::ZERO,
+        delay_factor: 1.0,
+        ..Politeness::default()
+    });
+    stage.open("http://a.example", 100);
+    let seconds = |seconds: u64| Duration::from_secs(seconds);
+    for (took, gap) in [(8, 8), (24, 12), (4, 10), (2, 8), (8, 8)] {
+        let permit = stage.wait().0;
+        stage.now = stage.now + seconds(took);
+        let signal = RequestOutcome {
+            end: stage.now,
+            response_time: seconds(took),
+            address: None,
+            kind: OutcomeKind::Answered,
+            rate_limit: None,
+            url: None,
+        };
+        let learned = stage.scheduler.done(stage.now, permit.spend(), signal);
+        assert_eq!(learned.next_at.since(stage.now), seconds(gap), "{took}");
+    }
+}

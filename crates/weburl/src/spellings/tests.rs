@@ -172,6 +172,7 @@ fn an_id_is_replaced_where_it_stands() {
     ] {
         let url = canonicalize(None, url).unwrap();
         let found = SessionId::find(&url).unwrap();
+        assert_eq!(found.id, "0a1b2c3d4e5f6a7b");
         let other = found.replaced(&url, "1111111111111111").unwrap();
         assert_eq!(SessionId::find(&other).unwrap().id, "1111111111111111");
         assert_eq!(
