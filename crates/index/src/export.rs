@@ -20,7 +20,7 @@ pub use bundle::{Bundle, BundleReport};
 pub use error::ExportError;
 pub use meilisearch::{meilisearch, meilisearch_settings};
 pub use opensearch::{opensearch, opensearch_mapping};
-pub use whole_file::NewFile;
+pub use whole_file::{NewFile, NewFolder};
 
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! Requests to each host, and whether its gaps and waits were kept.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_weburl::canonicalize;
@@ -99,11 +99,14 @@ pub struct RobotsReport {
     pub at_ms: u64,
 }
 
-/// Sums rows up by host.
+/// Sums rows up by host: first those of `requests.jsonl`, in their order, then the others. Takes
+/// some 500 bytes for each host that a row names.
 #[derive(Debug)]
-pub(crate) struct Hosts {
+pub struct HostSums {
     per_host: usize,
     hosts: BTreeMap<String, Host>,
+    /// URLs that were asked for as sitemaps.
+    sitemaps: HashSet<String>,
 }
 
 #[derive(Debug, Default)]
@@ -126,27 +129,42 @@ struct SentRequest {
     wait_asked: Option<u64>,
 }
 
-impl Hosts {
+impl HostSums {
     /// `per_host` is the number of requests that may be in flight per host.
-    pub(crate) fn new(per_host: u32) -> Hosts {
-        Hosts {
+    #[must_use]
+    pub fn new(per_host: u32) -> HostSums {
+        HostSums {
             per_host: usize::try_from(per_host).unwrap_or(usize::MAX).max(1),
             hosts: BTreeMap::new(),
+            sitemaps: HashSet::new(),
         }
     }
 
-    pub(crate) fn page(&mut self, row: &PageRow, failed: bool) {
+    /// Returns whether a page failed. A sitemap is looked for where nobody named one: its absence
+    /// is no failure.
+    pub(crate) fn is_failed(&self, row: &PageRow) -> bool {
+        row.is_failed() && !self.sitemaps.contains(&row.url)
+    }
+
+    /// Takes a row of `pages.jsonl`.
+    pub fn page(&mut self, row: &PageRow) {
+        let failed = self.is_failed(row);
         let report = &mut self.host_of(&row.url).report;
         report.pages += 1;
         report.bytes += row.bytes;
         report.failed += u64::from(failed);
     }
 
-    pub(crate) fn excluded(&mut self, url: &str) {
+    /// Takes a row of `excluded.jsonl`, which names this URL.
+    pub fn excluded(&mut self, url: &str) {
         self.host_of(url).report.excluded += 1;
     }
 
-    pub(crate) fn request(&mut self, row: &RequestRow) {
+    /// Takes a row of `requests.jsonl`.
+    pub fn request(&mut self, row: &RequestRow) {
+        if row.purpose == "sitemap" {
+            self.sitemaps.insert(row.url.clone());
+        }
         let per_host = self.per_host;
         let host = self.host(&row.host);
         let report = &mut host.report;
@@ -175,7 +193,8 @@ impl Hosts {
     }
 
     /// The hosts with anything to report, by host key.
-    pub(crate) fn finish(mut self) -> Vec<HostReport> {
+    #[must_use]
+    pub fn finish(mut self) -> Vec<HostReport> {
         for host in self.hosts.values_mut() {
             while !host.ahead.is_empty() {
                 host.judge_next(self.per_host);
@@ -292,7 +311,7 @@ mod tests {
     use crawl_weburl::canonicalize;
     use expect_test::{Expect, expect};
 
-    use super::Hosts;
+    use super::HostSums;
 
     /// Start, end, gap asked, wait asked.
     type Times = (u64, u64, u64, Option<u64>);
@@ -315,7 +334,7 @@ mod tests {
     }
 
     fn check(per_host: u32, requests: &[Times], expect: Expect) {
-        let mut hosts = Hosts::new(per_host);
+        let mut hosts = HostSums::new(per_host);
         for times in requests {
             hosts.request(&request("http://e.example/a", "e.example", *times));
         }
@@ -334,7 +353,7 @@ mod tests {
     fn ours_a_host_has_one_name_in_all_rows() {
         // As docs/rows.md has it: without the port, but on loopback.
         let check = |urls: &[&str], expected: &[&str]| {
-            let mut hosts = Hosts::new(1);
+            let mut hosts = HostSums::new(1);
             for url in urls {
                 hosts.excluded(url);
                 let key = canonicalize(None, url).unwrap().host_key();

@@ -43,11 +43,11 @@ pub use changes::{RoundChanges, changes};
 pub use directory::stored_settings;
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, StateRead, explain};
-pub use hosts::{Gaps, HostReport, RobotsReport, Waits};
+pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, PageCounts, Report, RequestCounts,
-    report, write_report,
+    outcome, report, write_report,
 };
 pub use rows::{RowsOf, delays, excluded, links, pages, requests};
 

@@ -1,6 +1,6 @@
 //! A crawl in numbers: `report.json`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::broken::LatestRows;
 use crate::directory::{holds_any, stored_settings};
 use crate::error::RecordsError;
-use crate::hosts::{HostReport, Hosts};
+use crate::hosts::{HostReport, HostSums};
 use crate::numbers::grouped;
 use crate::rows::{excluded, pages, requests};
 
@@ -193,16 +193,15 @@ const MAX_FLAWS: usize = 100;
 /// [`RecordsError::NoCrawl`] where `dir` holds no records, and errors of the file system.
 /// Lines that are no rows are no error: they stand in [`Report::flaws`].
 pub fn report(dir: &Path) -> Result<Report, RecordsError> {
-    holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
-    let crawl = CrawlSettings::read(dir);
-    let mut hosts = Hosts::new(crawl.per_host);
+    let crawl = CrawlSettings::read(dir)?;
+    let mut hosts = HostSums::new(crawl.per_host);
     let mut report = Report {
         format: 1,
         crawl,
         ..Report::default()
     };
-    let sitemaps = report.read_requests(dir, &mut hosts)?;
-    report.read_pages(dir, &sitemaps, &mut hosts)?;
+    report.read_requests(dir, &mut hosts)?;
+    report.read_pages(dir, &mut hosts)?;
     report.read_excluded(dir, &mut hosts)?;
     report.hosts = hosts.finish();
     let sum = |of: fn(&HostReport) -> u64| report.hosts.iter().map(of).sum();
@@ -252,21 +251,14 @@ impl Report {
         (asked, others.len() as u64)
     }
 
-    fn read_pages(
-        &mut self,
-        dir: &Path,
-        sitemaps: &HashSet<String>,
-        hosts: &mut Hosts,
-    ) -> Result<(), RecordsError> {
+    fn read_pages(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         let mut latest = LatestRows::default();
         while let Some(row) = rows.next() {
             if let Some(row) = self.sound(row)? {
                 latest.add(&row, rows.line());
-                // A sitemap is looked for where nobody named one: its absence is no failure.
-                let failed = row.is_failed() && !sitemaps.contains(&row.url);
-                self.pages.add(&row, failed);
-                hosts.page(&row, failed);
+                self.pages.add(&row, hosts.is_failed(&row));
+                hosts.page(&row);
             }
         }
         self.note_torn("pages.jsonl", rows.is_torn());
@@ -296,7 +288,7 @@ impl Report {
         Ok(())
     }
 
-    fn read_excluded(&mut self, dir: &Path, hosts: &mut Hosts) -> Result<(), RecordsError> {
+    fn read_excluded(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = excluded(dir)?;
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
@@ -310,25 +302,16 @@ impl Report {
         Ok(())
     }
 
-    /// Gives the URLs that were asked for as sitemaps.
-    fn read_requests(
-        &mut self,
-        dir: &Path,
-        hosts: &mut Hosts,
-    ) -> Result<HashSet<String>, RecordsError> {
-        let mut sitemaps = HashSet::new();
+    fn read_requests(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
         for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 self.requests.add(&row);
                 hosts.request(&row);
-                if row.purpose == "sitemap" {
-                    sitemaps.insert(row.url);
-                }
             }
         }
         self.note_torn("requests.jsonl", rows.is_torn());
-        Ok(sitemaps)
+        Ok(())
     }
 
     /// The row, or nothing where the line was none.
@@ -359,18 +342,41 @@ impl Report {
 }
 
 impl CrawlSettings {
-    fn read(dir: &Path) -> CrawlSettings {
+    /// Reads those of the crawl in `dir`.
+    ///
+    /// # Errors
+    /// [`RecordsError::NoCrawl`] where `dir` holds none.
+    pub fn read(dir: &Path) -> Result<CrawlSettings, RecordsError> {
+        holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
         let table = stored_settings(dir);
         let note = |key: &str| Some(table.get("crawl")?.get(key)?.as_str()?.to_owned());
         let seeds = table.get("seed").and_then(toml::Value::as_array);
         let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
         let per_host = || table.get("politeness")?.get("per-host")?.as_integer();
-        CrawlSettings {
+        Ok(CrawlSettings {
             seeds: seeds.map(str::to_owned).collect(),
             version: note("version"),
             started: note("started"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+        })
+    }
+}
+
+/// What a request for a page came to, in a word: a key of [`PageCounts::by_outcome`].
+#[must_use]
+pub fn outcome(row: &PageRow) -> &str {
+    match row.status {
+        _ if row.error.as_deref().is_some_and(is_obstacle) => {
+            row.error.as_deref().unwrap_or_default()
         }
+        Some(200..=299) => "ok",
+        _ if row.broken_redirect().is_some() => row.broken_redirect().unwrap_or_default(),
+        Some(304) if row.change.as_deref() == Some("same") => "unmodified",
+        Some(300..=399) => "redirect",
+        Some(400..=499) => "client_error",
+        Some(500..=599) => "server_error",
+        Some(_) => "other",
+        None => "no_answer",
     }
 }
 
@@ -384,20 +390,7 @@ impl PageCounts {
         self.total += 1;
         self.bytes += row.bytes;
         self.failed += u64::from(failed);
-        let outcome = match row.status {
-            _ if row.error.as_deref().is_some_and(is_obstacle) => {
-                row.error.as_deref().unwrap_or_default()
-            }
-            Some(200..=299) => "ok",
-            _ if row.broken_redirect().is_some() => row.broken_redirect().unwrap_or_default(),
-            Some(304) if row.change.as_deref() == Some("same") => "unmodified",
-            Some(300..=399) => "redirect",
-            Some(400..=499) => "client_error",
-            Some(500..=599) => "server_error",
-            Some(_) => "other",
-            None => "no_answer",
-        };
-        *self.by_outcome.entry(outcome.to_owned()).or_default() += 1;
+        *self.by_outcome.entry(outcome(row).to_owned()).or_default() += 1;
         if let Some(status) = row.status {
             *self.by_status.entry(status).or_default() += 1;
         }

@@ -3,8 +3,8 @@
 //! The crate turns a string as found (a seed, a link, a sitemap entry, a redirect
 //! target) into a [`CanonicalUrl`], or says in an [`Unusable`] why it can't. From a
 //! canonical URL follow its [`Origin`] (what a robots.txt speaks for), its [`HostKey`]
-//! (what a gap is kept for) and its [`Site`] (registrable domain). [`SpellingRules`] knows
-//! which other spellings may name the same page, and [`Shape`] what a URL is made from;
+//! (what a gap is kept for) and its [`Site`] (registrable domain); [`public_suffixes`] tells what
+//! stands above that. [`SpellingRules`] knows which other spellings may name the same page, and [`Shape`] what a URL is made from;
 //! [`safe_line()`] is how text that came from outside is shown. The crate never does I/O and
 //! never resolves a name.
 //!
@@ -23,6 +23,7 @@ mod address;
 mod canonical;
 mod host;
 mod keys;
+mod public_suffix;
 mod query;
 mod safe_text;
 mod shape;
@@ -32,6 +33,7 @@ pub use address::{AddressClass, classify};
 pub use canonical::{CanonicalUrl, MAX_URL_BYTES, Unusable, canonicalize};
 pub use host::{class_of_host, host_address, host_and_port, without_trailing_dot};
 pub use keys::{HostKey, Origin, Site};
+pub use public_suffix::{PublicSuffixes, domain_below, public_suffixes};
 pub use safe_text::{is_bidi_control, safe_line, safe_lines, without_bidi_controls};
 pub use shape::{Shape, TrapSigns};
 pub use spellings::{SessionId, Spelling, SpellingRules, SpellingStep, StepPolicy};

@@ -1,7 +1,7 @@
 //! Which crate may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the crates that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 16] = [
+pub(crate) const SEES: [(&str, &[&str]); 17] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-weburl", &[]),
@@ -52,6 +52,10 @@ pub(crate) const SEES: [(&str, &[&str]); 16] = [
         ],
     ),
     (
+        "crawl-tables",
+        &["crawl-weburl", "crawl-archive", "crawl-records"],
+    ),
+    (
         "crawl",
         &[
             "crawl-weburl",
@@ -64,6 +68,7 @@ pub(crate) const SEES: [(&str, &[&str]); 16] = [
             "crawl-index",
             "crawl-engine",
             "crawl-records",
+            "crawl-tables",
         ],
     ),
     ("crawl-testweb", &[]),
@@ -119,6 +124,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-archive",
             "crawl-index",
             "crawl-records",
+            "crawl-tables",
         ],
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
     ),
@@ -140,6 +146,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-index",
             "crawl-engine",
             "crawl-records",
+            "crawl-tables",
             "crawl-testweb",
         ],
         &["clap", "indicatif", "tracing-subscriber", "anyhow"],
@@ -148,7 +155,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that these crates alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 17] = [
+pub(crate) const OWNED: [(&str, &str); 18] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
@@ -161,6 +168,7 @@ pub(crate) const OWNED: [(&str, &str); 17] = [
     // `report.html`, which is a file of the crawl's directory.
     ("maud", "crawl-records"),
     ("moka", "crawl-fetcher"),
+    ("parquet", "crawl-tables"),
     ("psl", "crawl-weburl"),
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),

@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Index(IndexArgs),
     /// Search the index of a crawl
     Search(SearchArgs),
-    /// Write the pages of a crawl's index for other searches, or as one for any file server
+    /// Write a crawl's records as tables, or the pages of its index for other searches
     Export(ExportArgs),
     /// Pause, resume and steer a crawl that runs, or tell its state
     Control(ControlArgs),
@@ -247,19 +247,20 @@ pub(crate) struct SearchArgs {
     pub(crate) offset: usize,
 }
 
-/// Write the pages of a crawl's index for other searches, or as one for any file server
+/// Write a crawl's records as tables, or the pages of its index for other searches
 ///
-/// docs/export.md has the formats. What is written appears whole or not at all. Pages whose
-/// time is over and duplicates are left out.
+/// parquet and csv write all records, a file for each table; docs/tables.md has their columns. The
+/// other formats write the pages of the search index, without duplicates and pages whose time is
+/// over; docs/export.md describes them. What is written appears whole or not at all.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The format: opensearch, meilisearch or static
+    /// The format: parquet, csv, opensearch, meilisearch or static
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) to: ExportFormat,
-    /// The file, or the folder of a static search; `-` is stdout
+    /// The folder of tables or of a static search, else the file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
 }
@@ -273,6 +274,10 @@ pub(crate) enum ExportFormat {
     Meilisearch,
     /// A folder with a search that needs a file server only
     Static,
+    /// A folder with a Parquet file for each table
+    Parquet,
+    /// A folder with a CSV file for each table
+    Csv,
 }
 
 /// Pause, resume and steer a crawl that runs, or tell its state

@@ -1,4 +1,4 @@
-//! `crawl export`: the pages of a crawl's index, for other searches.
+//! `crawl export`: the pages of a crawl's index for other searches, and its records as tables.
 
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -10,8 +10,10 @@ use crawl_index::export::{
     opensearch_mapping,
 };
 use crawl_records::counted;
+use crawl_tables::Format;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
+use crate::commands::tables;
 use crate::error::index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::search_index;
@@ -20,11 +22,21 @@ use crate::terminal::note;
 /// Runs `crawl export`.
 pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let to_stdout = args.out.as_os_str() == "-";
-    if to_stdout && args.to == ExportFormat::Static {
+    let folder = match args.to {
+        ExportFormat::Static => Some("search"),
+        ExportFormat::Parquet | ExportFormat::Csv => Some("tables"),
+        ExportFormat::Opensearch | ExportFormat::Meilisearch => None,
+    };
+    if let Some(folder) = folder.filter(|_| to_stdout) {
         return Err(
-            CommandError::usage("a static search is a folder, not a stream")
-                .hint("name the folder: `--out search`"),
+            CommandError::usage("what is written is a folder, not a stream")
+                .hint(format!("name the folder: `--out {folder}`")),
         );
+    }
+    match args.to {
+        ExportFormat::Parquet => return tables::export(args, Format::Parquet),
+        ExportFormat::Csv => return tables::export(args, Format::Csv),
+        _ => {}
     }
     let index = search_index::open(&args.dir)?;
     let now = jiff::Timestamp::now().as_second();

@@ -8,3 +8,4 @@ pub(crate) mod inspect;
 pub(crate) mod records;
 pub(crate) mod robots;
 pub(crate) mod search;
+mod tables;

@@ -122,28 +122,28 @@ fn formats_and_places_that_are_none() {
         expect![[r#"
             2
             error: invalid value 'warp' for '--to <FORMAT>'
-              [possible values: opensearch, meilisearch, static]
+              [possible values: opensearch, meilisearch, static, parquet, csv]
             hint: `crawl export --help` lists what it takes"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "-"],
         expect![[r#"
         2
-        error: a static search is a folder, not a stream
+        error: what is written is a folder, not a stream
         hint: name the folder: `--out search`"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "letters"],
         expect![[r#"
         2
-        error: letters is there, and is no search bundle
+        error: letters is there already
         hint: name a folder that does not exist yet, an empty one, or an earlier bundle"#]],
     );
     refused(
         &["export", "c", "--to", "static", "--out", "letters/dear.txt"],
         expect![[r#"
         2
-        error: letters/dear.txt is there, and is no search bundle
+        error: letters/dear.txt is there already
         hint: name a folder that does not exist yet, an empty one, or an earlier bundle"#]],
     );
     refused(
@@ -177,5 +177,57 @@ fn without_an_index_the_way_to_one_is_named() {
         2
         error: `letters` holds no crawl
         hint: give the directory that a crawl left, such as crawl-example.org"#]],
+    );
+}
+
+const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":null,"depth":0,"via":null,"title":null,"robots":null,"warc":null,"error":null}"#;
+
+#[test]
+fn tables_of_a_crawl_without_an_index() {
+    let (dir, cmd) = setup("tables");
+    dir.write("c/pages.jsonl", &format!("{PAGE}\n{{}}\n{PAGE}"));
+    for (format, ending) in [("parquet", "parquet"), ("csv", "csv")] {
+        let ran = cmd.run(&["export", "c", "--to", format, "--out", format]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+        assert_eq!(
+            ran.stderr,
+            format!(
+                "{format} written: pages 1 row, hosts 1 row, requests 0 rows, \
+                 excluded 0 rows, robots 0 rows\n\
+                 pages.jsonl: 1 bad line left out\n\
+                 pages.jsonl: the last line has no end, and is left out\n\
+                 no table of links: the crawl kept none (`--links on` keeps them)\n"
+            )
+        );
+        assert!(dir.file(&format!("{format}/pages.{ending}")).exists());
+    }
+    assert!(
+        dir.read("csv/pages.csv")
+            .contains(",http://e.example/,e.example,example,e,")
+    );
+}
+
+#[test]
+fn tables_replace_nothing() {
+    refused(
+        &["export", "empty", "--to", "csv", "--out", "letters"],
+        expect![[r#"
+            2
+            error: letters is there already
+            hint: name a folder that does not exist yet, or an empty one"#]],
+    );
+    refused(
+        &["export", "empty", "--to", "parquet", "--out", "-"],
+        expect![[r#"
+            2
+            error: what is written is a folder, not a stream
+            hint: name the folder: `--out tables`"#]],
+    );
+    refused(
+        &["export", "letters", "--to", "parquet", "--out", "t"],
+        expect![[r#"
+            2
+            error: `letters` holds no crawl
+            hint: give the directory that a crawl left, with its pages.jsonl"#]],
     );
 }

@@ -23,8 +23,8 @@ pub enum ExportError {
     /// The stream that it is written to failed.
     #[error("can't write: {0}")]
     Stream(#[source] io::Error),
-    /// The files there are not of an earlier export.
-    #[error("{} is there, and is no search bundle", path.display())]
+    /// The files there are not of an earlier export that may be replaced.
+    #[error("{} is there already", path.display())]
     Occupied {
         /// The folder, or the file in its place.
         path: PathBuf,

@@ -67,7 +67,7 @@ impl Drop for NewFile {
 
 /// A folder likewise.
 #[derive(Debug)]
-pub(super) struct NewFolder {
+pub struct NewFolder {
     path: PathBuf,
     beside: PathBuf,
     is_finished: bool,
@@ -76,10 +76,10 @@ pub(super) struct NewFolder {
 impl NewFolder {
     /// Begins a folder that is to stand at `path`, where nothing may be but an empty folder or
     /// one that `is_ours`.
-    pub(super) fn create(
-        path: &Path,
-        is_ours: impl Fn(&Path) -> bool,
-    ) -> Result<NewFolder, ExportError> {
+    ///
+    /// # Errors
+    /// [`ExportError::Occupied`] where something else is there; it can't be written there.
+    pub fn create(path: &Path, is_ours: impl Fn(&Path) -> bool) -> Result<NewFolder, ExportError> {
         let is_free = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none() || is_ours(path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => !path.is_symlink(),
@@ -101,12 +101,16 @@ impl NewFolder {
     }
 
     /// The folder in which its files are written.
-    pub(super) fn beside(&self) -> &Path {
+    #[must_use]
+    pub fn beside(&self) -> &Path {
         &self.beside
     }
 
     /// Puts it into its place, in place of what was there.
-    pub(super) fn finish(mut self) -> Result<(), ExportError> {
+    ///
+    /// # Errors
+    /// It can't be put there.
+    pub fn finish(mut self) -> Result<(), ExportError> {
         let error = ExportError::at(&self.path);
         let before = beside(&self.path, "old");
         remove(&before)?;
@@ -193,10 +197,7 @@ mod tests {
         make("into an empty folder").unwrap();
         fs::rename(path.join("mark"), path.join("letters")).unwrap();
         let refused = make("three").unwrap_err().to_string();
-        assert!(
-            refused.ends_with("is there, and is no search bundle"),
-            "{refused}"
-        );
+        assert!(refused.ends_with("out is there already"), "{refused}");
         assert!(path.join("letters").exists());
         fs::remove_dir_all(&path).unwrap();
         fs::write(&path, "a file").unwrap();

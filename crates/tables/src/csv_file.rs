@@ -1,0 +1,95 @@
+//! A table as a CSV file (RFC 4180).
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+
+use crawl_archive::Timestamp;
+
+use crate::table::{About, Kind, RowSink, Value};
+
+/// Bytes that wait to be written.
+const BUFFER_BYTES: usize = 1 << 16;
+
+pub(crate) struct CsvFile {
+    out: BufWriter<File>,
+    kinds: Vec<Kind>,
+    line: String,
+}
+
+impl CsvFile {
+    /// Begins a file with its header.
+    pub(crate) fn begin(file: File, columns: &[About]) -> io::Result<CsvFile> {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+        write!(out, "{}\r\n", names.join(","))?;
+        Ok(CsvFile {
+            out,
+            kinds: columns.iter().map(|column| column.kind).collect(),
+            line: String::new(),
+        })
+    }
+}
+
+impl RowSink for CsvFile {
+    fn row(&mut self, values: &[Value<'_>]) -> io::Result<()> {
+        self.line.clear();
+        for (at, (value, kind)) in values.iter().zip(&self.kinds).enumerate() {
+            if at > 0 {
+                self.line.push(',');
+            }
+            match value {
+                Value::Null => {}
+                Value::Text(text) => push_text(text, &mut self.line),
+                Value::Number(number) if *kind == Kind::Time => {
+                    let micros = number.unsigned_abs() * 1000;
+                    let moment = Timestamp::from_micros(micros);
+                    self.line.push_str(&moment.rfc3339_millis());
+                }
+                Value::Number(number) => self.line.push_str(&number.to_string()),
+            }
+        }
+        self.line.push_str("\r\n");
+        self.out.write_all(self.line.as_bytes())
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.out.flush()?;
+        self.out.get_ref().sync_all()
+    }
+}
+
+/// Text in quotes where it has to be. An empty one is told from null by its quotes.
+fn push_text(text: &str, line: &mut String) {
+    if !text.is_empty() && !text.contains(['"', ',', '\r', '\n']) {
+        line.push_str(text);
+        return;
+    }
+    line.push('"');
+    line.push_str(&text.replace('"', "\"\""));
+    line.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::push_text;
+
+    fn check(text: &str, expected: &str) {
+        let mut line = String::new();
+        push_text(text, &mut line);
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn rfc4180_2_6_and_2_7_breaks_commas_and_quotes_stand_in_quotes() {
+        check("plain text", "plain text");
+        check("a,b", "\"a,b\"");
+        check("a\r\nb", "\"a\r\nb\"");
+        check("say \"yes\"", "\"say \"\"yes\"\"\"");
+        check("=1+1", "=1+1");
+    }
+
+    #[test]
+    fn ours_empty_text_is_not_null() {
+        check("", "\"\"");
+    }
+}

@@ -1,0 +1,223 @@
+//! From the row files of a crawl's directory to files of tables.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crawl_archive::rows::{PageRow, RequestRow};
+use crawl_archive::{CAPTURES, FOLDER, create_anew};
+use crawl_records::{CrawlSettings, HostReport, HostSums, RecordsError, RowsOf};
+use crawl_records::{excluded, links, pages, requests};
+use serde::de::DeserializeOwned;
+
+use crate::csv_file::CsvFile;
+use crate::pages::{PAGES, Page};
+use crate::parquet_file::ParquetFile;
+use crate::record_lengths::RecordLengths;
+use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobots, REQUESTS, ROBOTS};
+use crate::table::{RowSink, Table};
+use crate::url_parts::UrlParts;
+
+/// The format of the tables' files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Parquet, compressed by zstd, with statistics.
+    Parquet,
+    /// CSV as in RFC 4180, in UTF-8, with a header.
+    Csv,
+}
+
+/// A table that was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WrittenTable {
+    /// Its name: that of its file without the ending.
+    pub name: &'static str,
+    /// Its rows.
+    pub rows: u64,
+    /// Lines of the file that it was read from that hold no row.
+    pub bad_lines: u64,
+    /// True if that file ended in the midst of a line.
+    pub is_torn: bool,
+}
+
+/// The reason why tables could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TablesError {
+    /// The records could not be read.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// A table could not be written.
+    #[error("can't write {}: {source}", path.display())]
+    Write {
+        /// Its file.
+        path: PathBuf,
+        /// The error of the system, or of the encoder.
+        source: io::Error,
+    },
+}
+
+/// Writes the tables of the crawl in `dir` into the empty folder `out`, a file for each. Memory is
+/// bounded however many rows there are; hosts take some 500 bytes each. Of a crawl that runs, the
+/// rows that it has by now. Without `links.jsonl` there is no table `links`.
+///
+/// # Errors
+/// [`RecordsError::NoCrawl`] where `dir` holds none, and errors of the file system. Lines that are
+/// no rows are counted, not an error.
+pub fn export(dir: &Path, out: &Path, format: Format) -> Result<Vec<WrittenTable>, TablesError> {
+    let settings = CrawlSettings::read(dir)?;
+    let mut hosts = HostSums::new(settings.per_host);
+    let folder = Folder { out, format };
+    // In this order: what is asked for as a sitemap is known before its page.
+    let requests = folder.copy(&REQUESTS, requests(dir)?, |row: RequestRow| {
+        hosts.request(&row);
+        Ok(row)
+    })?;
+    let pages = folder.pages(dir, &mut hosts)?;
+    let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |row| {
+        hosts.excluded(&row.url);
+        Ok(row)
+    })?;
+    let links = match dir.join("links.jsonl").exists() {
+        true => Some(folder.copy(&LINKS, links(dir)?, Ok)?),
+        false => None,
+    };
+    let hosts = hosts.finish();
+    let mut written = vec![pages];
+    written.extend(links);
+    written.extend([folder.all(&HOSTS, &hosts)?, requests, excluded]);
+    written.push(folder.all(&ROBOTS, &origins(&hosts))?);
+    Ok(written)
+}
+
+/// The folder that tables are written into.
+struct Folder<'a> {
+    out: &'a Path,
+    format: Format,
+}
+
+/// A table under way.
+struct Writing<R: 'static> {
+    table: &'static Table<R>,
+    path: PathBuf,
+    sink: Box<dyn RowSink>,
+    rows: u64,
+}
+
+impl Folder<'_> {
+    fn begin<R>(&self, table: &'static Table<R>) -> Result<Writing<R>, TablesError> {
+        let ending = match self.format {
+            Format::Parquet => "parquet",
+            Format::Csv => "csv",
+        };
+        let path = self.out.join(format!("{}.{ending}", table.name));
+        let sink = create_anew(&path).and_then(|file| self.sink(table, file));
+        Ok(Writing {
+            table,
+            sink: sink.map_err(|source| unwritable(&path, source))?,
+            path,
+            rows: 0,
+        })
+    }
+
+    fn sink<R>(&self, table: &Table<R>, file: File) -> io::Result<Box<dyn RowSink>> {
+        Ok(match self.format {
+            Format::Parquet => Box::new(ParquetFile::begin(file, table)?),
+            Format::Csv => Box::new(CsvFile::begin(file, &table.about())?),
+        })
+    }
+
+    /// A row of the table for each row of a file.
+    fn copy<T: DeserializeOwned, R>(
+        &self,
+        table: &'static Table<R>,
+        mut rows: RowsOf<T>,
+        mut make: impl FnMut(T) -> Result<R, TablesError>,
+    ) -> Result<WrittenTable, TablesError> {
+        let mut writing = self.begin(table)?;
+        let mut bad_lines = 0;
+        for row in rows.by_ref() {
+            match row {
+                Ok(row) => writing.row(&make(row)?)?,
+                Err(RecordsError::Row { .. }) => bad_lines += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(WrittenTable {
+            bad_lines,
+            is_torn: rows.is_torn(),
+            ..writing.finish()?
+        })
+    }
+
+    fn all<R>(&self, table: &'static Table<R>, rows: &[R]) -> Result<WrittenTable, TablesError> {
+        let mut writing = self.begin(table)?;
+        for row in rows {
+            writing.row(row)?;
+        }
+        writing.finish()
+    }
+
+    fn pages(&self, dir: &Path, hosts: &mut HostSums) -> Result<WrittenTable, TablesError> {
+        let captures = dir.join(FOLDER).join(CAPTURES);
+        let unreadable = |source| {
+            let path = captures.clone();
+            TablesError::Records(RecordsError::Io { path, source })
+        };
+        let mut lengths = RecordLengths::open(dir).map_err(unreadable)?;
+        let crawl = crawl_name(dir);
+        self.copy(&PAGES, pages(dir)?, |row: PageRow| {
+            hosts.page(&row);
+            let place = row.warc.as_ref();
+            let length = place.map(|place| lengths.of(place)).transpose();
+            Ok(Page {
+                url: UrlParts::of(&row.url),
+                record_bytes: length.map_err(unreadable)?.flatten(),
+                crawl: crawl.clone(),
+                row,
+            })
+        })
+    }
+}
+
+impl<R> Writing<R> {
+    fn row(&mut self, row: &R) -> Result<(), TablesError> {
+        self.rows += 1;
+        let written = self.sink.row(&self.table.values(row));
+        written.map_err(|source| unwritable(&self.path, source))
+    }
+
+    fn finish(self) -> Result<WrittenTable, TablesError> {
+        let finished = self.sink.finish();
+        finished.map_err(|source| unwritable(&self.path, source))?;
+        Ok(WrittenTable {
+            name: self.table.name,
+            rows: self.rows,
+            ..WrittenTable::default()
+        })
+    }
+}
+
+fn unwritable(path: &Path, source: io::Error) -> TablesError {
+    let path = path.to_owned();
+    TablesError::Write { path, source }
+}
+
+fn origins(hosts: &[HostReport]) -> Vec<OriginRobots> {
+    let of_host = |host: &HostReport| {
+        let origins = host.robots.iter().map(|(origin, report)| OriginRobots {
+            origin: origin.clone(),
+            host: host.host.clone(),
+            report: report.clone(),
+        });
+        origins.collect::<Vec<_>>()
+    };
+    hosts.iter().flat_map(of_host).collect()
+}
+
+/// The name of the directory, whatever path led there.
+fn crawl_name(dir: &Path) -> Option<Arc<str>> {
+    let whole = dir.canonicalize().ok()?;
+    whole.file_name()?.to_str().map(Arc::from)
+}

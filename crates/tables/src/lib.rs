@@ -1,0 +1,36 @@
+//! The records of a crawl as tables, for the tools that researchers have: Parquet and CSV.
+//!
+//! [`export`] reads the row files of a crawl's directory, one row at a time, and writes a file for
+//! each table: `pages`, `links`, `hosts`, `requests`, `excluded`, `robots`. Each table is defined
+//! once, column by column: name, type, unit, meaning, source and how its value is had. The schema
+//! of Parquet, the header of CSV and `docs/tables.md` follow from that definition. `pages` begins
+//! with the columns of Common Crawl's columnar index, so queries written for that one run on it.
+//! The crate never fetches, and changes nothing in the crawl's directory.
+//!
+//! ```
+//! use crawl_tables::{Format, export};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let row = r#"{"url":"http://e.example/","reason":"robots","rule":null,"line":2,"found_on":null}"#;
+//! std::fs::write(dir.path().join("crawl.toml"), "")?;
+//! std::fs::write(dir.path().join("excluded.jsonl"), format!("{row}\n"))?;
+//! let out = tempfile::tempdir()?;
+//! let written = export(dir.path(), out.path(), Format::Csv)?;
+//! assert!(written.iter().any(|table| table.name == "excluded" && table.rows == 1));
+//! let csv = std::fs::read_to_string(out.path().join("excluded.csv"))?;
+//! assert_eq!(csv, "url,host,reason,rule,line,found_on\r\nhttp://e.example/,e.example,robots,,2,\r\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod csv_file;
+#[cfg(test)]
+mod docs_page;
+mod export;
+mod pages;
+mod parquet_file;
+mod record_lengths;
+mod row_tables;
+mod table;
+mod url_parts;
+
+pub use export::{Format, TablesError, WrittenTable, export};

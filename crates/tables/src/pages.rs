@@ -1,0 +1,551 @@
+//! The table `pages`.
+
+use std::sync::Arc;
+
+use crawl_archive::rows::{PageRow, PageUsage};
+use crawl_records::outcome;
+
+use crate::table::{Column, Kind, Order, Table, Value, column};
+use crate::url_parts::UrlParts;
+
+use Kind::{Bytes, Integer, Long, Short, Text, Time};
+
+/// What a row of the table is made from.
+pub(crate) struct Page {
+    pub(crate) row: PageRow,
+    pub(crate) url: Option<UrlParts>,
+    /// The length of its record in the archive, in bytes.
+    pub(crate) record_bytes: Option<u64>,
+    /// The name of the crawl's directory.
+    pub(crate) crawl: Option<Arc<str>>,
+}
+
+pub(crate) const PAGES: Table<Page> = Table {
+    name: "pages",
+    row: "an exchange that settled a URL, answered or failed: a line of `pages.jsonl`",
+    order: Order::ByFirstColumn,
+    parts: &[
+        ("Columns of Common Crawl's index", COMMON_CRAWL),
+        ("Columns of ours", OURS),
+    ],
+};
+
+const COMMON_CRAWL: &[Column<Page>] = &[
+    column(
+        "url_surtkey",
+        Text,
+        "SURT",
+        "the URL as a key to sort by: labels of the host from the end, then the path",
+        "`url`",
+        |page| page.url().map(|url| &url.surt).into(),
+    ),
+    column(
+        "url",
+        Text,
+        "URL",
+        "what was asked for, in canonical form",
+        "`url`",
+        |page| Value::from(&page.row.url),
+    ),
+    column(
+        "url_host_name",
+        Text,
+        "host",
+        "the host without a last dot, an address too; IPv6 in brackets",
+        "`url`",
+        |page| page.url().map(UrlParts::host).into(),
+    ),
+    column(
+        "url_host_tld",
+        Text,
+        "label",
+        "the last label of the host; null for an address, as in the next four columns",
+        "`url`",
+        |page| page.label_from_end(0),
+    ),
+    column(
+        "url_host_2nd_last_part",
+        Text,
+        "label",
+        "the label before that",
+        "`url`",
+        |page| page.label_from_end(1),
+    ),
+    column(
+        "url_host_3rd_last_part",
+        Text,
+        "label",
+        "the third last label",
+        "`url`",
+        |page| page.label_from_end(2),
+    ),
+    column(
+        "url_host_4th_last_part",
+        Text,
+        "label",
+        "the fourth last label",
+        "`url`",
+        |page| page.label_from_end(3),
+    ),
+    column(
+        "url_host_5th_last_part",
+        Text,
+        "label",
+        "the fifth last label",
+        "`url`",
+        |page| page.label_from_end(4),
+    ),
+    column(
+        "url_host_registry_suffix",
+        Text,
+        "domain",
+        "the suffix of a registry, such as `co.uk`; null where the Public Suffix List knows none, as for the next three columns",
+        "`url`",
+        |page| page.url().and_then(|url| url.suffixes().registry).into(),
+    ),
+    column(
+        "url_host_registered_domain",
+        Text,
+        "domain",
+        "the domain one label below that",
+        "`url`",
+        |page| {
+            page.url()
+                .and_then(|url| url.domain_below(url.suffixes().registry))
+                .into()
+        },
+    ),
+    column(
+        "url_host_private_suffix",
+        Text,
+        "domain",
+        "the longest suffix, those of companies among them, such as `github.io`",
+        "`url`",
+        |page| page.url().and_then(|url| url.suffixes().longest).into(),
+    ),
+    column(
+        "url_host_private_domain",
+        Text,
+        "domain",
+        "the domain one label below that",
+        "`url`",
+        |page| {
+            page.url()
+                .and_then(|url| url.domain_below(url.suffixes().longest))
+                .into()
+        },
+    ),
+    column(
+        "url_host_name_reversed",
+        Text,
+        "host",
+        "the labels of the host from the end; null for an address",
+        "`url`",
+        |page| page.url().and_then(UrlParts::name_reversed).into(),
+    ),
+    column(
+        "url_protocol",
+        Text,
+        "`http` or `https`",
+        "the scheme",
+        "`url`",
+        |page| page.url().map(UrlParts::scheme).into(),
+    ),
+    column(
+        "url_port",
+        Integer,
+        "number",
+        "the port, where the URL names one",
+        "`url`",
+        |page| page.url().and_then(UrlParts::port).into(),
+    ),
+    column(
+        "url_path",
+        Text,
+        "path",
+        "the path, beginning with `/`",
+        "`url`",
+        |page| page.url().map(UrlParts::path).into(),
+    ),
+    column(
+        "url_query",
+        Text,
+        "query",
+        "what follows the `?`; null where there is none",
+        "`url`",
+        |page| page.url().and_then(UrlParts::query).into(),
+    ),
+    column(
+        "fetch_time",
+        Time,
+        "UTC, ms",
+        "when the request was sent",
+        "`fetched_at`",
+        |page| page.row.fetched_at.as_millis().into(),
+    ),
+    column(
+        "fetch_status",
+        Short,
+        "number",
+        "the status code; null where nothing was answered",
+        "`status`",
+        |page| page.row.status.into(),
+    ),
+    column(
+        "fetch_redirect",
+        Text,
+        "URL",
+        "where a redirect leads, in canonical form",
+        "`redirect`",
+        |page| page.row.redirect.as_ref().into(),
+    ),
+    column(
+        "content_digest",
+        Text,
+        "base 32",
+        "SHA-1 of the payload that is archived, its content coding kept",
+        "`digest`",
+        |page| {
+            let digest = page.row.digest.as_deref();
+            digest
+                .and_then(|digest| digest.strip_prefix("sha1:"))
+                .into()
+        },
+    ),
+    column(
+        "content_mime_type",
+        Text,
+        "media type",
+        "what `Content-Type` says, without parameters, in lower case",
+        "`content_type`",
+        |page| page.media_type().into(),
+    ),
+    column(
+        "content_mime_detected",
+        Text,
+        "media type",
+        "always null: rows do not say what the content looks like",
+        "nothing",
+        |_| Value::Null,
+    ),
+    column(
+        "content_charset",
+        Text,
+        "charset",
+        "always null: rows do not say it",
+        "nothing",
+        |_| Value::Null,
+    ),
+    column(
+        "content_languages",
+        Text,
+        "ISO 639-3",
+        "always null: rows do not say it",
+        "nothing",
+        |_| Value::Null,
+    ),
+    column(
+        "content_truncated",
+        Text,
+        "word",
+        "`length` where the body was cut off at `--max-body`; null else, also where a body broke off or is withheld (`error`, `withheld`)",
+        "`error`",
+        |page| {
+            (page.row.error.as_deref() == Some("body_truncated"))
+                .then_some("length")
+                .into()
+        },
+    ),
+    column(
+        "warc_record_id",
+        Bytes,
+        "UUID",
+        "always null: rows do not say it",
+        "nothing",
+        |_| Value::Null,
+    ),
+    column(
+        "warc_filename",
+        Text,
+        "path",
+        "the file of its record, from the crawl's directory",
+        "`warc`",
+        |page| {
+            let file = page
+                .row
+                .warc
+                .as_ref()
+                .map(|warc| format!("archive/{}", warc.file));
+            file.into()
+        },
+    ),
+    column(
+        "warc_record_offset",
+        Integer,
+        "bytes",
+        "where its record begins in that file",
+        "`warc`",
+        |page| page.row.warc.as_ref().map(|warc| warc.offset).into(),
+    ),
+    column(
+        "warc_record_length",
+        Integer,
+        "bytes",
+        "how long its record is there, compressed",
+        "`archive/captures.cdxj`",
+        |page| page.record_bytes.into(),
+    ),
+    column(
+        "warc_segment",
+        Text,
+        "name",
+        "always null: an archive of ours has no segments",
+        "nothing",
+        |_| Value::Null,
+    ),
+    column(
+        "crawl",
+        Text,
+        "name",
+        "the name of the crawl's directory",
+        "the path of the directory",
+        |page| page.crawl.as_deref().into(),
+    ),
+    column(
+        "subset",
+        Text,
+        "word",
+        "`warc` for status 200, `crawldiagnostics` for other answers; null where there was none",
+        "`status`",
+        |page| {
+            let subset = page.row.status.map(|status| match status {
+                200 => "warc",
+                _ => "crawldiagnostics",
+            });
+            subset.into()
+        },
+    ),
+];
+
+const OURS: &[Column<Page>] = &[
+    column(
+        "host",
+        Text,
+        "host key",
+        "what a gap is kept for",
+        "`url`",
+        |page| page.url().map(|url| &url.host_key).into(),
+    ),
+    column(
+        "outcome",
+        Text,
+        "word",
+        "what the request came to, as `crawl report` counts it: `ok`, `redirect`, `no_answer` and so on",
+        "`status`, `error`, `change`",
+        |page| outcome(&page.row).into(),
+    ),
+    column(
+        "error",
+        Text,
+        "word",
+        "why there was no answer, or it could not be read",
+        "`error`",
+        |page| page.row.error.as_ref().into(),
+    ),
+    column(
+        "ms",
+        Long,
+        "milliseconds",
+        "how long the exchange took",
+        "`ms`",
+        |page| page.row.ms.into(),
+    ),
+    column(
+        "bytes",
+        Long,
+        "bytes",
+        "the body as received, before its content coding is undone",
+        "`bytes`",
+        |page| page.row.bytes.into(),
+    ),
+    column(
+        "content_type",
+        Text,
+        "text",
+        "the `Content-Type` of the answer, as sent",
+        "`content_type`",
+        |page| page.row.content_type.as_ref().into(),
+    ),
+    column(
+        "title",
+        Text,
+        "text",
+        "the title of an HTML page",
+        "`title`",
+        |page| page.row.title.as_ref().into(),
+    ),
+    column(
+        "canonical",
+        Text,
+        "URL",
+        "what the page calls its own URL, where that is another",
+        "`canonical`",
+        |page| page.row.canonical.as_ref().into(),
+    ),
+    column(
+        "depth",
+        Integer,
+        "links",
+        "links followed from a seed",
+        "`depth`",
+        |page| page.row.depth.into(),
+    ),
+    column(
+        "via",
+        Text,
+        "URL",
+        "what led here; null for a seed",
+        "`via`",
+        |page| page.row.via.as_ref().into(),
+    ),
+    column(
+        "robots_verdict",
+        Text,
+        "word",
+        "`allowed` or `disallowed`",
+        "`robots.verdict`",
+        |page| {
+            page.row
+                .robots
+                .as_ref()
+                .map(|robots| &robots.verdict)
+                .into()
+        },
+    ),
+    column(
+        "robots_rule",
+        Text,
+        "text",
+        "the rule of robots.txt that decided, as written; null where none matched",
+        "`robots.rule`",
+        |page| {
+            page.row
+                .robots
+                .as_ref()
+                .and_then(|robots| robots.rule.as_ref())
+                .into()
+        },
+    ),
+    column(
+        "robots_line",
+        Integer,
+        "number",
+        "its line, from 1",
+        "`robots.line`",
+        |page| {
+            page.row
+                .robots
+                .as_ref()
+                .and_then(|robots| robots.line)
+                .into()
+        },
+    ),
+    column(
+        "usage_search",
+        Text,
+        "word",
+        "what the site says about a search index: `allowed`, `refused`; null where it says nothing",
+        "`usage.search`",
+        |page| page.usage(|usage| usage.search.as_ref()),
+    ),
+    column(
+        "usage_ai_input",
+        Text,
+        "word",
+        "the same about input to a model",
+        "`usage.ai-input`",
+        |page| page.usage(|usage| usage.ai_input.as_ref()),
+    ),
+    column(
+        "usage_train_ai",
+        Text,
+        "word",
+        "the same about training a model",
+        "`usage.train-ai`",
+        |page| page.usage(|usage| usage.train_ai.as_ref()),
+    ),
+    column(
+        "usage_archive",
+        Text,
+        "word",
+        "the same about a copy that is kept for others",
+        "`usage.archive`",
+        |page| page.usage(|usage| usage.archive.as_ref()),
+    ),
+    column(
+        "usage_said",
+        Text,
+        "JSON",
+        "the site's statements, each as it was made",
+        "`usage.said`",
+        |page| {
+            let usage = page.row.usage.as_ref();
+            usage
+                .and_then(|usage| serde_json::to_string(&usage.said).ok())
+                .into()
+        },
+    ),
+    column(
+        "withheld",
+        Text,
+        "text",
+        "the site's words for which the body is not archived",
+        "`withheld`",
+        |page| page.row.withheld.as_ref().into(),
+    ),
+    column(
+        "indexed",
+        Text,
+        "text",
+        "`yes`, or why the page is not in the search index; null without one",
+        "`indexed`",
+        |page| page.row.indexed.as_ref().into(),
+    ),
+    column(
+        "round",
+        Integer,
+        "number",
+        "the round, from 1; each URL has a row in each at most",
+        "`round`",
+        |page| page.row.round.into(),
+    ),
+    column(
+        "change",
+        Text,
+        "word",
+        "`new`, `changed`, `same` or `gone` since the last visit",
+        "`change`",
+        |page| page.row.change.as_ref().into(),
+    ),
+];
+
+impl Page {
+    fn url(&self) -> Option<&UrlParts> {
+        self.url.as_ref()
+    }
+
+    fn label_from_end(&self, place: usize) -> Value<'_> {
+        let url = self.url();
+        url.and_then(|url| url.label_from_end(place)).into()
+    }
+
+    fn media_type(&self) -> Option<String> {
+        let value = self.row.content_type.as_ref()?;
+        let kind = value.split(';').next()?.trim().to_ascii_lowercase();
+        (!kind.is_empty()).then_some(kind)
+    }
+
+    fn usage(&self, verdict: fn(&PageUsage) -> Option<&String>) -> Value<'_> {
+        self.row.usage.as_ref().and_then(verdict).into()
+    }
+}

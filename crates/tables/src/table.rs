@@ -1,0 +1,171 @@
+//! What a table is: columns, each with its type, its meaning and how its value is had.
+
+use std::borrow::Cow;
+use std::io;
+
+/// The last moment that a table holds: the end of the year 9999, in milliseconds since 1970.
+const MAX_TIME_MS: i64 = 253_402_300_799_999;
+
+/// A table, whose rows are made from values of `R`.
+pub(crate) struct Table<R: 'static> {
+    pub(crate) name: &'static str,
+    /// What a row stands for.
+    pub(crate) row: &'static str,
+    pub(crate) order: Order,
+    /// Columns in their order, in parts with a heading each.
+    pub(crate) parts: &'static [(&'static str, &'static [Column<R>])],
+}
+
+/// The order of the rows in Parquet. In CSV it is that of the file that they are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// That of the file that they are read from.
+    AsRead,
+    /// In each row group, by the first column.
+    ByFirstColumn,
+}
+
+/// A column of a table.
+pub(crate) struct Column<R> {
+    pub(crate) about: About,
+    value: fn(&R) -> Value<'_>,
+}
+
+/// What is said of a column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// Its unit, or its form.
+    pub(crate) unit: &'static str,
+    pub(crate) meaning: &'static str,
+    /// Where the value is from.
+    pub(crate) source: &'static str,
+}
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Bytes,
+    /// A whole number of 16 bits.
+    Short,
+    /// A whole number of 32 bits.
+    Integer,
+    /// A whole number of 64 bits.
+    Long,
+    /// Milliseconds since 1970, UTC.
+    Time,
+}
+
+/// The value of a column in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    Null,
+    Text(Cow<'a, str>),
+    /// A number, or a time in milliseconds since 1970.
+    Number(i64),
+}
+
+/// A file that rows are written to.
+pub(crate) trait RowSink {
+    /// Adds a row, with a value for each column.
+    fn row(&mut self, values: &[Value<'_>]) -> io::Result<()>;
+
+    /// Writes what waits, and waits until all is on the disk.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// A column by what is said of it, and its value.
+pub(crate) const fn column<R>(
+    name: &'static str,
+    kind: Kind,
+    unit: &'static str,
+    meaning: &'static str,
+    source: &'static str,
+    value: fn(&R) -> Value<'_>,
+) -> Column<R> {
+    let about = About {
+        name,
+        kind,
+        unit,
+        meaning,
+        source,
+    };
+    Column { about, value }
+}
+
+impl<R> Table<R> {
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &'static Column<R>> + use<R> {
+        self.parts.iter().flat_map(|(_, columns)| *columns)
+    }
+
+    pub(crate) fn about(&self) -> Vec<About> {
+        self.columns().map(|column| column.about).collect()
+    }
+
+    /// The values of a row. A number that its column can't hold is null.
+    pub(crate) fn values<'r>(&self, row: &'r R) -> Vec<Value<'r>> {
+        let values = self.columns().map(|column| {
+            let value = (column.value)(row);
+            match value {
+                Value::Number(number) if !column.about.kind.holds(number) => Value::Null,
+                value => value,
+            }
+        });
+        values.collect()
+    }
+}
+
+impl Kind {
+    fn holds(self, number: i64) -> bool {
+        match self {
+            Kind::Short => i16::try_from(number).is_ok(),
+            Kind::Integer => i32::try_from(number).is_ok(),
+            Kind::Time => (0..=MAX_TIME_MS).contains(&number),
+            Kind::Text | Kind::Bytes | Kind::Long => true,
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Value<'a> {
+        Value::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(text: &'a String) -> Value<'a> {
+        Value::from(text.as_str())
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(text: String) -> Self {
+        Value::Text(Cow::Owned(text))
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(number: u64) -> Self {
+        i64::try_from(number).map_or(Value::Null, Value::Number)
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(number: u32) -> Self {
+        Value::Number(number.into())
+    }
+}
+
+impl From<u16> for Value<'_> {
+    fn from(number: u16) -> Self {
+        Value::Number(number.into())
+    }
+}
+
+impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+    fn from(value: Option<T>) -> Value<'a> {
+        value.map_or(Value::Null, Into::into)
+    }
+}

@@ -1,0 +1,77 @@
+//! What a URL is made from, as Common Crawl's index has it.
+
+use crawl_archive::surt;
+use crawl_weburl::{
+    CanonicalUrl, PublicSuffixes, canonicalize, domain_below, host_address, public_suffixes,
+    without_trailing_dot,
+};
+
+/// A URL and the parts of it that have columns.
+pub(crate) struct UrlParts {
+    url: CanonicalUrl,
+    pub(crate) surt: String,
+    pub(crate) host_key: String,
+}
+
+impl UrlParts {
+    /// None for a text that is no URL a crawler can ask for.
+    pub(crate) fn of(url: &str) -> Option<UrlParts> {
+        let url = canonicalize(None, url).ok()?;
+        Some(UrlParts {
+            surt: surt(&url),
+            host_key: url.host_key().to_string(),
+            url,
+        })
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        without_trailing_dot(self.url.host())
+    }
+
+    /// The host, where it is a name and no address.
+    fn name(&self) -> Option<&str> {
+        let host = self.host();
+        host_address(host).is_none().then_some(host)
+    }
+
+    /// A label of the host's name, counted from its end: 0 is the top-level domain.
+    pub(crate) fn label_from_end(&self, place: usize) -> Option<&str> {
+        self.name()?.rsplit('.').nth(place)
+    }
+
+    pub(crate) fn name_reversed(&self) -> Option<String> {
+        let labels: Vec<&str> = self.name()?.rsplit('.').collect();
+        Some(labels.join("."))
+    }
+
+    pub(crate) fn suffixes(&self) -> PublicSuffixes<'_> {
+        public_suffixes(self.host())
+    }
+
+    pub(crate) fn domain_below(&self, suffix: Option<&str>) -> Option<&str> {
+        domain_below(self.host(), suffix?)
+    }
+
+    pub(crate) fn scheme(&self) -> &str {
+        self.url.scheme()
+    }
+
+    /// The port, where the URL names one. In canonical form it never names the scheme's own.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.url.as_url().port()
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.url.path()
+    }
+
+    pub(crate) fn query(&self) -> Option<&str> {
+        self.url.as_url().query()
+    }
+}
+
+/// The host key of a URL.
+pub(crate) fn host_key(url: &str) -> Option<String> {
+    let url = canonicalize(None, url).ok()?;
+    Some(url.host_key().to_string())
+}
