@@ -24,7 +24,7 @@ use cli::usage_error;
 use commands::{export, index, inspect, records, robots, search};
 use error::CommandError;
 use run::connection_limit;
-use settings::{Environment, defaults_listing, effective, gather};
+use settings::{Environment, check_without_seeds, defaults_listing, effective, gather, located};
 use terminal::{note, print};
 
 fn main() -> ExitCode {
@@ -77,10 +77,28 @@ fn gathered(job: JobArgs) -> Result<settings::Settings, CommandError> {
 }
 
 fn config(args: ConfigArgs) -> Result<u8, CommandError> {
+    if let Some(file) = args.check {
+        return check_config(JobArgs {
+            config: Some(file),
+            ..args.job
+        });
+    }
     if args.effective {
         return print(effective(&gathered(args.job)?).as_bytes());
     }
-    print(defaults_listing().as_bytes())
+    match args.schema {
+        true => print(settings::schema().as_bytes()),
+        false => print(defaults_listing().as_bytes()),
+    }
+}
+
+/// Tells all that is wrong with the file of `--config`, each with its place in it.
+fn check_config(job: JobArgs) -> Result<u8, CommandError> {
+    let file = job.config.clone().unwrap_or_default();
+    let flags = job.layer.clone();
+    let settings = gathered(job)?;
+    check_without_seeds(&settings).map_err(|problem| located(problem, &file, &flags))?;
+    print(format!("{}: nothing is wrong\n", file.display()).as_bytes())
 }
 
 /// The main page, then one section per command.

@@ -142,8 +142,16 @@ pub(crate) struct InspectArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     /// Print instead what would be in force with the flags and files given
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["check", "schema"])]
     pub(crate) effective: bool,
+    /// Tell instead all that is wrong with this file, and with it and the flags given
+    ///
+    /// Nobody is asked for anything. Exit code 0: nothing is wrong; 2: something is.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "schema"])]
+    pub(crate) check: Option<PathBuf>,
+    /// Print instead the JSON Schema of a file of settings, by which editors complete and check it
+    #[arg(long)]
+    pub(crate) schema: bool,
     #[command(flatten)]
     pub(crate) job: JobArgs,
 }

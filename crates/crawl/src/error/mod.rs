@@ -39,6 +39,36 @@ pub(crate) struct CommandError {
     pub(crate) hint: Option<String>,
     /// The exit code.
     pub(crate) code: u8,
+    /// The setting that it is about, by its key, where it is one.
+    pub(crate) key: Option<&'static str>,
+    /// What else is wrong, found in the same look.
+    pub(crate) others: Vec<CommandError>,
+}
+
+/// What is wrong, gathered so that all of it is told at once.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<CommandError>);
+
+impl Problems {
+    /// Notes what is wrong; gives the value where nothing is.
+    pub(crate) fn note<T>(&mut self, found: Result<T, CommandError>) -> Option<T> {
+        found.map_err(|problem| self.0.push(problem)).ok()
+    }
+
+    /// The value, where nothing is wrong.
+    ///
+    /// # Errors
+    /// All that is wrong, in the order in which it was noted.
+    pub(crate) fn or<T>(self, value: T) -> Result<T, CommandError> {
+        let mut all = self.0.into_iter();
+        match all.next() {
+            None => Ok(value),
+            Some(mut first) => {
+                first.others.extend(all);
+                Err(first)
+            }
+        }
+    }
 }
 
 impl CommandError {
@@ -48,6 +78,8 @@ impl CommandError {
             message: message.into(),
             hint: None,
             code: USAGE,
+            key: None,
+            others: Vec::new(),
         }
     }
 
@@ -67,6 +99,14 @@ impl CommandError {
         }
     }
 
+    /// The same about a setting, by its key.
+    pub(crate) fn about(self, key: &'static str) -> CommandError {
+        CommandError {
+            key: Some(key),
+            ..self
+        }
+    }
+
     /// The exit code as the operating system gets it.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
@@ -76,10 +116,12 @@ impl CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", cut(&self.message))?;
-        match &self.hint {
-            Some(hint) => write!(f, "\nhint: {}", cut(hint)),
-            None => Ok(()),
+        if let Some(hint) = &self.hint {
+            write!(f, "\nhint: {}", cut(hint))?;
         }
+        self.others
+            .iter()
+            .try_for_each(|other| write!(f, "\n{other}"))
     }
 }
 

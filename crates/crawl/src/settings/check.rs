@@ -1,10 +1,8 @@
 //! Checks of the settings, before any request is sent.
 
-use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use crawl_archive::MAX_BODY_BYTES;
 use crawl_engine::{MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crawl_fetcher::{Contact, HostAccess};
 use crawl_policy::ProductToken;
@@ -15,19 +13,13 @@ use super::ca_files::check_ca_files;
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
+use super::number_checks::check_numbers;
 use super::reach::{Reach, reach};
 use super::sites::{self, accesses};
 use super::tables::Settings;
-use crate::error::CommandError;
+use crate::error::{CommandError, Problems};
 use crate::settings::seeds::{self, Seed};
-use crate::values::{Factor, Resolve, Size, Span};
-
-/// A drawn part of a gap hides no pattern anyway; more would only cost time.
-const MAX_JITTER: f64 = 0.01;
-/// RFC 9309 section 2.4.
-const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
-/// RFC 9309 section 2.3.1.4.
-const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
+use crate::values::{Resolve, Span};
 
 const SEED_HINT: &str =
     "a seed is a URL such as `https://example.org/`, or a host such as `example.org`";
@@ -56,43 +48,67 @@ pub(crate) struct Checked {
 }
 
 /// Checks the settings of a main job.
+///
+/// # Errors
+/// All that is wrong with them.
 pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
-    let typed = check_seeds(&settings.seed)?;
+    let mut problems = Problems::default();
+    let checked = check_all(settings, &mut problems);
+    if settings.seed.is_empty() {
+        problems.note(Err::<(), _>(no_seed()));
+    }
+    let checked = problems.or(checked)?;
+    // Whatever is missing of it was noted as wrong, or is the seeds.
+    checked.ok_or_else(no_seed)
+}
+
+/// Checks settings that another source may add seeds to.
+///
+/// # Errors
+/// All that is wrong with them.
+pub(crate) fn check_without_seeds(settings: &Settings) -> Result<(), CommandError> {
+    let mut problems = Problems::default();
+    check_all(settings, &mut problems);
+    problems.or(())
+}
+
+/// The settings as they are checked, where they are whole; notes all that is wrong with them.
+fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
+    let typed = check_seeds(&settings.seed, problems);
     let seeds: Vec<CanonicalUrl> = typed.iter().map(|seed| seed.url.clone()).collect();
-    let agent = check_agent(&settings.operator.agent)?;
-    let contact = check_contact(&settings.operator.contact)?;
-    check_patterns(settings)?;
-    check_numbers(settings)?;
-    check_proxy(&settings.fetch.proxy)?;
-    let sites = sites::overrides(&settings.site)?;
-    let access = accesses(&settings.site)?;
+    let agent = problems.note(check_agent(&settings.operator.agent));
+    let contact = problems.note(check_contact(&settings.operator.contact));
+    check_patterns(settings, problems);
+    check_numbers(settings, problems);
+    problems.note(check_proxy(&settings.fetch.proxy));
+    let sites = problems.note(sites::overrides(&settings.site));
+    let access = problems.note(accesses(&settings.site));
     let public = seeds
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
     let named = settings.fetch.resolve.iter().any(names_public);
-    if named && contact.is_none() {
-        return Err(no_contact(&seeds[0]));
+    let asked = public.or(seeds.first().filter(|_| named));
+    if let (Some(seed), Some(None)) = (asked, &contact) {
+        problems.note(Err::<(), _>(no_contact(seed)));
     }
     if let Some(seed) = public {
-        if contact.is_none() {
-            return Err(no_contact(seed));
-        }
-        check_manners(settings, seed)?;
+        problems.note(check_manners(settings, seed));
     }
+    let roots = problems.note(check_ca_files(&settings.fetch.ca_file));
     let output = match settings.output.output.is_empty() {
-        true => default_output(&seeds[0]),
+        true => default_output(seeds.first()?),
         false => settings.output.output.0.clone(),
     };
-    Ok(Checked {
-        roots: check_ca_files(&settings.fetch.ca_file)?,
+    Some(Checked {
+        roots: roots?,
         seeds,
         typed,
         public_names: Vec::new(),
         output,
-        agent,
-        contact,
-        sites,
-        access,
+        agent: agent?,
+        contact: contact?,
+        sites: sites?,
+        access: access?,
     })
 }
 
@@ -107,48 +123,62 @@ pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
     CommandError::usage(format!("no contact is given, and {} is not yours alone", url.host())).hint(
         "give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you",
     )
+    .about("contact")
 }
 
 /// Reads a product token.
 pub(crate) fn check_agent(agent: &str) -> Result<ProductToken, CommandError> {
-    read_agent(agent)
-        .map_err(|why| CommandError::usage(format!("unusable --agent: {why}")).hint(AGENT_HINT))
+    read_agent(agent).map_err(|why| {
+        CommandError::usage(format!("unusable --agent: {why}"))
+            .hint(AGENT_HINT)
+            .about("agent")
+    })
 }
 
 /// Reads a contact; an empty one is none.
 pub(crate) fn check_contact(contact: &str) -> Result<Option<Contact>, CommandError> {
-    read_contact(contact)
-        .map_err(|why| CommandError::usage(format!("unusable --contact {why}")).hint(CONTACT_HINT))
+    read_contact(contact).map_err(|why| {
+        CommandError::usage(format!("unusable --contact {why}"))
+            .hint(CONTACT_HINT)
+            .about("contact")
+    })
 }
 
-fn check_seeds(seeds: &[String]) -> Result<Vec<Seed>, CommandError> {
-    if seeds.is_empty() {
-        return Err(CommandError::usage("no seed is given").hint(
-            "start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all",
-        ));
-    }
+fn no_seed() -> CommandError {
+    CommandError::usage("no seed is given")
+        .hint("start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all")
+}
+
+/// The seeds that can be used, each once.
+fn check_seeds(seeds: &[String], problems: &mut Problems) -> Vec<Seed> {
     let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
     for typed in seeds {
-        refuse_credentials(typed)?;
-        seeds::check_no_file(typed)?;
-        let seed = seeds::read(typed).map_err(|why| {
-            CommandError::usage(format!("unusable seed `{typed}`: {why}")).hint(SEED_HINT)
-        })?;
-        if let Some(address) = host_address(seed.url.host())
-            && classify(address) == AddressClass::Unusable
-        {
-            return Err(CommandError::usage(format!(
-                "unusable seed `{typed}`: {address} is no server's address"
-            ))
-            .hint(SEED_HINT));
-        }
+        let seed = check_seed(typed).map_err(|problem| problem.about("seed"));
+        let Some(seed) = problems.note(seed) else {
+            continue;
+        };
         match read.iter_mut().find(|known| known.url == seed.url) {
             // Who typed the scheme as well wants that one.
             Some(known) => known.stand_in = known.stand_in.take().and(seed.stand_in),
             None => read.push(seed),
         }
     }
-    Ok(read)
+    read
+}
+
+fn check_seed(typed: &str) -> Result<Seed, CommandError> {
+    refuse_credentials(typed)?;
+    seeds::check_no_file(typed)?;
+    let seed = seeds::read(typed).map_err(|why| {
+        CommandError::usage(format!("unusable seed `{typed}`: {why}")).hint(SEED_HINT)
+    })?;
+    match host_address(seed.url.host()) {
+        Some(address) if classify(address) == AddressClass::Unusable => {
+            let what = format!("unusable seed `{typed}`: {address} is no server's address");
+            Err(CommandError::usage(what).hint(SEED_HINT))
+        }
+        _ => Ok(seed),
+    }
 }
 
 /// A user name or a password in a seed would be sent to nobody: a request carries what `[site]`
@@ -176,109 +206,15 @@ fn refuse_credentials(seed: &str) -> Result<(), CommandError> {
     )))
 }
 
-fn check_patterns(settings: &Settings) -> Result<(), CommandError> {
+fn check_patterns(settings: &Settings, problems: &mut Problems) {
     let include = settings.scope.include.iter().map(|re| ("include", re));
     let exclude = settings.scope.exclude.iter().map(|re| ("exclude", re));
     for (flag, pattern) in include.chain(exclude) {
-        check_pattern(pattern).map_err(|why| {
+        problems.note(check_pattern(pattern).map_err(|why| {
             CommandError::usage(format!("bad regular expression in --{flag} {why}"))
                 .hint(PATTERN_HINT)
-        })?;
-    }
-    Ok(())
-}
-
-fn check_numbers(settings: &Settings) -> Result<(), CommandError> {
-    let (politeness, exclusion) = (&settings.politeness, &settings.exclusion);
-    let (fetch, recrawl) = (&settings.fetch, &settings.recrawl);
-    let no_fetch = "nothing could be fetched";
-    let no_rest = "robots.txt would be asked for without end";
-    let is_zero = |span: Span| span == Span::ZERO;
-    for (flag, is_zero, what) in [
-        ("per-host", politeness.per_host == 0, no_fetch),
-        ("per-address", politeness.per_address == 0, no_fetch),
-        ("concurrency", politeness.concurrency == 0, no_fetch),
-        ("timeout", is_zero(fetch.timeout), no_fetch),
-        ("connect-timeout", is_zero(fetch.connect_timeout), no_fetch),
-        (
-            "first-byte-timeout",
-            is_zero(fetch.first_byte_timeout),
-            no_fetch,
-        ),
-        ("idle-timeout", is_zero(fetch.idle_timeout), no_fetch),
-        ("body-memory", fetch.body_memory.0 == 0, no_fetch),
-        ("max-body", fetch.max_body.0 == 0, no_fetch),
-        ("robots-max-age", is_zero(exclusion.robots_max_age), no_rest),
-        ("robots-retry", is_zero(exclusion.robots_retry), no_rest),
-    ] {
-        if is_zero {
-            let what = format!("--{flag} is 0, and {what}");
-            return Err(
-                CommandError::usage(what).hint(format!("leave --{flag} out for the default"))
-            );
-        }
-    }
-    if recrawl.every.0 == Some(Span::ZERO) {
-        return Err(
-            CommandError::usage("--every is 0, and rounds would follow without end")
-                .hint("`--every 1d` begins one a day"),
-        );
-    }
-    let robots_hint = "a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)";
-    at_most(
-        ("max-body", fetch.max_body),
-        ("", Size(MAX_BODY_BYTES)),
-        "a longer record of the archive could not be read again",
-    )?;
-    at_most(
-        ("robots-max-age", exclusion.robots_max_age),
-        ("", ROBOTS_MAX_AGE),
-        robots_hint,
-    )?;
-    at_most(
-        ("robots-last-good", exclusion.robots_last_good),
-        ("", ROBOTS_LAST_GOOD),
-        robots_hint,
-    )?;
-    at_most(
-        ("robots-retry", exclusion.robots_retry),
-        ("--robots-retry-most ", exclusion.robots_retry_most),
-        "the first wait is the shortest one",
-    )?;
-    at_most(
-        ("revisit-least", recrawl.revisit_least),
-        ("--revisit-most ", recrawl.revisit_most),
-        "between them lies how often a page is visited again",
-    )?;
-    at_most(
-        ("jitter", politeness.jitter),
-        ("", Factor(MAX_JITTER)),
-        "it is a part of the gap: 0.01 lengthens it by up to 1%",
-    )?;
-    match politeness.per_site.0 {
-        Some(per_site) if per_site.0 < u64::from(politeness.per_host) => {
-            Err(CommandError::usage(format!(
-                "--per-site {per_site} is less than --per-host {}",
-                politeness.per_host
-            ))
-            .hint("a site holds its hosts: raise --per-site or lower --per-host"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Refuses a flag's value beyond a bound, which another flag may set.
-fn at_most<T: PartialOrd + Display>(
-    (flag, value): (&str, T),
-    (other, bound): (&str, T),
-    hint: &str,
-) -> Result<(), CommandError> {
-    match value > bound {
-        true => {
-            let what = format!("--{flag} {value} is more than {other}{bound}");
-            Err(CommandError::usage(what).hint(hint))
-        }
-        false => Ok(()),
+                .about(flag)
+        }));
     }
 }
 
@@ -290,7 +226,8 @@ fn check_proxy(proxy: &str) -> Result<(), CommandError> {
         // The URL itself may hold a password, so it is not repeated.
         _ => Err(
             CommandError::usage("unusable --proxy: no http, https, socks5 or socks5h URL")
-                .hint("it looks like `http://127.0.0.1:3128`"),
+                .hint("it looks like `http://127.0.0.1:3128`")
+                .about("proxy"),
         ),
     }
 }
@@ -319,18 +256,21 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Command
 
 /// Returns whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
 fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<(), CommandError> {
-    let what = if delay.get() < MIN_OTHERS_DELAY {
+    let (key, what) = if delay.get() < MIN_OTHERS_DELAY {
         let least = MIN_OTHERS_DELAY.as_millis();
-        format!("{dashes}delay {delay} is under {least}ms")
+        let what = format!("{dashes}delay {delay} is under {least}ms");
+        ("delay", what)
     } else if per_host > MAX_PER_OTHERS_HOST {
-        format!("{dashes}per-host {per_host} is more than {MAX_PER_OTHERS_HOST}")
+        let what = format!("{dashes}per-host {per_host} is more than {MAX_PER_OTHERS_HOST}");
+        ("per-host", what)
     } else {
         return Ok(());
     };
     Err(CommandError::usage(format!(
         "{what}, and {host} is not on loopback or in a private range"
     ))
-    .hint("add --own-site if you answer for the hosts of this crawl"))
+    .hint("add --own-site if you answer for the hosts of this crawl")
+    .about(key))
 }
 
 /// `crawl-HOST`, on loopback with the port; what is unsafe in file names becomes `-`.

@@ -7,6 +7,9 @@ use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
 use crawl_weburl::StepPolicy;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::values::{SchemaValue, words};
 
 /// Defines the words that a key takes, and what each stands for in the libraries.
 macro_rules! words {
@@ -21,6 +24,12 @@ macro_rules! words {
         #[serde(rename_all = "kebab-case")]
         pub(crate) enum $name {
             $( $(#[doc = $word_doc])+ $word, )+
+        }
+
+        impl SchemaValue for $name {
+            fn schema() -> Value {
+                words::<$name>()
+            }
         }
 
         impl $name {
@@ -116,4 +125,10 @@ pub(crate) enum ProgressMode {
     Json,
     /// Nothing.
     Off,
+}
+
+impl SchemaValue for ProgressMode {
+    fn schema() -> Value {
+        words::<ProgressMode>()
+    }
 }

@@ -11,9 +11,10 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
+use super::host_access;
 use super::sites;
 use super::tables::{Layer, TABLES};
-use crate::error::{CommandError, nearest};
+use crate::error::{CommandError, Problems, nearest};
 
 /// The table in which a crawl.toml notes which program wrote it; nothing is read from it.
 pub(crate) const NOTES: &str = "crawl";
@@ -38,17 +39,41 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError 
 /// Reads the user's own settings: what only a look at a text shows to be unusable is refused
 /// where it stands.
 fn parse_checked(text: &str, name: &str) -> Result<Layer, CommandError> {
-    let layer = parse(text, name)?;
-    Source { text, name }.check_values()?;
-    Ok(layer)
+    let source = Source { text, name };
+    let mut problems = Problems::default();
+    let layer = source.read(&mut problems);
+    source.check_values(&mut problems);
+    problems.or(layer)
 }
 
 /// Reads settings from `text`; `name` is the file's name in messages.
+///
+/// # Errors
+/// All that is wrong with it.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
-    let source = Source { text, name };
-    let mut root = DeTable::parse(text).map_err(|error| source.broken(&error))?;
-    source.check_keys(root.get_mut())?;
-    Layer::deserialize(toml::Deserializer::from(root)).map_err(|error| source.broken(&error))
+    let mut problems = Problems::default();
+    let layer = Source { text, name }.read(&mut problems);
+    problems.or(layer)
+}
+
+/// Adds to what is wrong with settings where a file says it, where no flag says another.
+pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> CommandError {
+    // What can't be read any more is told without its place.
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let name = file.display().to_string();
+    let source = Source {
+        text: &text,
+        name: &name,
+    };
+    let located = |problem: &mut CommandError| {
+        let key = problem.key.filter(|key| !flags.says_key(key));
+        if let Some(at) = key.and_then(|key| source.place(key)) {
+            problem.message = source.at(at, &problem.message).message;
+        }
+    };
+    located(&mut problem);
+    problem.others.iter_mut().for_each(located);
+    problem
 }
 
 struct Source<'a> {
@@ -56,89 +81,127 @@ struct Source<'a> {
     name: &'a str,
 }
 
-type Entries<'a> = Vec<(Spanned<DeString<'a>>, Spanned<DeValue<'a>>)>;
+type Entry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
 
-impl Source<'_> {
-    /// Refuses unknown tables and keys, and writes known keys in one way.
-    fn check_keys(&self, root: &mut DeTable<'_>) -> Result<(), CommandError> {
-        let entries: Entries<'_> = std::mem::take(root).into_iter().collect();
-        for (name, mut value) in entries {
-            let at = name.span().start;
-            let table = TABLES.iter().find(|(table, _)| table == name.get_ref());
-            match (&**name.get_ref(), table) {
-                (NOTES, _) => continue,
-                ("seed", _) => {}
-                (sites::TABLE, _) => match value.get_mut() {
-                    DeValue::Table(names) => self.check_sites(names)?,
-                    _ => return Err(self.at(at, "`site` holds tables, as [site.\"example.org\"]")),
-                },
-                (_, Some((table, fields))) => match value.get_mut() {
-                    DeValue::Table(keys) => self.check_table(table, fields, keys)?,
-                    _ => return Err(self.at(at, format!("`{table}` is a table"))),
-                },
-                (unknown, None) => return Err(self.unknown(at, None, unknown)),
-            }
-            root.insert(name, value);
+impl<'a> Source<'a> {
+    /// What the text says, without what is wrong in it.
+    fn read(&self, problems: &mut Problems) -> Layer {
+        let (mut root, broken) = DeTable::parse_recoverable(self.text);
+        let is_whole = broken.is_empty();
+        for error in &broken {
+            problems.note::<()>(Err(self.broken(error)));
         }
-        Ok(())
+        let entries = in_order(std::mem::take(root.get_mut()));
+        // What stands behind a broken line may be a part of it.
+        for entry in entries.into_iter().filter(|_| is_whole) {
+            if let Some((name, value)) = self.usable(entry, problems) {
+                root.get_mut().insert(name, value);
+            }
+        }
+        let layer = Layer::deserialize(toml::Deserializer::from(root));
+        let layer = layer.map_err(|error| self.broken(&error));
+        problems.note(layer).unwrap_or_default()
     }
 
-    fn check_sites(&self, names: &mut DeTable<'_>) -> Result<(), CommandError> {
-        let entries: Entries<'_> = std::mem::take(names).into_iter().collect();
-        for (name, mut value) in entries {
-            let table = format!("{}.\"{}\"", sites::TABLE, name.get_ref());
-            match value.get_mut() {
-                DeValue::Table(keys) => self.check_table(&table, sites::FIELDS, keys)?,
-                _ => {
-                    let what = format!("`{}` in [site] is a table: [{table}]", name.get_ref());
-                    return Err(self.at(name.span().start, what));
-                }
+    /// An entry of the file with what can be read of it; nothing where that is nothing.
+    fn usable(&self, (name, mut value): Entry<'a>, problems: &mut Problems) -> Option<Entry<'a>> {
+        let at = name.span().start;
+        let fields = TABLES.iter().find(|(table, _)| table == name.get_ref());
+        match (&**name.get_ref(), fields) {
+            (NOTES, _) => return None,
+            ("seed", _) => {
+                let alone = DeTable::from_iter([(name.clone(), value.clone())]);
+                problems.note(self.check_types("seed", alone))?;
             }
+            (sites::TABLE, _) => match value.get_mut() {
+                DeValue::Table(names) => self.keep_sites(names, problems),
+                _ => {
+                    let what = "`site` holds tables, as [site.\"example.org\"]";
+                    problems.note::<()>(Err(self.at(at, what)))?;
+                }
+            },
+            (table, Some((_, fields))) => match value.get_mut() {
+                DeValue::Table(keys) => {
+                    let within = |entry| DeTable::from_iter([(name.clone(), table_with(entry))]);
+                    self.keep_usable((table, fields), keys, problems, within);
+                }
+                _ => problems.note::<()>(Err(self.at(at, format!("`{table}` is a table"))))?,
+            },
+            (unknown, None) => problems.note::<()>(Err(self.unknown(at, None, unknown)))?,
+        }
+        Some((name, value))
+    }
+
+    fn keep_sites(&self, names: &mut DeTable<'a>, problems: &mut Problems) {
+        for (name, mut value) in in_order(std::mem::take(names)) {
+            let table = format!("{}.\"{}\"", sites::TABLE, name.get_ref());
+            let DeValue::Table(keys) = value.get_mut() else {
+                let what = format!("`{}` in [site] is a table: [{table}]", name.get_ref());
+                problems.note::<()>(Err(self.at(name.span().start, what)));
+                continue;
+            };
+            let within = |entry| {
+                let site = Spanned::new(0..0, DeString::Borrowed(sites::TABLE));
+                DeTable::from_iter([(site, table_with((name.clone(), table_with(entry))))])
+            };
+            self.keep_usable((&table, sites::FIELDS), keys, problems, within);
             names.insert(name, value);
         }
-        Ok(())
     }
 
-    fn check_table(
+    /// Leaves of a table the known keys with a value that they can have, each written in one way.
+    /// `within` is a file with one of its entries alone.
+    fn keep_usable(
         &self,
-        table: &str,
-        fields: &[&str],
-        keys: &mut DeTable<'_>,
-    ) -> Result<(), CommandError> {
-        let entries: Entries<'_> = std::mem::take(keys).into_iter().collect();
-        for (name, value) in entries {
+        (table, fields): (&str, &[&str]),
+        keys: &mut DeTable<'a>,
+        problems: &mut Problems,
+        within: impl Fn(Entry<'a>) -> DeTable<'a>,
+    ) {
+        for (name, value) in in_order(std::mem::take(keys)) {
             let span = name.span();
             let field = name.get_ref().replace('-', "_");
             if !fields.contains(&field.as_str()) {
-                return Err(self.unknown(span.start, Some((table, fields)), name.get_ref()));
+                let unknown = self.unknown(span.start, Some((table, fields)), name.get_ref());
+                problems.note::<()>(Err(unknown));
+                continue;
             }
             let key = Spanned::new(span.clone(), DeString::Owned(key_of(&field)));
-            if keys.insert(key, value).is_some() {
-                return Err(self.at(
-                    span.start,
-                    format!("`{}` stands here twice", key_of(&field)),
-                ));
+            let alone = within((key.clone(), value.clone()));
+            if problems
+                .note(self.check_types(&key_of(&field), alone))
+                .is_some()
+                && keys.insert(key, value).is_some()
+            {
+                let what = format!("`{}` stands here twice", key_of(&field));
+                problems.note::<()>(Err(self.at(span.start, what)));
             }
         }
-        Ok(())
     }
 
-    fn check_values(&self) -> Result<(), CommandError> {
-        let root = DeTable::parse(self.text).map_err(|error| self.broken(&error))?;
+    /// Reads a file that has one key alone.
+    fn check_types(&self, key: &str, root: DeTable<'_>) -> Result<(), CommandError> {
+        let root = Spanned::new(0..self.text.len(), root);
+        let read = Layer::deserialize(toml::Deserializer::from(root));
+        read.map(drop)
+            .map_err(|error| self.problem(&error, Some(key)))
+    }
+
+    fn check_values(&self, problems: &mut Problems) {
+        let (root, _) = DeTable::parse_recoverable(self.text);
         for table in root.get_ref().values() {
             let DeValue::Table(keys) = table.get_ref() else {
                 continue;
             };
             for (name, value) in keys {
-                self.check_value(name.get_ref(), value)?;
+                self.check_value(name.get_ref(), value, problems);
             }
         }
-        Ok(())
     }
 
-    fn check_value(&self, field: &str, value: &Spanned<DeValue<'_>>) -> Result<(), CommandError> {
-        let at = |value: &Spanned<DeValue<'_>>, what: String, hint: &str| {
-            Err(self.at(value.span().start, what).hint(hint))
+    fn check_value(&self, field: &str, value: &Spanned<DeValue<'_>>, problems: &mut Problems) {
+        let refuse = |value: &Spanned<DeValue<'_>>, what: String, hint: &str| {
+            Err::<(), _>(self.at(value.span().start, what).hint(hint))
         };
         match (field, value.get_ref()) {
             ("include" | "exclude", DeValue::Array(patterns)) => {
@@ -146,21 +209,38 @@ impl Source<'_> {
                     let text = pattern.get_ref().as_str().unwrap_or_default();
                     if let Err(why) = check_pattern(text) {
                         let what = format!("bad regular expression in `{field}` {why}");
-                        return at(pattern, what, PATTERN_HINT);
+                        problems.note(refuse(pattern, what, PATTERN_HINT));
                     }
                 }
-                Ok(())
             }
-            ("contact", DeValue::String(text)) => match read_contact(text) {
-                Ok(_) => Ok(()),
-                Err(why) => at(value, format!("unusable `contact` {why}"), CONTACT_HINT),
-            },
-            ("agent", DeValue::String(text)) => match read_agent(text) {
-                Ok(_) => Ok(()),
-                Err(why) => at(value, format!("unusable `agent`: {why}"), AGENT_HINT),
-            },
-            _ => Ok(()),
+            ("contact", DeValue::String(text)) => {
+                if let Err(why) = read_contact(text) {
+                    let what = format!("unusable `contact` {why}");
+                    problems.note(refuse(value, what, CONTACT_HINT));
+                }
+            }
+            ("agent", DeValue::String(text)) => {
+                if let Err(why) = read_agent(text) {
+                    let what = format!("unusable `agent`: {why}");
+                    problems.note(refuse(value, what, AGENT_HINT));
+                }
+            }
+            _ => {}
         }
+    }
+
+    /// The byte at which the file speaks of a key.
+    fn place(&self, key: &str) -> Option<usize> {
+        let (root, _) = DeTable::parse_recoverable(self.text);
+        let named = |keys: &DeTable<'_>| {
+            let mut names = keys.keys();
+            let name = names.find(|name| key_of(name.get_ref()) == key)?;
+            Some(name.span().start)
+        };
+        named(root.get_ref()).or_else(|| {
+            let table = root.get_ref().get(table_of(key)?)?.get_ref();
+            named(table.as_table()?)
+        })
     }
 
     /// The error for a name that is none; `table` is where it stands, if not above all tables.
@@ -195,13 +275,24 @@ impl Source<'_> {
     }
 
     fn broken(&self, error: &toml::de::Error) -> CommandError {
-        let message = error.message().trim().replace('\n', ", ");
-        let (message, hint) = match no_variant(&message) {
+        self.problem(error, None)
+    }
+
+    /// What an error of the reader says, of the value of a key where it is one.
+    fn problem(&self, error: &toml::de::Error, key: Option<&str>) -> CommandError {
+        let said = error.message().trim().replace('\n', ", ");
+        let is_secret =
+            key.is_some_and(|key| host_access::FIELDS.contains(&key.replace('-', "_").as_str()));
+        let (message, hint) = match no_variant(&said) {
             Some((message, nearest)) => (message, format!("the nearest is `{nearest}`")),
             None => (
-                message,
+                other_type(&said, is_secret).unwrap_or(said),
                 "`crawl config` prints a configuration with every key".to_owned(),
             ),
+        };
+        let message = match key {
+            Some(key) => format!("`{key}`: {message}"),
+            None => message,
         };
         match error.span() {
             Some(span) => self.at(span.start, message),
@@ -211,10 +302,47 @@ impl Source<'_> {
     }
 
     fn at(&self, offset: usize, message: impl std::fmt::Display) -> CommandError {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        CommandError::usage(format!("{}:{line}: {message}", self.name))
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        CommandError::usage(format!("{}:{line}:{column}: {message}", self.name))
     }
+}
+
+/// The entries of a table as they stand in the file.
+fn in_order(table: DeTable<'_>) -> Vec<Entry<'_>> {
+    let mut entries: Vec<_> = table.into_iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    entries
+}
+
+/// A table with one entry.
+fn table_with<'a>((name, value): Entry<'a>) -> Spanned<DeValue<'a>> {
+    let span = value.span();
+    Spanned::new(span, DeValue::Table(DeTable::from_iter([(name, value)])))
+}
+
+/// The message for a value of another type, in the words of this program; nothing where the error is
+/// another. serde says "invalid type: string \"x\", expected u32". The value of a secret is not
+/// repeated.
+fn other_type(message: &str, is_secret: bool) -> Option<String> {
+    let said = message.strip_prefix("invalid type: ");
+    let said = said.or_else(|| message.strip_prefix("invalid value: "))?;
+    let (found, wanted) = said.rsplit_once(", expected ")?;
+    let wanted = match wanted.trim() {
+        "u8" | "u32" => "a whole number that is not negative and not too large",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        other => other,
+    };
+    let kind = found.split(' ').next().unwrap_or_default();
+    let found = match kind {
+        "sequence" => "list",
+        "map" => "table",
+        kind if is_secret => kind,
+        _ => found,
+    };
+    Some(format!("{wanted} is expected, and this is the {found}"))
 }
 
 /// The message for a word that is none of those that a key takes, and the nearest of these. serde
@@ -237,6 +365,15 @@ fn no_variant(message: &str) -> Option<(String, String)> {
 /// A field's name as a key: `max_pages` is `max-pages`.
 pub(crate) fn key_of(field: &str) -> String {
     field.replace('_', "-")
+}
+
+impl Layer {
+    /// Returns whether this layer says something of a key.
+    fn says_key(&self, key: &str) -> bool {
+        let of_table =
+            || table_of(key).is_some_and(|table| self.says(table, &key.replace('-', "_")));
+        key == "seed" && self.seed.is_some() || of_table()
+    }
 }
 
 fn table_of(name: &str) -> Option<&'static str> {
@@ -279,37 +416,37 @@ mod tests {
         check(
             "[politeness]\n# so\ndealy = \"1s\"\n",
             expect![[r#"
-                error: crawl.toml:3: unknown key `dealy` in [politeness]
+                error: crawl.toml:3:1: unknown key `dealy` in [politeness]
                 hint: the nearest is `delay`"#]],
         );
         check(
             "[fetch]\ndelay = \"1s\"\n",
             expect![[r#"
-                error: crawl.toml:2: unknown key `delay` in [fetch]
+                error: crawl.toml:2:1: unknown key `delay` in [fetch]
                 hint: `delay` belongs to the table [politeness]"#]],
         );
         check(
             "delay = \"1s\"\n",
             expect![[r#"
-                error: crawl.toml:1: unknown key or table `delay`
+                error: crawl.toml:1:1: unknown key or table `delay`
                 hint: `delay` belongs to the table [politeness]"#]],
         );
         check(
             "\n[politness]\n",
             expect![[r#"
-                error: crawl.toml:2: unknown key or table `politness`
+                error: crawl.toml:2:2: unknown key or table `politness`
                 hint: the nearest is `[politeness]`"#]],
         );
         check(
             "seeds = []\n",
             expect![[r#"
-                error: crawl.toml:1: unknown key or table `seeds`
+                error: crawl.toml:1:1: unknown key or table `seeds`
                 hint: the nearest is `seed`"#]],
         );
         check(
             "[scope]\nzzzzqq = 1\n",
             expect![[r#"
-                error: crawl.toml:2: unknown key `zzzzqq` in [scope]
+                error: crawl.toml:2:1: unknown key `zzzzqq` in [scope]
                 hint: `crawl config` prints every table and key"#]],
         );
     }
@@ -319,59 +456,118 @@ mod tests {
         check(
             "[fetch]\n\ntimeout = 20\n",
             expect![[r#"
-                error: crawl.toml:3: `20` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+                error: crawl.toml:3:11: `timeout`: `20` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
                 hint: `crawl config` prints a configuration with every key"#]],
         );
         check(
             "[scope]\nscope = \"hosts\"\n",
             expect![[r#"
-                error: crawl.toml:2: `hosts` is none of `host`, `domain`, `prefix`, `any`
+                error: crawl.toml:2:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
                 hint: the nearest is `host`"#]],
         );
         check(
             "[exclusion]\nrobots-forbidden = \"deni\"\n",
             expect![[r#"
-                error: crawl.toml:2: `deni` is none of `allow`, `deny`
+                error: crawl.toml:2:20: `robots-forbidden`: `deni` is none of `allow`, `deny`
                 hint: the nearest is `deny`"#]],
         );
         check(
             "[scope]\nexclude = [\n  \"a\",\n  \"a(\",\n]\n",
             expect![[r#"
-                error: crawl.toml:4: bad regular expression in `exclude` `a(`: unclosed group
+                error: crawl.toml:4:3: bad regular expression in `exclude` `a(`: unclosed group
                 hint: the syntax is that of https://docs.rs/regex"#]],
         );
         check(
             "[operator]\ncontact = \"me\"\n",
             expect![[r#"
-                error: crawl.toml:2: unusable `contact` `me`: it is neither a mail address nor an http or https URL
+                error: crawl.toml:2:11: unusable `contact` `me`: it is neither a mail address nor an http or https URL
                 hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
         );
         check(
             "[operator]\nagent = \"a b\"\n",
             expect![[r#"
-                error: crawl.toml:2: unusable `agent`: `a b` is no product token: letters, digits, `_` and `-` only, at least one
+                error: crawl.toml:2:9: unusable `agent`: `a b` is no product token: letters, digits, `_` and `-` only, at least one
                 hint: a product token is a single word such as `crawl`; version and contact are added"#]],
         );
         check(
             "seed = \"http://a/\"\n",
             expect![[r#"
-                error: crawl.toml:1: invalid type: string "http://a/", expected a sequence
+                error: crawl.toml:1:8: `seed`: a list is expected, and this is the string "http://a/"
                 hint: `crawl config` prints a configuration with every key"#]],
         );
         check(
             "scope = \"host\"\n",
-            expect!["error: crawl.toml:1: `scope` is a table"],
+            expect!["error: crawl.toml:1:1: `scope` is a table"],
         );
         check(
             "[fetch\n",
             expect![[r#"
-                error: crawl.toml:1: unclosed table, expected `]`
+                error: crawl.toml:1:7: unclosed table, expected `]`
                 hint: `crawl config` prints a configuration with every key"#]],
         );
         check(
             "[scope]\nmax-pages = 1\nmax_pages = 2\n",
-            expect!["error: crawl.toml:3: `max-pages` stands here twice"],
+            expect!["error: crawl.toml:3:1: `max-pages` stands here twice"],
         );
+    }
+
+    #[test]
+    fn ours_all_that_is_wrong_is_told_at_once() {
+        check(
+            "seed = [\"http://a.example/\", 7]\ndelay = 3\n[operator]\ncontact = \"ä\"\n[politness]\nx = 1\n\
+             [scope]\nmax-page = 5\n  exclude = [\"ü\", \"(\", \")\"]\nscope = \"hosts\"\n\
+             [site.\"a.example\"]\ndelay = 5\nper-host = \"many\"\ncolour = \"red\"\nheaders = \"k: secret\"\n\
+             [site]\nb = 1\n",
+            expect![[r#"
+                error: crawl.toml:1:30: `seed`: a string is expected, and this is the integer `7`
+                hint: `crawl config` prints a configuration with every key
+                error: crawl.toml:2:1: unknown key or table `delay`
+                hint: `delay` belongs to the table [politeness]
+                error: crawl.toml:5:2: unknown key or table `politness`
+                hint: the nearest is `[politeness]`
+                error: crawl.toml:8:1: unknown key `max-page` in [scope]
+                hint: the nearest is `max-pages`
+                error: crawl.toml:10:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
+                hint: the nearest is `host`
+                error: crawl.toml:12:9: `delay`: `5` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+                hint: `crawl config` prints a configuration with every key
+                error: crawl.toml:13:12: `per-host`: a whole number that is not negative and not too large is expected, and this is the string "many"
+                hint: `crawl config` prints a configuration with every key
+                error: crawl.toml:14:1: unknown key `colour` in [site."a.example"]
+                hint: `crawl config` prints every table and key
+                error: crawl.toml:15:11: `headers`: a table is expected, and this is the string
+                hint: `crawl config` prints a configuration with every key
+                error: crawl.toml:17:1: `b` in [site] is a table: [site."b"]
+                error: crawl.toml:4:11: unusable `contact` `ä`: it is neither a mail address nor an http or https URL
+                hint: give one such as `you@example.org` or `https://example.org/bot`
+                error: crawl.toml:9:19: bad regular expression in `exclude` `(`: unclosed group
+                hint: the syntax is that of https://docs.rs/regex
+                error: crawl.toml:9:24: bad regular expression in `exclude` `)`: unopened group
+                hint: the syntax is that of https://docs.rs/regex"#]],
+        );
+        // What stands behind a broken line may be a part of it.
+        check(
+            "[scope]\nmax-pages = = 5\n[fetch\ndealy = 1\n",
+            expect![[r#"
+            error: crawl.toml:2:13: extra `=`, expected nothing
+            hint: `crawl config` prints a configuration with every key
+            error: crawl.toml:2:15: unexpected key or value, expected newline, `#`
+            hint: `crawl config` prints a configuration with every key
+            error: crawl.toml:3:7: unclosed table, expected `]`
+            hint: `crawl config` prints a configuration with every key"#]],
+        );
+    }
+
+    #[test]
+    fn ours_what_is_usable_is_read_whatever_else_is_wrong() {
+        let text = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\nmax-depth = \"x\"\n\
+                    [site.\"a.example\"]\ndelay = \"5s\"\nper-host = -1\n";
+        let mut problems = super::Problems::default();
+        let layer = super::Source { text, name: "x" }.read(&mut problems);
+        let expected = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\n\
+                        [site.\"a.example\"]\ndelay = \"5s\"\n";
+        assert_eq!(layer, parse(expected, "x").unwrap());
+        assert_eq!(problems.or(()).unwrap_err().others.len(), 1);
     }
 
     #[test]

@@ -27,11 +27,19 @@ delay = \"2s\"
 ```console
 $ crawl --config site.toml
 $ crawl config --effective --config site.toml
+$ crawl config --check site.toml
+error: site.toml:7:9: `delay`: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
+$ crawl config --schema > crawl.schema.json
 ```
 
-The second command prints what would be in force. [config/default.toml](../config/default.toml), which `crawl config`
-prints, has every key with its default; [config/small-site.toml](../config/small-site.toml) is a file for the owner of
-a small site.
+- **`--effective`** prints what would be in force.
+- **`--check`** tells all that is wrong with a file at once, each with line and column, and asks nobody for anything.
+- **`--schema`** prints a JSON Schema (draft 2020-12). With `#:schema crawl.schema.json` as the first line of a file
+  editors complete keys, show their meaning and underline mistakes. It has keys with hyphens alone; files may have
+  underscores too.
+
+[config/default.toml](../config/default.toml), which `crawl config` prints, has every key with its default;
+[config/small-site.toml](../config/small-site.toml) is a file for the owner of a small site.
 
 - **Flags** have the names of the keys: `--delay 2s` is `delay` in `[politeness]`.
 - **Durations** have a unit (`500ms`, `2s`, `1m30s`, `1h`, `1d`), **sizes** may have one (`5MiB`, `10MB`, `4096`).

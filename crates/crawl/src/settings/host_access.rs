@@ -6,8 +6,9 @@ use std::fmt;
 
 use crawl_fetcher::HostAccess;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Value, json};
 
-use crate::values::Switch;
+use crate::values::{SchemaValue as _, Switch};
 
 /// The prefix of a value that names a variable of the environment.
 const IN_ENVIRONMENT: &str = "env:";
@@ -60,6 +61,18 @@ impl Serialize for Secret {
 }
 
 impl AccessTerms {
+    /// The keys, each with the schema of its value.
+    pub(super) fn schemas() -> [(&'static str, Value); 4] {
+        let named = json!({ "type": "object", "additionalProperties": String::schema() });
+        let [basic_auth, headers, cookies, plain_http] = FIELDS;
+        [
+            (basic_auth, String::schema()),
+            (headers, named.clone()),
+            (cookies, named),
+            (plain_http, Switch::schema()),
+        ]
+    }
+
     /// Leaves of the values those that name the environment.
     pub(super) fn drop_literals(&mut self) {
         let in_environment = |secret: &Secret| secret.variable().is_some();

@@ -15,15 +15,20 @@ mod docs_page;
 mod environment;
 mod host_access;
 mod listing;
+mod number_checks;
 mod reach;
 mod remembered;
+mod schema;
 pub(crate) mod seeds;
 mod sites;
 mod sources;
 mod tables;
 
-pub(crate) use check::{Checked, check, check_agent, check_contact, no_contact};
+pub(crate) use check::{
+    Checked, check, check_agent, check_contact, check_without_seeds, no_contact,
+};
 pub(crate) use choices::{ProfileName, ProgressMode};
+pub(crate) use config_file::located;
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use listing::{
@@ -32,6 +37,7 @@ pub(crate) use listing::{
 };
 pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::own_mark;
+pub(crate) use schema::schema;
 pub(crate) use sites::hours;
 pub(crate) use sources::{gather, user_contact};
 pub(crate) use tables::{Layer, Settings};

@@ -6,11 +6,12 @@ use crawl_engine::HostBudget;
 use crawl_fetcher::HostAccess;
 use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::host_access::{self, AccessTerms};
 use crate::error::CommandError;
 use crate::values::DayHours;
-use crate::values::{Count, Factor, Size, Span};
+use crate::values::{Count, Factor, SchemaValue as _, Size, Span};
 
 /// The name of the tables.
 pub(super) const TABLE: &str = "site";
@@ -57,6 +58,27 @@ pub(crate) struct SiteTerms {
 }
 
 impl SiteTerms {
+    /// The keys, each with the schema of its value.
+    pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
+        let [basic_auth, headers, cookies, plain_http] = AccessTerms::schemas();
+        [
+            ("delay", Span::schema()),
+            ("delay_factor", Factor::schema()),
+            ("per_host", u32::schema()),
+            ("per_site", u32::schema()),
+            ("site_delay", Span::schema()),
+            ("quiet_hours", Vec::<DayHours>::schema()),
+            ("max_pages", Count::schema()),
+            ("max_bytes", Size::schema()),
+            ("max_server_time", Span::schema()),
+            ("max_time", Span::schema()),
+            basic_auth,
+            headers,
+            cookies,
+            plain_http,
+        ]
+    }
+
     /// The politeness that the scheduler keeps instead.
     fn politeness(&self) -> PolitenessOverride {
         PolitenessOverride {

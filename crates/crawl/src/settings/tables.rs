@@ -9,7 +9,7 @@ use super::sites::Sites;
 use crate::values::DayHours;
 use crate::values::NameServer;
 use crate::values::Period;
-use crate::values::{Count, Factor, FilePath, Limit, Resolve, Size, Span, Switch};
+use crate::values::{Count, Factor, FilePath, Limit, Resolve, SchemaValue, Size, Span, Switch};
 
 /// The use that a later run makes of a key of the directory's crawl.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +125,16 @@ macro_rules! tables {
                     $($( (stringify!($table), stringify!($field)) => self.$table.$field = None, )+)+
                     _ => {}
                 }
+            }
+        }
+
+        /// The fields of a table, each with the schema of its value.
+        pub(super) fn schemas(table: &str) -> Vec<(&'static str, serde_json::Value)> {
+            match table {
+                $( stringify!($table) => vec![
+                    $( (stringify!($field), <$kind as SchemaValue>::schema()), )+
+                ], )+
+                _ => Vec::new(),
             }
         }
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use crawl_testweb::TestWeb;
 use expect_test::expect;
@@ -87,7 +88,7 @@ fn unknown_keys_are_refused_by_name() {
     let ran = cmd.run(&["--config", "c.toml"]);
     expect![[r#"
         2
-        error: c.toml:3: unknown key `per_hots` in [politeness]
+        error: c.toml:3:1: unknown key `per_hots` in [politeness]
         hint: the nearest is `per-host`"#]]
     .assert_eq(&ran.refusal(&dir));
     let ran = cmd.run(&["--config", "none.toml"]);
@@ -126,12 +127,12 @@ fn tables_of_single_sites_are_read_and_checked() {
     "#]]
     .assert_eq(&effective("[site.\"example.org\"]\ndelay = \"10s\"\nmax_pages = 10\nquiet-hours = [\"22:00-06:00\"]\n"));
     expect![[r#"
-        error: c.toml:5: unknown key `dealy` in [site."example.org"]
+        error: c.toml:5:1: unknown key `dealy` in [site."example.org"]
         hint: the nearest is `delay`
     "#]]
     .assert_eq(&check("[site.\"example.org\"]\ndealy = \"10s\"\n"));
     expect![[r#"
-        error: c.toml:5: `delay` in [site] is a table: [site."delay"]
+        error: c.toml:5:1: `delay` in [site] is a table: [site."delay"]
     "#]]
     .assert_eq(&check("[site]\ndelay = \"10s\"\n"));
     expect![[r#"
@@ -145,7 +146,7 @@ fn tables_of_single_sites_are_read_and_checked() {
     "#]]
     .assert_eq(&check("[site.\"b.example\"]\ndelay = \"10ms\"\n"));
     expect![[r#"
-        error: c.toml:5: `8-9` is no span of the day: it looks like `22:00-06:00`, in UTC
+        error: c.toml:5:16: `quiet-hours`: `8-9` is no span of the day: it looks like `22:00-06:00`, in UTC
         hint: `crawl config` prints a configuration with every key
     "#]]
     .assert_eq(&check("[site.\"b.example\"]\nquiet-hours = [\"8-9\"]\n"));
@@ -188,4 +189,123 @@ fn ours_paths_may_have_any_bytes() {
     run(&[&[OsStr::new("report"), crawl], &html[..]].concat());
     let export = args("export --to static --out").chain([OsStr::from_bytes(b"e\xff"), crawl]);
     run(&export.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_check_tells_all_that_is_wrong_and_where() {
+    let (dir, cmd) = setup("check");
+    dir.write(
+        "study.toml",
+        "seed = [\"http://a.example/\", \"ftp://b.example/\"]\n[politeness]\nper-host = 3\nper-site = 2\n\
+         delay = \"1ms\"\n[fetch]\n  max-body = \"1GiB\"\n",
+    );
+    let told = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!((told.code, told.stdout.as_str()), (2, ""));
+    expect![[r#"
+        error: study.toml:1:1: unusable seed `ftp://b.example/`: scheme `ftp` is not http or https
+        hint: a seed is a URL such as `https://example.org/`, or a host such as `example.org`
+        error: study.toml:7:3: --max-body 1GiB is more than 255MiB
+        hint: a longer record of the archive could not be read again
+        error: study.toml:4:1: --per-site 2 is less than --per-host 3
+        hint: a site holds its hosts: raise --per-site or lower --per-host
+        error: no contact is given, and a.example is not yours alone
+        hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you
+        error: study.toml:5:1: --delay 1ms is under 200ms, and a.example is not on loopback or in a private range
+        hint: add --own-site if you answer for the hosts of this crawl
+    "#]].assert_eq(&told.stderr);
+    // What a flag says is not the file's word.
+    let flags = ["--seed", "http://127.0.0.1/", "--max-body", "2GiB"];
+    let told = cmd.run(&[&["config", "--check", "study.toml"], &flags[..]].concat());
+    expect![[r#"
+        error: --max-body 2GiB is more than 255MiB
+        hint: a longer record of the archive could not be read again
+        error: study.toml:4:1: --per-site 2 is less than --per-host 3
+        hint: a site holds its hosts: raise --per-site or lower --per-host
+    "#]]
+    .assert_eq(&told.stderr);
+    dir.write("study.toml", "[politeness]\ndelay = \"2s\"\n");
+    let told = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!(told.ok(), "study.toml: nothing is wrong\n");
+    let told = cmd.run(&["config", "--check", "no.toml"]);
+    assert_eq!(told.code, 2);
+}
+
+/// Files that are no settings, each with one fault.
+const FAULTY: [&str; 14] = [
+    "seed = \"http://a.example/\"",
+    "seed = [7]",
+    "seeds = []",
+    "[scope]\nmax-page = 5",
+    "[scope]\nmax-pages = -1",
+    "[scope]\nmax-pages = \"many\"",
+    "[scope]\nscope = \"hosts\"",
+    "[scope]\nsitemaps = \"yes\"",
+    "[politeness]\ndelay = \"5\"",
+    "[politeness]\nper-host = \"two\"",
+    "[politeness]\nquiet-hours = [\"8-18\"]",
+    "[fetch]\nmax-body = \"5 miles\"",
+    "[site.\"a.example\"]\ndelay = 5",
+    "[site.\"a.example\"]\nmax-depth = 5",
+];
+
+#[test]
+#[ignore = "needs check-jsonschema, which `cargo xtask test` installs"]
+fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
+    let python = std::env::var_os("CRAWL_PYTHON_BIN").expect("CRAWL_PYTHON_BIN is not set");
+    let (dir, mut cmd) = setup("schema");
+    cmd.env("KEY", "value");
+    dir.write("schema.json", &cmd.run(&["config", "--schema"]).ok());
+    let validate = |args: &[&OsStr]| {
+        let mut command = Command::new(Path::new(&python).join("check-jsonschema"));
+        command.arg("--no-cache").args(args).current_dir(dir.path());
+        command.output().unwrap()
+    };
+    let whole = validate(&["--check-metaschema".as_ref(), "schema.json".as_ref()]);
+    assert!(whole.status.success(), "{whole:?}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files: Vec<_> = fs::read_dir(root.join("config"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "toml"))
+        .collect();
+    assert!(files.len() >= 2, "{files:?}");
+    // What the program writes itself, and each way to write a value.
+    let effective = ["config", "--effective", "--seed", "http://127.0.0.1/"];
+    dir.write("effective.toml", &cmd.run(&effective).ok());
+    dir.write(
+        "written.toml",
+        "seed = []\n[scope]\nsitemaps = true\nmax-pages = \"5\"\nmax-bytes = \"1.5 GiB\"\nmax-depth = 3\n\
+         [politeness]\ndelay = 0\naddress-delay = \"1m30s\"\ndelay-factor = 1.5\nmax-rate = \"2.5\"\n\
+         quiet-hours = [\"22:00-06:00\"]\n[recrawl]\nevery = \"never\"\n[site.\"a.example\"]\nper-host = 2\n\
+         headers = { X-Key = \"env:KEY\" }\nplain-http = \"on\"\n",
+    );
+    files.extend(["effective.toml", "written.toml"].map(|name| dir.file(name)));
+    for file in &files {
+        let read = cmd.run(&["config", "--check", file.to_str().unwrap()]);
+        assert_eq!(read.code, 0, "{}: {}", file.display(), read.stderr);
+    }
+    let mut args: Vec<&OsStr> = vec!["--schemafile".as_ref(), "schema.json".as_ref()];
+    args.extend(files.iter().map(|file| file.as_os_str()));
+    let taken = validate(&args);
+    assert!(taken.status.success(), "{taken:?}");
+    let names: Vec<_> = (0..FAULTY.len())
+        .map(|number| format!("faulty-{number}.toml"))
+        .collect();
+    for (name, faulty) in names.iter().zip(FAULTY) {
+        dir.write(name, faulty);
+        let read = cmd.run(&["config", "--check", name]);
+        assert_eq!(read.code, 2, "{faulty}");
+    }
+    let mut args: Vec<&OsStr> = ["--output-format", "json", "--schemafile", "schema.json"]
+        .map(OsStr::new)
+        .into();
+    args.extend(names.iter().map(OsStr::new));
+    let refused: serde_json::Value = serde_json::from_slice(&validate(&args).stdout).unwrap();
+    let refused = refused["errors"].as_array().unwrap().iter();
+    let refused: Vec<_> = refused
+        .map(|error| error["filename"].as_str().unwrap())
+        .collect();
+    for (name, faulty) in names.iter().zip(FAULTY) {
+        assert!(refused.contains(&name.as_str()), "{faulty}: {refused:?}");
+    }
 }

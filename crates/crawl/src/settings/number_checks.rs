@@ -1,0 +1,113 @@
+//! Checks of the numbers among the settings: those that would stop the crawl or hurry it, and those
+//! that contradict each other.
+
+use std::fmt::Display;
+
+use crawl_archive::MAX_BODY_BYTES;
+
+use super::tables::Settings;
+use crate::error::{CommandError, Problems};
+use crate::values::{Factor, Size, Span};
+
+/// A drawn part of a gap hides no pattern anyway; more would only cost time.
+const MAX_JITTER: f64 = 0.01;
+/// RFC 9309 section 2.4.
+const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
+/// RFC 9309 section 2.3.1.4.
+const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
+
+pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
+    let (politeness, exclusion) = (&settings.politeness, &settings.exclusion);
+    let (fetch, recrawl) = (&settings.fetch, &settings.recrawl);
+    let no_fetch = "nothing could be fetched";
+    let no_rest = "robots.txt would be asked for without end";
+    let is_zero = |span: Span| span == Span::ZERO;
+    for (flag, is_zero, what) in [
+        ("per-host", politeness.per_host == 0, no_fetch),
+        ("per-address", politeness.per_address == 0, no_fetch),
+        ("concurrency", politeness.concurrency == 0, no_fetch),
+        ("timeout", is_zero(fetch.timeout), no_fetch),
+        ("connect-timeout", is_zero(fetch.connect_timeout), no_fetch),
+        (
+            "first-byte-timeout",
+            is_zero(fetch.first_byte_timeout),
+            no_fetch,
+        ),
+        ("idle-timeout", is_zero(fetch.idle_timeout), no_fetch),
+        ("body-memory", fetch.body_memory.0 == 0, no_fetch),
+        ("max-body", fetch.max_body.0 == 0, no_fetch),
+        ("robots-max-age", is_zero(exclusion.robots_max_age), no_rest),
+        ("robots-retry", is_zero(exclusion.robots_retry), no_rest),
+    ] {
+        if is_zero {
+            let what = format!("--{flag} is 0, and {what}");
+            let hint = format!("leave --{flag} out for the default");
+            problems.note(Err::<(), _>(
+                CommandError::usage(what).hint(hint).about(flag),
+            ));
+        }
+    }
+    if recrawl.every.0 == Some(Span::ZERO) {
+        let what = "--every is 0, and rounds would follow without end";
+        let problem = CommandError::usage(what).hint("`--every 1d` begins one a day");
+        problems.note(Err::<(), _>(problem.about("every")));
+    }
+    let robots_hint = "a copy of robots.txt holds no longer (RFC 9309 sections 2.3.1.4 and 2.4)";
+    problems.note(at_most(
+        ("max-body", fetch.max_body),
+        ("", Size(MAX_BODY_BYTES)),
+        "a longer record of the archive could not be read again",
+    ));
+    problems.note(at_most(
+        ("robots-max-age", exclusion.robots_max_age),
+        ("", ROBOTS_MAX_AGE),
+        robots_hint,
+    ));
+    problems.note(at_most(
+        ("robots-last-good", exclusion.robots_last_good),
+        ("", ROBOTS_LAST_GOOD),
+        robots_hint,
+    ));
+    problems.note(at_most(
+        ("robots-retry", exclusion.robots_retry),
+        ("--robots-retry-most ", exclusion.robots_retry_most),
+        "the first wait is the shortest one",
+    ));
+    problems.note(at_most(
+        ("revisit-least", recrawl.revisit_least),
+        ("--revisit-most ", recrawl.revisit_most),
+        "between them lies how often a page is visited again",
+    ));
+    problems.note(at_most(
+        ("jitter", politeness.jitter),
+        ("", Factor(MAX_JITTER)),
+        "it is a part of the gap: 0.01 lengthens it by up to 1%",
+    ));
+    if let Some(per_site) = politeness.per_site.0
+        && per_site.0 < u64::from(politeness.per_host)
+    {
+        let what = format!(
+            "--per-site {per_site} is less than --per-host {}",
+            politeness.per_host
+        );
+        let hint = "a site holds its hosts: raise --per-site or lower --per-host";
+        problems.note(Err::<(), _>(
+            CommandError::usage(what).hint(hint).about("per-site"),
+        ));
+    }
+}
+
+/// Refuses a flag's value beyond a bound, which another flag may set.
+fn at_most<T: PartialOrd + Display>(
+    (flag, value): (&'static str, T),
+    (other, bound): (&str, T),
+    hint: &str,
+) -> Result<(), CommandError> {
+    match value > bound {
+        true => {
+            let what = format!("--{flag} {value} is more than {other}{bound}");
+            Err(CommandError::usage(what).hint(hint).about(flag))
+        }
+        false => Ok(()),
+    }
+}

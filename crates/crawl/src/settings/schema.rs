@@ -1,0 +1,94 @@
+//! The JSON Schema of a file of settings, for editors and for programs that write such files: from
+//! the same table as flags, keys and defaults.
+
+use clap::{Args as _, Command};
+use serde_json::{Map, Value, json};
+
+use super::config_file::{NOTES, key_of};
+use super::listing::{heading, table_of};
+use super::sites::{self, SiteTerms};
+use super::tables::{Layer, Settings, TABLES, schemas};
+use crate::values::SchemaValue as _;
+
+/// The schema of a file of settings (JSON Schema, draft 2020-12).
+pub(crate) fn schema() -> String {
+    let flags = Layer::augment_args(Command::new("crawl"));
+    let defaults = table_of(&Settings::default());
+    let mut properties = Map::new();
+    let seed = described(Vec::<String>::schema(), &flags, "seed");
+    properties.insert("seed".to_owned(), seed);
+    for (table, fields) in TABLES {
+        let of_table = schemas(table).into_iter().map(|(field, schema)| {
+            let key = key_of(field);
+            let mut schema = described(schema, &flags, field);
+            schema["default"] = json!(defaults[*table][&key]);
+            (key, schema)
+        });
+        let mut of_table = of_keys(of_table.collect());
+        of_table["description"] = heading(&flags, fields).into();
+        properties.insert((*table).to_owned(), of_table);
+    }
+    let of_site = SiteTerms::schemas();
+    let of_site = of_site.map(|(field, schema)| (key_of(field), schema));
+    let mut site = of_keys(of_site.into_iter().collect());
+    site["description"] = "Other settings for the hosts of a name".into();
+    properties.insert(
+        sites::TABLE.to_owned(),
+        json!({ "type": "object", "additionalProperties": site }),
+    );
+    properties.insert(
+        NOTES.to_owned(),
+        json!({ "type": "object", "description": "Notes of the program that wrote the file" }),
+    );
+    let mut schema = of_keys(properties);
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "The configuration of a crawl".into();
+    format!("{schema:#}\n")
+}
+
+/// The schema of a table that has these keys and no others.
+fn of_keys(properties: Map<String, Value>) -> Value {
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+fn described(mut schema: Value, flags: &Command, field: &str) -> Value {
+    let flag = flags.get_arguments().find(|flag| flag.get_id() == field);
+    let help = flag.and_then(|flag| flag.get_long_help().or_else(|| flag.get_help()));
+    if let Some(help) = help {
+        schema["description"] = help.to_string().into();
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::config_file::key_of;
+    use super::super::sites;
+    use super::super::tables::TABLES;
+    use super::schema;
+
+    #[test]
+    fn ours_the_schema_has_every_key() {
+        let schema: Value = serde_json::from_str(&schema()).unwrap();
+        let keys = |of: &Value| {
+            let keys = of["properties"].as_object().unwrap().keys();
+            keys.cloned().collect::<Vec<_>>()
+        };
+        let sorted = |fields: &[&str]| {
+            let mut keys: Vec<_> = fields.iter().map(|field| key_of(field)).collect();
+            keys.sort();
+            keys
+        };
+        for (table, fields) in TABLES {
+            assert_eq!(keys(&schema["properties"][table]), sorted(fields));
+        }
+        let site = &schema["properties"][sites::TABLE]["additionalProperties"];
+        assert_eq!(keys(site), sorted(sites::FIELDS));
+        assert_eq!(
+            keys(&schema).len(),
+            TABLES.len() + ["seed", "site", "crawl"].len()
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! The JSON Schema of the values that files of settings hold.
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::{
+    Count, DayHours, Factor, FilePath, Limit, NameServer, Period, Resolve, Size, Span, Switch,
+};
+
+/// A value of a setting, as files hold it.
+pub(crate) trait SchemaValue {
+    /// The schema of all that is read as such a value, and of little else: what a pattern can't say
+    /// is said when the file is read.
+    fn schema() -> Value;
+}
+
+/// The schema of a value that is one of the words of an enum.
+pub(crate) fn words<T: ValueEnum>() -> Value {
+    let values = T::value_variants().iter().filter_map(T::to_possible_value);
+    let names: Vec<_> = values.map(|value| value.get_name().to_owned()).collect();
+    json!({ "enum": names })
+}
+
+fn text(pattern: &str) -> Value {
+    json!({ "type": "string", "pattern": pattern })
+}
+
+impl SchemaValue for String {
+    fn schema() -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl SchemaValue for u8 {
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 0, "maximum": u8::MAX })
+    }
+}
+
+impl SchemaValue for u32 {
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX })
+    }
+}
+
+impl<T: SchemaValue> SchemaValue for Vec<T> {
+    fn schema() -> Value {
+        json!({ "type": "array", "items": T::schema() })
+    }
+}
+
+impl<T: SchemaValue> SchemaValue for Limit<T> {
+    fn schema() -> Value {
+        json!({ "anyOf": [T::schema(), { "const": "unlimited" }] })
+    }
+}
+
+impl SchemaValue for Period {
+    fn schema() -> Value {
+        json!({ "anyOf": [Span::schema(), { "const": "never" }] })
+    }
+}
+
+impl SchemaValue for Span {
+    fn schema() -> Value {
+        let written = text(r"^(0|([0-9]+([.][0-9]+)?(us|ms|s|m|h|d))+)$");
+        json!({ "anyOf": [written, { "const": 0 }] })
+    }
+}
+
+impl SchemaValue for Size {
+    fn schema() -> Value {
+        let written = text(r"^[0-9]+([.][0-9]+)?\s*([kKmMgGtT][iI]?[bB]|[bB])?\s*$");
+        json!({ "anyOf": [written, { "type": "number", "minimum": 0 }] })
+    }
+}
+
+impl SchemaValue for Count {
+    fn schema() -> Value {
+        let number = json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX });
+        json!({ "anyOf": [number, text("^[+]?[0-9]+$")] })
+    }
+}
+
+impl SchemaValue for Factor {
+    fn schema() -> Value {
+        let number = json!({ "type": "number", "minimum": 0 });
+        json!({ "anyOf": [number, text("^[+]?[0-9.]+([eE][+-]?[0-9]+)?$")] })
+    }
+}
+
+impl SchemaValue for Switch {
+    fn schema() -> Value {
+        json!({ "enum": ["on", "off", true, false, "true", "false"] })
+    }
+}
+
+impl SchemaValue for FilePath {
+    fn schema() -> Value {
+        String::schema()
+    }
+}
+
+impl SchemaValue for NameServer {
+    fn schema() -> Value {
+        String::schema()
+    }
+}
+
+impl SchemaValue for Resolve {
+    fn schema() -> Value {
+        text("^[^:]+:[0-9]+:.+$")
+    }
+}
+
+impl SchemaValue for DayHours {
+    fn schema() -> Value {
+        text(r"^\s*[0-2][0-9]:[0-5][0-9]\s*-\s*[0-2][0-9]:[0-5][0-9]\s*$")
+    }
+}
