@@ -147,7 +147,7 @@ mod tests {
 
     use super::super::Next;
     use super::super::by_itself::{at, coordinator, leased};
-    use super::{Treatment, treatment};
+    use super::{LoneReading, Treatment, treatment};
     use crate::control::Stop;
 
     #[test]
@@ -168,5 +168,26 @@ mod tests {
         coordinator.stop = Stop::Drain;
         assert_eq!(coordinator.advance(at(20), &mut Vec::new()), Next::Done);
         assert_eq!(frontier.pending(&url.origin()), 1);
+    }
+
+    #[test]
+    fn ours_nothing_is_asked_for_beside_a_page_whose_turn_it_is() {
+        for (has_turn, unsettled, has_room) in [
+            (true, 0, true),
+            (true, 1, false),
+            (true, 2, false),
+            (false, 1, true),
+        ] {
+            let mut coordinator = coordinator(|_| {});
+            coordinator.committed_at = at(20);
+            coordinator.unsettled = unsettled;
+            let url = coordinator.config.seeds[0].clone();
+            coordinator.suspects.turn = has_turn.then_some(LoneReading { url, begun: true });
+            assert_eq!(
+                coordinator.has_room(at(20)),
+                has_room,
+                "{has_turn} {unsettled}"
+            );
+        }
     }
 }

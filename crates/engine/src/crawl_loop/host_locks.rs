@@ -270,4 +270,18 @@ mod tests {
         assert!(locks.hold(&host("0.example")));
         assert_eq!(locks.told.len(), MAX_TOLD - 1);
     }
+
+    #[test]
+    fn ours_a_crawl_that_was_stopped_within_its_turn_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config();
+        let path = dir.path().join("hosts.lock");
+        config.host_locks = Some(path.clone());
+        let mut locks = HostLocks::shared(&config, at(10)).unwrap();
+        let turns = File::options().write(true).open(path).unwrap();
+        assert!(byte_lock::lock(&turns, TURN).unwrap());
+        assert!(!locks.hold(&host("a.example")));
+        byte_lock::unlock(&turns, TURN).unwrap();
+        assert!(locks.hold(&host("a.example")));
+    }
 }

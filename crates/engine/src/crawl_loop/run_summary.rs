@@ -173,23 +173,27 @@ mod tests {
     }
 
     #[test]
-    fn ours_seeds_of_earlier_rounds_count_where_this_one_fetched_nothing() {
-        let mut coordinator = coordinator(|_| {});
-        coordinator.visits.round.number = 2;
-        coordinator.visits.round.before = totals(5, 0, 3);
-        coordinator.totals = totals(5, 0, 3);
-        coordinator.totals_at_start = coordinator.totals;
-        let url = coordinator.config.seeds[0].clone();
-        let why = "excluded".to_owned();
-        coordinator.seeds_failed.push(SeedFailure { url, why });
-        (coordinator.requests, coordinator.robots_requests) = (7, 2);
-        coordinator.unusable.insert("mailto", 4);
-        let elapsed = Duration::from_secs(1);
-        let indexed = None;
-        let found =
-            coordinator.into_summary(Ended::Finished, elapsed, true, BTreeMap::new(), indexed);
-        assert_eq!((found.seeds_fetched, found.seeds_failed.len()), (3, 1));
-        assert_eq!((found.requests, found.robots_requests), (7, 2));
-        assert_eq!(found.unusable, BTreeMap::from([("mailto", 4)]));
+    fn ours_seeds_of_earlier_rounds_count_unless_those_that_were_due_failed() {
+        // Pages of this round, and failed ones among them.
+        for (pages, failed, fetched) in [(0, 0, 3), (2, 2, 0), (2, 1, 1)] {
+            let mut coordinator = coordinator(|_| {});
+            coordinator.visits.round.number = 2;
+            coordinator.visits.round.before = totals(5, 0, 3);
+            coordinator.totals = totals(5 + pages, failed, 3);
+            coordinator.totals_at_start = coordinator.totals;
+            let url = coordinator.config.seeds[0].clone();
+            let why = "excluded".to_owned();
+            coordinator.seeds_failed.push(SeedFailure { url, why });
+            (coordinator.requests, coordinator.robots_requests) = (7, 2);
+            coordinator.unusable.insert("mailto", 4);
+            let (elapsed, excluded) = (Duration::from_secs(1), BTreeMap::new());
+            let found = coordinator.into_summary(Ended::Finished, elapsed, true, excluded, None);
+            assert_eq!(
+                (found.seeds_fetched, found.seeds_failed.len()),
+                (fetched, 1)
+            );
+            assert_eq!((found.requests, found.robots_requests), (7, 2));
+            assert_eq!(found.unusable, BTreeMap::from([("mailto", 4)]));
+        }
     }
 }

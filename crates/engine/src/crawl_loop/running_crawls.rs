@@ -242,4 +242,18 @@ mod tests {
             "who that is can't be told"
         );
     }
+
+    #[test]
+    fn ours_a_file_whose_crawl_died_holds_no_host() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut one = Running::enter(dir.path(), &crawl("/a")).unwrap();
+        let other = Running::enter(dir.path(), &crawl("/b")).unwrap();
+        one.hold(1).unwrap();
+        // What a process that is killed leaves: its file, unlocked.
+        fs::copy(&one.path, dir.path().join("1-0.json")).unwrap();
+        assert_eq!(other.holder(1), by(crawl("/a")));
+        drop(one);
+        assert_eq!(names(dir.path()), 2);
+        assert_eq!(other.holder(1), None);
+    }
 }

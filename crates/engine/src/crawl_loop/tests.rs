@@ -12,6 +12,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 
 use super::by_itself::{at, coordinator, leased, open_to_all};
+use super::estimate::MAX_URLS_BY_HOST;
 use super::steering::MAX_DELAYS;
 use super::{Coordinator, Next};
 use crate::config::HostBudget;
@@ -19,7 +20,7 @@ use crate::control::{Command, CommandAnswer, MAX_PARKED, Phase, PostedCommand, R
 use crate::error::EngineError;
 use crate::messages::{Committed, Effect, Event, Job, Order, WriterMessage};
 use crate::shared_traps::put_aside;
-use crate::simulated::script::failure;
+use crate::simulated::script::{answer, failure};
 use crate::summary::{Ended, SeedFailure};
 use crate::totals::Totals;
 
@@ -332,24 +333,22 @@ fn ours_the_estimate_counts_urls_for_which_their_hosts_have_room() {
     }
 }
 
-#[test]
-fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
-    let mut coordinator = coordinator(|_| {});
+/// A request for robots.txt that began at second 20 and failed at second 22, with so much of an
+/// answer.
+fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -> Vec<Effect> {
     let origin = origin("a.example");
-    let host = origin.host_key();
     coordinator.scheduler.set_pending(at(20), &origin, 1);
     let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
         panic!("no permit");
     };
     coordinator.in_flight = 1;
-    let answered = crate::simulated::script::answer(200, "twelve bytes");
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
-    let part = answered.result(&request.url, at(20)).unwrap();
-    let mut failed = failure(FailureKind::ShortBody, at(20), at(22));
+    let part = answer(200, body).result(&request.url, at(20)).unwrap();
+    let mut failed = failure(kind, at(20), at(22));
     failed.answer = Some(Box::new(part));
     let fetched = Event::Fetched {
         job: Job::Robots {
-            of: origin.clone(),
+            of: origin,
             request,
             hop: 0,
         },
@@ -359,12 +358,36 @@ fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
     };
     let mut out = Vec::new();
     coordinator.handle(at(22), fetched, &mut out);
+    out
+}
+
+#[test]
+fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
+    let mut coordinator = coordinator(|_| {});
+    let out = robots_failed(&mut coordinator, FailureKind::ShortBody, "twelve bytes");
     assert_eq!((coordinator.in_flight, coordinator.robots_requests), (0, 1));
-    let stored = coordinator.host_budgets.stored(&host);
+    let stored = coordinator
+        .host_budgets
+        .stored(&origin("a.example").host_key());
     // The round, pages, bytes, microseconds.
     let number = |at: usize| u64::from_le_bytes(stored[8 * at..8 * at + 8].try_into().unwrap());
     assert_eq!([0, 1, 2, 3].map(number), [1, 0, 12, 2_000_000]);
     assert!(matches!(&out[0], Effect::Log(row) if row.failure.as_deref() == Some("short_body")));
+    assert!(matches!(out[1], Effect::Write(WriterMessage::Robots(_))));
+}
+
+#[test]
+fn ours_a_request_that_was_given_up_tells_nothing_of_the_rules() {
+    let mut coordinator = coordinator(|_| {});
+    let out = robots_failed(&mut coordinator, FailureKind::GivenUp, "");
+    assert_eq!((coordinator.in_flight, coordinator.robots_requests), (0, 0));
+    assert!(
+        matches!(
+            *out,
+            [Effect::Log(_), Effect::Write(WriterMessage::Host(_))]
+        ),
+        "{out:?}"
+    );
 }
 
 #[test]
@@ -598,4 +621,53 @@ fn ours_a_url_that_waits_already_may_be_added_and_its_host_joins_the_scope() {
     assert!(refused.is_none());
     let sitemap = url("http://b.example/s");
     assert!(coordinator.may_read_sitemap(&sitemap, &origin("a.example").host_key()));
+}
+
+#[test]
+fn ours_beyond_so_many_urls_the_budgets_of_hosts_do_not_count_in_the_estimate() {
+    for (urls, pages_left) in [
+        (MAX_URLS_BY_HOST, 9),
+        (MAX_URLS_BY_HOST + 1, MAX_URLS_BY_HOST + 1),
+    ] {
+        let mut coordinator = coordinator(|config| {
+            config.budgets.per_host.max_pages = Some(9);
+        });
+        let mut transaction = coordinator.frontier.begin().unwrap();
+        for path in 0..urls {
+            let seed = Admission::seed(url(&format!("http://a.example/{path}")));
+            transaction.admit(seed).unwrap();
+        }
+        transaction.commit().unwrap();
+        coordinator.totals.pages = 9;
+        let share = 9.0 / (9 + pages_left) as f64;
+        let progress = coordinator.progress(at(30));
+        assert!((progress.share_done - share).abs() < 1e-9, "{progress:?}");
+    }
+}
+
+#[test]
+fn ours_an_exchange_for_rules_is_archived_by_its_purpose() {
+    let mut coordinator = coordinator(|_| {});
+    let of = origin("a.example");
+    let request = FetchRequest::robots(of.robots_url(), Validators::default());
+    let exchange = answer(200, "twelve bytes").result(&request.url, at(20));
+    let mut out = Vec::new();
+    let of_tdmrep = coordinator.tdmrep_fetched(at(20), &of, 0, exchange.clone(), &mut out);
+    let of_robots = coordinator.robots_fetched(at(20), &of, &request, 0, exchange, &mut out);
+    assert!(of_tdmrep.is_ok() && of_robots.is_ok());
+    let shown = out.iter().map(|effect| match effect {
+        Effect::Write(WriterMessage::Robots(item)) => (
+            item.purpose,
+            item.bytes,
+            item.of.clone(),
+            item.host.is_some(),
+        ),
+        other => panic!("{other:?}"),
+    });
+    let expected = ["tdmrep", "robots"].map(|purpose| (purpose, 12, Some(of.clone()), true));
+    assert!(shown.eq(expected));
+    assert_eq!(
+        (coordinator.unsettled, coordinator.unsettled_bytes),
+        (2, 24)
+    );
 }

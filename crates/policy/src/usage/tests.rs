@@ -156,6 +156,29 @@ fn ours_signals_before_any_group_speak_for_groups_without() {
 }
 
 #[test]
+fn ours_the_older_readings_take_signals_of_the_file_and_of_the_group_that_speaks() {
+    let before = "Content-Signal: ai-input=no\n\nUser-agent: *\nDisallow: /x\n";
+    let within = "User-agent: *\nContent-Signal: ai-input=no\nDisallow: /x\n";
+    let elsewhere = "User-agent: named\nContent-Signal: ai-input=no\nDisallow: /x\n\nUser-agent: *\nDisallow: /x\n";
+    for profile in [Profile::Koster1994, Profile::Extended1997] {
+        for (file, expected) in [
+            (before, "ai-input refused by robots line 1"),
+            (within, "ai-input refused by robots line 2"),
+            (elsewhere, ""),
+        ] {
+            let agent = ProductToken::new("other").unwrap();
+            let robots = Robots::parse(file.as_bytes(), &agent, profile);
+            let statements = UsageStatements::read(&Sources {
+                robots: Some(&robots),
+                path_and_query: "/",
+                ..Sources::default()
+            });
+            assert_eq!(shown(&statements), expected, "{profile:?} {file}");
+        }
+    }
+}
+
+#[test]
 fn rsl_1_0_a_group_s_licenses_replace_the_file_s() {
     let file = "License: https://a.example/g.xml\nUser-agent: named\nLicense: https://a.example/n.xml\nDisallow: /\n\nUser-agent: *\nDisallow:\n";
     let of = |agent| {
