@@ -31,4 +31,5 @@ mod remembered;
 mod robots;
 mod search;
 mod seeds;
+mod tables;
 mod two_crawls;

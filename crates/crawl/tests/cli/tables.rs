@@ -1,0 +1,60 @@
+//! Tables of a crawl, read by the tools that researchers have.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crawl_testweb::{Answer, TestWeb};
+
+use crate::harness::{Ran, setup};
+
+/// The name of a crawl of Common Crawl's, after which its example queries ask.
+const CRAWL: &str = "CC-MAIN-2018-05";
+
+/// `CRAWL_PYTHON_BIN` names the programs of a Python environment with DuckDB, pyarrow and polars.
+#[test]
+#[ignore = "needs DuckDB, pyarrow and polars: cargo xtask test sets them up"]
+fn duckdb_pyarrow_and_polars_read_the_tables_and_find_the_sums_of_the_report() {
+    let (dir, cmd) = setup("tables");
+    let odd = "<title>a, &quot;b&quot;\n=1+1 é</title><a href=/barred>no</a><a href=/gone>-x</a>";
+    let web = TestWeb::builder()
+        .seed(16)
+        .hosts(3)
+        .pages(40)
+        .domain("web.example.org")
+        .robots(0, "User-agent: *\nDisallow: /barred\n")
+        .script(0, "/", Answer::html(odd))
+        .script(0, "/gone", Answer::of(404))
+        .start();
+    let mut args = vec!["--output", CRAWL, "--links", "on", "--progress", "off"];
+    args.extend(["--delay", "0s", "--delay-factor", "0"]);
+    let seeds: Vec<String> = (0..web.hosts()).map(|host| web.url(host, "/")).collect();
+    let resolve = web.resolve();
+    args.extend(seeds.iter().flat_map(|seed| ["--seed", seed]));
+    args.extend(resolve.iter().flat_map(|one| ["--resolve", one]));
+    let crawled = cmd.run(&args);
+    assert_eq!(crawled.code, 0, "{}", crawled.stderr);
+    for format in ["parquet", "csv"] {
+        let exported = cmd.run(&["export", CRAWL, "--to", format, "--out", format]);
+        assert_eq!(exported.code, 0, "{}", exported.stderr);
+    }
+    let python = PathBuf::from(std::env::var_os("CRAWL_PYTHON_BIN").unwrap()).join("python");
+    let read = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables.py"))
+        .arg(dir.file(&format!("{CRAWL}/report.json")))
+        .args([dir.file("parquet"), dir.file("csv")])
+        .output();
+    let read = Ran::of(read.unwrap());
+    assert_eq!(read.code, 0, "{}", read.stderr);
+    // Each table has rows, so no comparison was one of nothing.
+    let tables: Vec<_> = read
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .collect();
+    assert_eq!(tables.len(), 6, "{}", read.stdout);
+    assert!(
+        tables.iter().all(|(_, rows)| *rows != "0"),
+        "{}",
+        read.stdout
+    );
+}

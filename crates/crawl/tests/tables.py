@@ -1,0 +1,121 @@
+"""Reads the tables of a crawl by DuckDB, pyarrow and polars, and holds them against its report.
+
+usage: tables.py REPORT PARQUET CSV
+
+REPORT is the crawl's report.json, PARQUET and CSV are folders that `crawl export` wrote. The
+crawl's directory is named CC-MAIN-2018-05, after which Common Crawl's example queries ask.
+"""
+
+import csv
+import json
+import sys
+from collections import Counter, defaultdict
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+import polars
+import pyarrow.parquet
+
+# What count-by-tld-page-host-domain.sql of Common Crawl's repository cc-index-table asks.
+BY_TLD = """
+SELECT COUNT(*) AS n_pages, url_host_tld AS tld, COUNT(DISTINCT url_host_name) AS n_hosts,
+       COUNT(DISTINCT url_host_registered_domain) AS n_domains
+FROM "ccindex"."ccindex"
+WHERE crawl = 'CC-MAIN-2018-05' AND subset = 'warc'
+GROUP BY url_host_tld ORDER BY n_pages DESC;
+"""
+# And count-fetch-status.sql.
+BY_STATUS = """
+SELECT COUNT(*) AS count, fetch_status FROM "ccindex"."ccindex"
+WHERE crawl = 'CC-MAIN-2018-05' AND subset = 'crawldiagnostics'
+GROUP BY fetch_status ORDER BY count DESC;
+"""
+
+TABLES = ["pages", "links", "hosts", "requests", "excluded", "robots"]
+
+
+def equal(found, expected, what):
+    if found != expected:
+        sys.exit(f"{what}: found {found!r}, expected {expected!r}")
+
+
+def as_text(cell):
+    """A cell as CSV has it; csv.reader does not tell an empty text from none."""
+    if cell is None:
+        return ""
+    if isinstance(cell, datetime):
+        return cell.strftime("%Y-%m-%dT%H:%M:%S.") + f"{cell.microsecond // 1000:03}Z"
+    return str(cell)
+
+
+def by_duckdb(folder, report):
+    """The sums that the report has."""
+    base = duckdb.connect()
+    for table in TABLES:
+        base.execute(f"CREATE VIEW {table} AS SELECT * FROM '{folder}/{table}.parquet'")
+
+    def counts(query):
+        return dict(base.sql(query).fetchall())
+
+    pages = report["pages"]
+    outcomes = counts("SELECT outcome, count(*) FROM pages GROUP BY 1")
+    equal(outcomes, pages["by_outcome"], "pages by outcome")
+    statuses = counts("SELECT fetch_status, count(*) FROM pages WHERE fetch_status > 0 GROUP BY 1")
+    equal({str(key): n for key, n in statuses.items()}, pages["by_status"], "pages by status")
+    [(rows, total)] = base.sql("SELECT count(*), sum(bytes) FROM pages").fetchall()
+    equal((rows, total), (pages["total"], pages["bytes"]), "pages and bytes")
+    reasons = counts("SELECT reason, count(*) FROM excluded GROUP BY 1")
+    equal(reasons, report["excluded"]["by_reason"], "excluded by reason")
+    purposes = counts("SELECT purpose, count(*) FROM requests GROUP BY 1")
+    equal(purposes, report["requests"]["by_purpose"], "requests by purpose")
+    for column in ["pages", "bytes", "excluded", "requests", "failed"]:
+        expected = {host["host"]: host[column] for host in report["hosts"]}
+        equal(counts(f"SELECT host, {column} FROM hosts"), expected, f"{column} by host")
+    asked = counts("SELECT host, count(*) FROM requests GROUP BY 1")
+    told = {host["host"]: host["requests"] for host in report["hosts"] if host["requests"]}
+    equal(asked, told, "requests by host")
+    robots = counts("SELECT origin, state FROM robots")
+    origins = [origin for host in report["hosts"] for origin in host["robots"].items()]
+    equal(robots, {origin: last["state"] for origin, last in origins}, "robots by origin")
+    lengths = "SELECT count(*) FROM pages WHERE warc_filename IS NOT NULL AND "
+    [(without,)] = base.sql(lengths + "coalesce(warc_record_length, 0) <= 0").fetchall()
+    equal(without, 0, "records without a length")
+
+    base.execute("CREATE SCHEMA ccindex")
+    base.execute("CREATE VIEW ccindex.ccindex AS SELECT * FROM pages")
+    [(n_pages, tld, n_hosts, n_domains)] = base.sql(BY_TLD).fetchall()
+    equal((n_pages, tld), (pages["by_status"]["200"], "org"), "Common Crawl's query by TLD")
+    equal((n_hosts, n_domains), (len(told), 1), "hosts and domains of that query")
+    others = {str(status): n for n, status in base.sql(BY_STATUS).fetchall()}
+    expected = {status: n for status, n in pages["by_status"].items() if status != "200"}
+    equal(others, expected, "Common Crawl's query by status")
+
+
+def main(report, parquet, as_csv):
+    report = json.loads(Path(report).read_text())
+    by_duckdb(parquet, report)
+    for table in TABLES:
+        path = f"{parquet}/{table}.parquet"
+        arrow = pyarrow.parquet.read_table(path)
+        rows = [[as_text(cell) for cell in row.values()] for row in arrow.to_pylist()]
+        with open(f"{as_csv}/{table}.csv", newline="", encoding="utf-8") as file:
+            header, *in_csv = csv.reader(file, strict=True)
+        equal(header, arrow.column_names, f"the header of {table}.csv")
+        equal(sorted(in_csv), sorted(rows), f"the rows of {table}.csv")
+        frame = polars.read_parquet(path)
+        equal(frame.columns, arrow.column_names, f"columns of {table} by polars")
+        in_polars = [[as_text(cell) for cell in row] for row in frame.iter_rows()]
+        equal(in_polars, rows, f"rows of {table} by polars")
+        print(table, len(rows))
+    pages = polars.read_parquet(f"{parquet}/pages.parquet")
+    by_outcome = Counter(pages["outcome"].to_list())
+    equal(dict(by_outcome), report["pages"]["by_outcome"], "pages by outcome, by polars")
+    bytes_of = defaultdict(int)
+    for row in pyarrow.parquet.read_table(f"{parquet}/pages.parquet").to_pylist():
+        bytes_of[row["host"]] += row["bytes"]
+    told = {host["host"]: host["bytes"] for host in report["hosts"] if host["pages"]}
+    equal(dict(bytes_of), told, "bytes by host, by pyarrow")
+
+
+main(*sys.argv[1:])
