@@ -134,7 +134,7 @@ fn ours_a_contact_names_where_it_came_from() {
         &["https://example.org/", "--config", "c.toml"],
         expect![[r#"
             2
-            error: c.toml:3: unusable `contact` `nobody`: it is neither a mail address nor an http or https URL
+            error: c.toml:3:11: unusable `contact` `nobody`: it is neither a mail address nor an http or https URL
             hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
     );
     let long = format!("{}@example.org", "a".repeat(1000));
@@ -175,28 +175,28 @@ fn ours_a_file_names_line_and_nearest_value() {
             "seed = [\"http://127.0.0.1/\"]\n[scope]\nexclude = [\n  \"ok\",\n  \"[a-\",\n]\n",
             expect![[r#"
                 2
-                error: c.toml:5: bad regular expression in `exclude` `[a-`: unclosed character class
+                error: c.toml:5:3: bad regular expression in `exclude` `[a-`: unclosed character class
                 hint: the syntax is that of https://docs.rs/regex"#]],
         ),
         (
             "[scope]\nscope = \"hots\"\n",
             expect![[r#"
-            2
-            error: c.toml:2: `hots` is none of `host`, `domain`, `prefix`, `any`
-            hint: the nearest is `host`"#]],
+                2
+                error: c.toml:2:9: `scope`: `hots` is none of `host`, `domain`, `prefix`, `any`
+                hint: the nearest is `host`"#]],
         ),
         (
             "[display]\nprogress = \"plane\"\n",
             expect![[r#"
-            2
-            error: c.toml:2: `plane` is none of `auto`, `bar`, `plain`, `json`, `off`
-            hint: the nearest is `plain`"#]],
+                2
+                error: c.toml:2:12: `progress`: `plane` is none of `auto`, `bar`, `plain`, `json`, `off`
+                hint: the nearest is `plain`"#]],
         ),
         (
             "[fetch]\nresolve = [\"a b:80:127.0.0.1\"]\n",
             expect![[r#"
                 2
-                error: c.toml:2: `a b:80:127.0.0.1` is no HOST:PORT:ADDR: `a b` is no host name
+                error: c.toml:2:12: `resolve`: `a b:80:127.0.0.1` is no HOST:PORT:ADDR: `a b` is no host name
                 hint: `crawl config` prints a configuration with every key"#]],
         ),
     ] {
