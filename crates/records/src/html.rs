@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::numbers::{counted, grouped, size};
 use crate::report::{BrokenCounts, BrokenRow, Report};
-use crate::text::{gaps, kept, robots_line, unasked_line, waits};
+use crate::text::{gaps, kept, operator_lines, robots_line, unasked_line, waits};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--page:#fff;--text:#1b1b1b;--line:#999;--link:#0b57d0}\
@@ -44,6 +44,9 @@ impl Report {
                     h1 { (title) }
                     @if let Some(started) = &self.crawl.started {
                         p { "Started " (safe_line(started)) "." }
+                    }
+                    @for (what, text) in operator_lines(&self.crawl.operator) {
+                        p { (what) ": " (safe_line(text)) }
                     }
                     p {
                         (counted(self.pages.total, "page", "pages")) ", " (size(self.pages.bytes)) "; "

@@ -46,8 +46,8 @@ pub use explain::{Explanation, NamedBy, StateRead, explain};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use report::{
-    BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, PageCounts, Report, RequestCounts,
-    outcome, report, write_report,
+    BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, Operator, PageCounts, Report,
+    RequestCounts, outcome, report, write_report,
 };
 pub use rows::{RowsOf, delays, excluded, links, pages, requests};
 

@@ -54,6 +54,25 @@ pub struct CrawlSettings {
     pub started: Option<String>,
     /// Requests that might be in flight per host.
     pub per_host: u32,
+    /// Who answers for it, and what it is for.
+    #[serde(default)]
+    pub operator: Operator,
+}
+
+/// Who answers for a crawl, and what it is for, as `[operator]` of `crawl.toml` says; each may not
+/// be said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operator {
+    /// The mail address or URL that the owners of visited sites were given.
+    pub contact: Option<String>,
+    /// The person.
+    pub name: Option<String>,
+    /// The institution.
+    pub institution: Option<String>,
+    /// What the study is about.
+    pub study: Option<String>,
+    /// The page that tells of it.
+    pub study_page: Option<String>,
 }
 
 /// The rows of `pages.jsonl`, counted.
@@ -353,11 +372,22 @@ impl CrawlSettings {
         let seeds = table.get("seed").and_then(toml::Value::as_array);
         let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
         let per_host = || table.get("politeness")?.get("per-host")?.as_integer();
+        let said = |key: &str| {
+            let text = table.get("operator")?.get(key)?.as_str()?;
+            (!text.is_empty()).then(|| text.to_owned())
+        };
         Ok(CrawlSettings {
             seeds: seeds.map(str::to_owned).collect(),
             version: note("version"),
             started: note("started"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+            operator: Operator {
+                contact: said("contact"),
+                name: said("operator-name"),
+                institution: said("institution"),
+                study: said("study"),
+                study_page: said("study-page"),
+            },
         })
     }
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 
+use crawl_weburl::safe_line;
+
 use crate::hosts::{HostReport, RobotsReport};
 use crate::numbers::{counted, grouped, size};
-use crate::report::Report;
+use crate::report::{Operator, Report};
 
 /// Hosts that the text names one by one, those with most requests first.
 const MAX_NAMED_HOSTS: usize = 20;
@@ -18,6 +20,9 @@ impl Display for Report {
         }
         if let Some(started) = &self.crawl.started {
             writeln!(f, "started   {started}")?;
+        }
+        for (what, text) in operator_lines(&self.crawl.operator) {
+            writeln!(f, "{what:<10}{}", safe_line(text))?;
         }
         let pages = &self.pages;
         let (total, received) = (grouped(pages.total), size(pages.bytes));
@@ -54,6 +59,19 @@ impl Display for Report {
         }
         Ok(())
     }
+}
+
+/// Who answers for the crawl and what it is for, as far as that is said, each with a word for it.
+pub(crate) fn operator_lines(operator: &Operator) -> impl Iterator<Item = (&'static str, &str)> {
+    let lines = [
+        ("contact", &operator.contact),
+        ("operator", &operator.name),
+        ("for", &operator.institution),
+        ("study", &operator.study),
+        ("about", &operator.study_page),
+    ];
+    let said = lines.into_iter();
+    said.filter_map(|(what, text)| Some((what, text.as_deref()?)))
 }
 
 fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {

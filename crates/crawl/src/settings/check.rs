@@ -10,13 +10,14 @@ use crawl_scheduler::PolitenessOverrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify, host_address};
 
 use super::ca_files::check_ca_files;
+use super::choices::KindName;
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
 use super::number_checks::check_numbers;
 use super::reach::{Reach, reach};
 use super::sites::{self, accesses};
-use super::tables::Settings;
+use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems};
 use crate::settings::seeds::{self, Seed};
 use crate::values::{Resolve, Span};
@@ -88,7 +89,9 @@ fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
     let named = settings.fetch.resolve.iter().any(names_public);
     let asked = public.or(seeds.first().filter(|_| named));
-    if let (Some(seed), Some(None)) = (asked, &contact) {
+    check_study(&settings.operator, problems);
+    let is_asked_for = settings.operator.kind == KindName::Research;
+    if let (Some(seed), Some(None), false) = (asked, &contact, is_asked_for) {
         problems.note(Err::<(), _>(no_contact(seed)));
     }
     if let Some(seed) = public {
@@ -142,6 +145,34 @@ pub(crate) fn check_contact(contact: &str) -> Result<Option<Contact>, CommandErr
             .hint(CONTACT_HINT)
             .about("contact")
     })
+}
+
+/// A study says whose it is and what it is about.
+fn check_study(operator: &Operator, problems: &mut Problems) {
+    let page = operator.study_page.as_str();
+    if let (false, Err(why)) = (page.is_empty(), canonicalize(None, page)) {
+        let what = format!("unusable --study-page `{page}`: {why}");
+        let problem = CommandError::usage(what).hint("it looks like `https://example.org/study`");
+        problems.note(Err::<(), _>(problem.about("study-page")));
+    }
+    if operator.kind != KindName::Research {
+        return;
+    }
+    for (key, value) in [
+        ("contact", &operator.contact),
+        ("operator-name", &operator.operator_name),
+        ("institution", &operator.institution),
+        ("study", &operator.study),
+        ("study-page", &operator.study_page),
+    ] {
+        if value.trim().is_empty() {
+            let what = format!("a crawl of the kind research says its {key}, and none is given");
+            let hint = format!("give --{key}, or `{key}` in [operator] of a file of --config");
+            problems.note(Err::<(), _>(
+                CommandError::usage(what).hint(hint).about("kind"),
+            ));
+        }
+    }
 }
 
 fn no_seed() -> CommandError {

@@ -111,6 +111,16 @@ words! {
     }
 }
 
+/// The kind of a crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KindName {
+    /// Any.
+    General,
+    /// A study, which says whose it is and what it is about.
+    Research,
+}
+
 /// The form in which progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -130,5 +140,11 @@ pub(crate) enum ProgressMode {
 impl SchemaValue for ProgressMode {
     fn schema() -> Value {
         words::<ProgressMode>()
+    }
+}
+
+impl SchemaValue for KindName {
+    fn schema() -> Value {
+        words::<KindName>()
     }
 }

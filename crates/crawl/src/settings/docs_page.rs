@@ -39,7 +39,8 @@ $ crawl config --schema > crawl.schema.json
   underscores too.
 
 [config/default.toml](../config/default.toml), which `crawl config` prints, has every key with its default;
-[config/small-site.toml](../config/small-site.toml) is a file for the owner of a small site.
+[config/small-site.toml](../config/small-site.toml) is a file for the owner of a small site,
+[config/research.toml](../config/research.toml) one for a study.
 
 - **Flags** have the names of the keys: `--delay 2s` is `delay` in `[politeness]`.
 - **Durations** have a unit (`500ms`, `2s`, `1m30s`, `1h`, `1d`), **sizes** may have one (`5MiB`, `10MB`, `4096`).

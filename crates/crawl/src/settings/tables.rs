@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    ForbiddenName, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName, WhenName,
+    ForbiddenName, KindName, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName,
+    WhenName,
 };
 use super::sites::Sites;
 use crate::values::DayHours;
@@ -178,6 +179,24 @@ tables! {
         /// Letters, digits, `_` and `-`. The User-Agent header is NAME/VERSION (+CONTACT).
         #[arg(value_name = "NAME")]
         agent: String = "crawl".to_owned(), Guarded("whose rules of robots.txt hold");
+        /// The kind of crawl: general or research
+        ///
+        /// research: the crawl starts once it is said whose study it is: --contact, --operator-name,
+        /// --institution, --study and --study-page. They stand in crawl.toml and in the report.
+        #[arg(value_name = "KIND", value_enum, hide_possible_values = true)]
+        kind: KindName = KindName::General, GoesOn;
+        /// The name of who answers for the crawl
+        #[arg(value_name = "NAME")]
+        operator_name: String = String::new(), GoesOn;
+        /// The institution that the crawl is made for
+        #[arg(value_name = "NAME")]
+        institution: String = String::new(), GoesOn;
+        /// What is studied, in a sentence that a visited site's owner understands
+        #[arg(value_name = "TEXT")]
+        study: String = String::new(), GoesOn;
+        /// The page that tells visited sites' owners of the study, and how to be left out
+        #[arg(value_name = "URL")]
+        study_page: String = String::new(), GoesOn;
     }
 
     scope, "Where we go", ScopeLayer, Scope {

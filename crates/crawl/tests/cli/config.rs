@@ -230,6 +230,75 @@ fn a_check_tells_all_that_is_wrong_and_where() {
     assert_eq!(told.code, 2);
 }
 
+#[test]
+fn a_study_says_whose_it_is() {
+    let (dir, cmd) = setup("study");
+    dir.write(
+        "study.toml",
+        "seed = [\"http://a.example/\"]\n[operator]\nkind = \"research\"\ninstitution = \"I\"\n\
+         study-page = \"our page\"\n",
+    );
+    let told = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!(told.code, 2);
+    expect![[r#"
+        error: study.toml:5:1: unusable --study-page `our page`: not a URL: relative URL without a base
+        hint: it looks like `https://example.org/study`
+        error: study.toml:3:1: a crawl of the kind research says its contact, and none is given
+        hint: give --contact, or `contact` in [operator] of a file of --config
+        error: study.toml:3:1: a crawl of the kind research says its operator-name, and none is given
+        hint: give --operator-name, or `operator-name` in [operator] of a file of --config
+        error: study.toml:3:1: a crawl of the kind research says its study, and none is given
+        hint: give --study, or `study` in [operator] of a file of --config
+    "#]].assert_eq(&told.stderr);
+}
+
+#[test]
+fn the_file_for_a_study_is_one_that_runs() {
+    let web = TestWeb::builder().hosts(1).start();
+    let (dir, cmd) = setup("research");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/research.toml");
+    let file = file.to_str().unwrap();
+    assert_eq!(cmd.run(&["config", "--check", file]).code, 0);
+    let url = web.url(0, "/");
+    let quick = [
+        "--delay",
+        "0s",
+        "--delay-factor",
+        "0",
+        "--per-host",
+        "4",
+        "--output",
+        "out",
+    ];
+    let args = [&["--config", file, "--seed", &url], &quick[..]].concat();
+    let ended = cmd.run(&args);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(dir.rows("out/pages.jsonl").len() > 1);
+    assert!(!dir.rows("out/links.jsonl").is_empty());
+    let report = cmd.run(&["report", "out"]).ok();
+    for line in [
+        "contact   you@example.org",
+        "operator  Your Name",
+        "for       Your Institute",
+        "study     How public bodies publish their press releases",
+        "about     https://example.org/study",
+    ] {
+        assert!(report.contains(line), "{report}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&dir.read("out/report.json")).unwrap();
+    assert_eq!(
+        json["crawl"]["operator"]["study_page"],
+        "https://example.org/study"
+    );
+    assert!(
+        dir.read("out/report.html")
+            .contains("study: How public bodies")
+    );
+    // What goes on needs no file: the directory remembers whose it is.
+    let effective = cmd.run(&["config", "--effective", "--output", "out"]).ok();
+    assert!(effective.contains("kind = \"research\""), "{effective}");
+}
+
 /// Files that are no settings, each with one fault.
 const FAULTY: [&str; 14] = [
     "seed = \"http://a.example/\"",
