@@ -113,7 +113,7 @@ impl HostMemory {
     /// Memory held, about.
     fn weigh(&self) -> usize {
         const TEMPLATE: usize = 600;
-        const TEXT: usize = 48;
+        const TEXT: usize = 32;
         self.novelty.bytes()
             + self.names.bytes()
             + TEMPLATE * self.templates.len()

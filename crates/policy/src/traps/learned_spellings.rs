@@ -129,7 +129,7 @@ impl LearnedSpellings {
 
     /// Memory held, about.
     pub(super) fn bytes(&self) -> usize {
-        const PAGE: usize = 40;
+        const PAGE: usize = 24;
         const VARIANT: usize = 160;
         PAGE * self.pages.len() + VARIANT * (self.variants.len() + self.rules.len())
     }
@@ -435,15 +435,15 @@ mod tests {
             (names.bytes() - before, names.rules.len())
         };
         for n in 0..MAX_RULES {
-            assert_eq!(learn(&format!("/{n}?a&b")), (40, n), "a page");
+            assert_eq!(learn(&format!("/{n}?a&b")), (24, n), "a page");
             let spelled = learn(&format!("/{n}?b&a"));
             assert_eq!(
                 spelled,
-                (40 + 160 + 160, n + 1),
+                (24 + 160 + 160, n + 1),
                 "a page, a spelling, a rule"
             );
         }
         learn("/more?a&b");
-        assert_eq!(learn("/more?b&a"), (40 + 160, MAX_RULES));
+        assert_eq!(learn("/more?b&a"), (24 + 160, MAX_RULES));
     }
 }

@@ -1,21 +1,32 @@
 //! A map that forgets what came first when it is full.
 
-use std::collections::{HashMap, VecDeque};
-
-/// At most so many entries; the oldest go.
+/// At most so many entries; the oldest go. Keys are hashes.
+///
+/// There are maps of thousands of entries for each host, so an entry takes four bytes or so beside
+/// itself: entries stand in the order in which they came, and a table of their places finds them.
 #[derive(Debug)]
 pub(super) struct RecentMap<V> {
     most: usize,
-    entries: HashMap<u64, V>,
-    order: VecDeque<u64>,
+    /// A ring once it is full.
+    entries: Vec<(u64, V)>,
+    /// The place of the oldest entry.
+    oldest: usize,
+    /// For each slot the place of an entry, counted from 1, or 0: a key's entry is found between
+    /// its own slot and the next free one. A power of two of them, half of them free at least.
+    slots: Vec<u16>,
 }
 
+/// Slots of the smallest table.
+const FIRST_SLOTS: usize = 8;
+
 impl<V> RecentMap<V> {
+    /// Of more than 65,535 entries, so many.
     pub(super) fn new(most: usize) -> RecentMap<V> {
         RecentMap {
-            most: most.max(1),
-            entries: HashMap::new(),
-            order: VecDeque::new(),
+            most: most.clamp(1, usize::from(u16::MAX)),
+            entries: Vec::new(),
+            oldest: 0,
+            slots: vec![0; FIRST_SLOTS],
         }
     }
 
@@ -24,29 +35,101 @@ impl<V> RecentMap<V> {
     }
 
     pub(super) fn get(&self, key: u64) -> Option<&V> {
-        self.entries.get(&key)
+        self.place(key).map(|place| &self.entries[place].1)
     }
 
     pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut V> {
-        self.entries.get_mut(&key)
+        self.place(key).map(|place| &mut self.entries[place].1)
     }
 
     /// The entry of a key, made where there is none.
     pub(super) fn entry(&mut self, key: u64, make: impl FnOnce() -> V) -> &mut V {
-        if !self.entries.contains_key(&key) {
-            if self.order.len() >= self.most
-                && let Some(oldest) = self.order.pop_front()
-            {
-                self.entries.remove(&oldest);
+        let place = match self.place(key) {
+            Some(place) => place,
+            None => self.put(key, make()),
+        };
+        &mut self.entries[place].1
+    }
+
+    fn place(&self, key: u64) -> Option<usize> {
+        usize::from(self.slots[self.slot(key)]).checked_sub(1)
+    }
+
+    /// Puts in what is not there; says at which place.
+    fn put(&mut self, key: u64, value: V) -> usize {
+        let place = match self.entries.len() < self.most {
+            true => {
+                self.entries.push((key, value));
+                self.entries.len() - 1
             }
-            self.order.push_back(key);
+            false => {
+                let place = self.oldest;
+                self.vacate(self.slot(self.entries[place].0));
+                self.entries[place] = (key, value);
+                self.oldest = (place + 1) % self.most;
+                place
+            }
+        };
+        if 2 * self.entries.len() > self.slots.len() {
+            self.slots = vec![0; 2 * self.slots.len()];
+            for place in 0..self.entries.len() {
+                self.occupy(place);
+            }
+        } else {
+            self.occupy(place);
         }
-        self.entries.entry(key).or_insert_with(make)
+        place
+    }
+
+    fn occupy(&mut self, place: usize) {
+        let slot = self.slot(self.entries[place].0);
+        self.slots[slot] = (place + 1) as u16;
+    }
+
+    /// The slot that leads to a key's entry, or the free one that would.
+    fn slot(&self, key: u64) -> usize {
+        let mut slot = self.own_slot(key);
+        loop {
+            match usize::from(self.slots[slot]).checked_sub(1) {
+                Some(place) if self.entries[place].0 != key => slot = self.next(slot),
+                _ => return slot,
+            }
+        }
+    }
+
+    /// Frees a slot: those behind it that are not found past a free one move up.
+    fn vacate(&mut self, mut free: usize) {
+        let mut slot = self.next(free);
+        while let Some(place) = usize::from(self.slots[slot]).checked_sub(1) {
+            let own = self.own_slot(self.entries[place].0);
+            if self.steps(own, slot) >= self.steps(free, slot) {
+                self.slots[free] = self.slots[slot];
+                free = slot;
+            }
+            slot = self.next(slot);
+        }
+        self.slots[free] = 0;
+    }
+
+    fn own_slot(&self, key: u64) -> usize {
+        key as usize & (self.slots.len() - 1)
+    }
+
+    fn next(&self, slot: usize) -> usize {
+        (slot + 1) & (self.slots.len() - 1)
+    }
+
+    fn steps(&self, from: usize, to: usize) -> usize {
+        to.wrapping_sub(from) & (self.slots.len() - 1)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
     use super::RecentMap;
 
     #[test]
@@ -57,5 +140,34 @@ mod tests {
         }
         assert_eq!(recent.get(1), None);
         assert_eq!((recent.get(2), recent.get(3)), (Some(&20), Some(&30)));
+    }
+
+    proptest! {
+        /// Keys of few slots, so that most share them.
+        #[test]
+        fn it_holds_what_a_list_of_the_latest_holds(
+            most in 1..20_usize,
+            keys in prop::collection::vec((0..8_u64, 0..6_u64), 0..200),
+        ) {
+            let mut recent = RecentMap::new(most);
+            let mut latest: VecDeque<(u64, usize)> = VecDeque::new();
+            for (number, (high, low)) in keys.into_iter().enumerate() {
+                let key = high << 32 | low;
+                let known = latest.iter().find(|(known, _)| *known == key).copied();
+                prop_assert_eq!(*recent.entry(key, || number), known.map_or(number, |known| known.1));
+                if known.is_none() {
+                    latest.push_back((key, number));
+                    if latest.len() > most {
+                        latest.pop_front();
+                    }
+                }
+                prop_assert_eq!(recent.len(), latest.len());
+                for key in (0..8).flat_map(|high| (0..6).map(move |low| high << 32 | low)) {
+                    let known = latest.iter().find(|(known, _)| *known == key);
+                    prop_assert_eq!(recent.get(key), known.map(|(_, number)| number));
+                    prop_assert_eq!(recent.get_mut(key).copied(), known.map(|(_, number)| *number));
+                }
+            }
+        }
     }
 }
