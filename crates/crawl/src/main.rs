@@ -27,6 +27,11 @@ use run::connection_limit;
 use settings::{Environment, check_without_seeds, defaults_listing, effective, gather, located};
 use terminal::{note, print};
 
+/// It keeps less of what was freed than the system's does where many threads take and free.
+/// `.cargo/config.toml` has its settings.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let cli = match preprocess::read() {
         Ok(cli) => cli,

@@ -35,6 +35,10 @@ enum Command {
     Bench(bench::Bench),
 }
 
+/// Parts are measured with the crawler's own allocator.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = Workspace::find().and_then(|workspace| match args.command {

@@ -17,7 +17,7 @@ const RELEASES: [(&str, &str); 3] = [("12", "bookworm"), ("13", "trixie"), ("14"
 const LEFT_OUT: [&str; 5] = ["doc", "info", "lintian", "locale", "man"];
 
 /// The packages that the Rust images add to Debian.
-const RUST_NEEDS: &str = "ca-certificates,gcc,libc6-dev";
+const RUST_NEEDS: &str = "ca-certificates,gcc,libc6-dev,make";
 
 const CARGO_HOME: &str = "/usr/local/cargo";
 
