@@ -76,7 +76,7 @@ impl RecordLengths {
         Ok(self
             .ahead
             .drain(..=found)
-            .last()
+            .next_back()
             .map(|capture| capture.length))
     }
 

@@ -152,7 +152,14 @@ fn report_json_keeps_its_field_names() {
                 ],
                 "version": "0.1.0",
                 "started": "2026-11-20T23:59:00Z",
-                "per_host": 1
+                "per_host": 1,
+                "operator": {
+                  "contact": null,
+                  "name": null,
+                  "institution": null,
+                  "study": null,
+                  "study_page": null
+                }
               },
               "pages": {
                 "total": 4,
