@@ -243,3 +243,26 @@ fn ours_what_rests_is_told_apart_from_what_waits_its_gap() {
     assert_eq!(resting.soonest, Some(stage.now + SECOND));
     assert_eq!(resting.paused[0].until, stage.now + 600 * SECOND);
 }
+
+#[test]
+fn ours_a_host_that_waits_for_its_address_alone_holds_no_place_elsewhere() {
+    let mut stage = Stage::new(Politeness {
+        per_address: 1,
+        ..fast()
+    });
+    shared(&mut stage, 2);
+    let first = stage.issue();
+    let other = match first.host().as_str() {
+        "h0.example" => "h1.example",
+        _ => "h0.example",
+    };
+    let other = crawl_weburl::HostKey::parse(other).unwrap();
+    // Each time it is put anew among those that are ready, and finds its address taken.
+    for priority in [1, 0].repeat(10) {
+        stage.scheduler.prioritize(stage.now, &other, priority);
+        stage.assert_closed();
+    }
+    stage.now = stage.now + ANSWER;
+    stage.end(first.spend(), ANSWERED);
+    assert_eq!(*stage.issue().host(), other);
+}
