@@ -231,8 +231,8 @@ mod tests {
         let host = HostKey::parse("a.example").unwrap();
         let address = "192.0.2.7".parse().unwrap();
         let limited = |config: &mut Config| config.budgets.max_server_time = Some(9 * SECOND);
-        let changes: [(fn(&mut Config), Duration); 2] =
-            [(limited, 5 * SECOND), (|_| {}, Duration::ZERO)];
+        type Change = fn(&mut Config);
+        let changes: [(Change, Duration); 2] = [(limited, 5 * SECOND), (|_| {}, Duration::ZERO)];
         for (change, served) in changes {
             let mut before = coordinator(|_| {});
             before.host_budgets.asked(&host, at(10), 5 * SECOND, 0);
