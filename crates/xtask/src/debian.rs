@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::workspace::{Workspace, output, run};
+use crate::workspace::{Workspace, is_on_path, output, run};
 
 /// The API documentation of Java: more than 10,000 linked pages. Releases of Debian differ in
 /// which one they have.
@@ -56,6 +56,20 @@ pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
     output(try_it.args(["-qq", "-o", "/dev/null", "-E", "LD_LIBRARY_PATH", "true"]))
         .context("strace does not run here\nhint: a sandbox may forbid it (ptrace)")?;
     Ok((program, libraries))
+}
+
+/// `make`, by which jemalloc is built, where the machine has none.
+pub fn make(workspace: &Workspace) -> Result<()> {
+    if is_on_path("make") {
+        return Ok(());
+    }
+    // In a folder of its own, as other packages are fetched beside it.
+    let root = workspace.make_root();
+    let folder = root.parent().context("the folder of make lies nowhere")?;
+    let debian = Debian {
+        folder: folder.to_owned(),
+    };
+    debian.unpack("make", &["make"])
 }
 
 /// The folder of Java's documentation; its pages are below `api`.

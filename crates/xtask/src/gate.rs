@@ -46,11 +46,12 @@ enum Place {
 }
 
 /// In their order. What fails soonest and most often comes first.
-const STEPS: [Step; 21] = [
+const STEPS: [Step; 22] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
     step("docs", Kind::Light, docs::check),
     step("dependencies", Kind::Light, dependencies::check),
+    step("make", Kind::Light, debian::make),
     step("debian-packages", Kind::Fetch, debian::fetch).beside_builds(),
     step("chromium", Kind::Fetch, browser::fetch).beside_builds(),
     step("python-tools", Kind::Fetch, tools::python).beside_builds(),

@@ -1,6 +1,6 @@
 //! The places of the workspace, and programs that are run there.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,8 +50,28 @@ impl Workspace {
     pub fn cargo(&self, args: &[&str]) -> Command {
         let mut command = cargo_command();
         command.current_dir(&self.root).args(args);
+        if let Some(path) = self.path_with_make() {
+            command.env("PATH", path);
+        }
         self.build_once(&mut command);
         command
+    }
+
+    /// The folder in which `make` is unpacked, as if it were `/`.
+    pub fn make_root(&self) -> PathBuf {
+        self.target.join("make/root")
+    }
+
+    /// The system's folders of programs and the one in which `make` was unpacked, where it is found
+    /// there alone.
+    fn path_with_make(&self) -> Option<OsString> {
+        let own = self.make_root().join("usr/bin");
+        if is_on_path("make") || !own.join("make").exists() {
+            return None;
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(&path).chain([own]);
+        std::env::join_paths(folders).ok()
     }
 
     /// Builds all programs of the workspace. Examples are named for their dependencies: with those
@@ -87,6 +107,12 @@ impl Workspace {
     pub fn python_bin(&self) -> PathBuf {
         self.target.join("venv/bin")
     }
+}
+
+/// Returns whether a program is found by its name alone.
+pub fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 fn cargo_command() -> Command {
