@@ -8,6 +8,17 @@ use crate::harness::setup;
 const FLAGS: &[(&[&str], &str)] = &[
     (&["--contact", "a@e.example"], "contact = \"a@e.example\""),
     (&["--agent", "our-bot"], "agent = \"our-bot\""),
+    (&["--kind", "general"], "kind = \"general\""),
+    (&["--operator-name", "Jo Doe"], "operator-name = \"Jo Doe\""),
+    (
+        &["--institution", "An Institute"],
+        "institution = \"An Institute\"",
+    ),
+    (&["--study", "How pages age"], "study = \"How pages age\""),
+    (
+        &["--study-page", "https://e.example/study"],
+        "study-page = \"https://e.example/study\"",
+    ),
     (&["--scope", "domain"], "scope = \"domain\""),
     (&["--scope", "prefix"], "scope = \"prefix\""),
     (&["--scope=any"], "scope = \"any\""),
