@@ -265,3 +265,35 @@ pub(super) fn damage(why: &fjall::Error) -> Option<String> {
         other => Some(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use fjall::{Error, LsmError};
+
+    use super::damage;
+
+    #[test]
+    fn ours_a_disk_that_fails_is_no_damaged_store() {
+        let of_disk = || io::Error::other("no space");
+        for why in [
+            Error::Io(of_disk()),
+            Error::Storage(LsmError::Io(of_disk())),
+            Error::Poisoned,
+            Error::Locked,
+            Error::KeyspaceDeleted,
+        ] {
+            assert_eq!(damage(&why), None, "{why}");
+        }
+        for why in [
+            Error::Storage(LsmError::InvalidTrailer),
+            Error::InvalidTrailer,
+            Error::Unrecoverable,
+        ] {
+            assert!(damage(&why).is_some_and(|what| !what.is_empty()), "{why}");
+        }
+        let of_tree = damage(&Error::Storage(LsmError::InvalidHeader("Block")));
+        assert!(of_tree.is_some_and(|what| what.contains("Block")));
+    }
+}
