@@ -258,3 +258,24 @@ impl<R: Read> BatchReader<R> {
         Ok(bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::written;
+
+    #[test]
+    fn ours_what_was_written_ends_with_the_last_byte_that_is_no_zero() {
+        // Within a block that is read at once, at its edges, and behind blocks of zeros.
+        for last in [0, 1, 65_535, 65_536, 65_537, 200_000] {
+            for room in [0, 1, 70_000, 200_000] {
+                let mut bytes = vec![0; last];
+                bytes.push(7);
+                bytes.resize(bytes.len() + room, 0);
+                let found = written(&mut &bytes[..]).unwrap();
+                assert_eq!(found, last as u64 + 1, "{last} and {room}");
+                bytes[last] = 0;
+                assert_eq!(written(&mut &bytes[..]).unwrap(), 0);
+            }
+        }
+    }
+}
