@@ -2,8 +2,9 @@
 
 /// At most so many entries; the oldest go. Keys are hashes.
 ///
-/// There are maps of thousands of entries for each host, so an entry takes four bytes or so beside
-/// itself: entries stand in the order in which they came, and a table of their places finds them.
+/// There are maps of thousands of entries for each host, so an entry takes four to eight bytes
+/// beside itself: entries stand in the order in which they came, and a table of their places finds
+/// them.
 #[derive(Debug)]
 pub(super) struct RecentMap<V> {
     most: usize,
