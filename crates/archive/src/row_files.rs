@@ -122,7 +122,7 @@ impl RowFile {
 /// back. What a death tore off the last line is cut away on open.
 pub struct LogFile {
     appender: Appender,
-    line: Vec<u8>,
+    lines: Vec<u8>,
     /// Rows that were appended, for those who sync.
     appended: Arc<AtomicU64>,
 }
@@ -150,7 +150,7 @@ impl LogFile {
         }
         Ok(LogFile {
             appender,
-            line: Vec::new(),
+            lines: Vec::new(),
             appended: Arc::default(),
         })
     }
@@ -177,10 +177,27 @@ impl LogFile {
     /// # Errors
     /// [`ArchiveError::Full`] and others of writing.
     pub fn append(&mut self, row: &impl Serialize) -> Result<(), ArchiveError> {
-        self.line.clear();
-        push_row(&mut self.line, row, self.appender.path())?;
-        self.appender.append(&self.line)?;
-        self.appended.fetch_add(1, Ordering::Release);
+        self.append_all([row])
+    }
+
+    /// Writes rows, all in one write, not synced. Nothing of them stays where that fails.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Full`] and others of writing.
+    pub fn append_all<'r, R: Serialize + 'r>(
+        &mut self,
+        rows: impl IntoIterator<Item = &'r R>,
+    ) -> Result<(), ArchiveError> {
+        self.lines.clear();
+        let mut count = 0;
+        for row in rows {
+            push_row(&mut self.lines, row, self.appender.path())?;
+            count += 1;
+        }
+        if count > 0 {
+            self.appender.append(&self.lines)?;
+            self.appended.fetch_add(count, Ordering::Release);
+        }
         Ok(())
     }
 

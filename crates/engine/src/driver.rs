@@ -28,6 +28,7 @@ use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
 use crate::messages::{Effect, Event};
 use crate::meta_keys::META_TRAPS;
+use crate::read::PageReader;
 use crate::read::pool::{self, ReaderLoad, ReaderPool, ReaderTask};
 use crate::revisit::round;
 use crate::revisit::visit::RevisitSchedule;
@@ -268,6 +269,7 @@ impl Driver {
                 Some(started.0)
             }
         };
+        let reader = PageReader::new(config, &visits).beside(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
             .telling(TraceEvents::new(config))
@@ -294,7 +296,7 @@ impl Driver {
             .map_err(EngineError::disk(&config.output))?;
         let readers = ReaderPool::start(
             config,
-            &visits,
+            reader,
             (item_sender, readers_events),
             &abandon,
             &journal,
@@ -405,6 +407,13 @@ impl Driver {
     }
 
     fn perform(&mut self, effects: &mut Vec<Effect>) {
+        // Requests are noted before what came of them is handed on, all in one write.
+        let rows = effects.iter().filter_map(|effect| match effect {
+            Effect::Log(row) => Some(row),
+            _ => None,
+        });
+        let noted = self.requests.append_all(rows);
+        self.unless_broken(noted);
         for effect in effects.drain(..) {
             match effect {
                 Effect::FindAddress { permit, url } => {
@@ -427,10 +436,7 @@ impl Driver {
                         }
                     });
                 }
-                Effect::Log(row) => {
-                    let noted = self.requests.append(&row);
-                    self.unless_broken(noted);
-                }
+                Effect::Log(_) => {}
                 Effect::NoteDelay(row) => {
                     let noted = self.delays.note(&row);
                     self.unless_broken(noted);

@@ -6,10 +6,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crawl_frontier::{Exclusion, Reason};
-use crawl_policy::traps::Traps;
+use crawl_frontier::{Admission, Exclusion, Lease, Reason};
+use crawl_policy::traps::{PageFingerprint, Traps};
+use crawl_weburl::CanonicalUrl;
 
 use crate::config::TrapRules;
+use crate::priority::Priority;
 
 /// The state of traps, for the coordinator and the writer.
 #[derive(Clone, Debug)]
@@ -33,6 +35,30 @@ impl SharedTraps {
     /// The rules of this run.
     pub(crate) fn rules(&self) -> TrapRules {
         self.rules
+    }
+
+    /// Notes how much of a page is new on its host, where that is in doubt, so that the writer need
+    /// not look at each of its words.
+    pub(crate) fn compare(&self, lease: &Lease, gist: &mut PageFingerprint) {
+        let level = Priority::of(lease).level();
+        let said_before = self.lock().said_before(&lease.url, level, gist);
+        if let Some(said_before) = said_before {
+            said_before.compare(gist);
+        }
+    }
+
+    /// Returns whether anything is known by which a link of a page may be named otherwise or put
+    /// aside.
+    pub(crate) fn may_change(&self, via: &CanonicalUrl, links: &[Admission]) -> bool {
+        let traps = self.lock();
+        // Most links of a page lead to one origin, so its host is asked about once.
+        let mut last = via;
+        traps.knows_of(&via.host_key())
+            || links.iter().any(|link| {
+                let is_of_last = link.url.origin_text() == last.origin_text();
+                last = &link.url;
+                !is_of_last && traps.knows_of(&link.url.host_key())
+            })
     }
 
     /// It is whole between any two calls, so a panic elsewhere leaves nothing half done.

@@ -38,6 +38,10 @@ struct Window {
 /// servers and a moment since the epoch with others: a number tells by its size.
 #[must_use]
 pub fn rate_limit(headers: &HeaderMap, now: Tick) -> Option<RateLimit> {
+    let is_of_these = |name: &str| name.starts_with("ratelimit") || name.starts_with("x-rate");
+    if !headers.keys().any(|name| is_of_these(name.as_str())) {
+        return None;
+    }
     let mut asked = Asked::default();
     for text in fields(headers, "ratelimit") {
         asked.current(text, now);

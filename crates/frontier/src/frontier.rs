@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
+use crate::admission::Admission;
 use crate::error::FrontierError;
 use crate::lease::Lease;
 use crate::transaction::Transaction;
@@ -97,6 +98,11 @@ pub trait Frontier: Send + Sync {
     /// # Errors
     /// [`FrontierError`] where the store fails.
     fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError>;
+
+    /// Takes out the links that would change nothing if they were admitted now, as far as that
+    /// is told at once: by what is committed and in memory. Most links of a page are known; those
+    /// that stay in may be known too.
+    fn leave_out_known(&self, links: &mut Vec<Admission>);
 
     /// The visit of `url` that was kept last, by [`Transaction::settle_until`].
     ///

@@ -14,6 +14,7 @@
 //! ([`Traps::stored`]); the rest is learned anew from the next pages.
 
 mod deferred_format;
+mod deferred_kinds;
 mod host_memory;
 mod learned_spellings;
 mod mirrors;
@@ -24,12 +25,12 @@ mod simhash;
 mod stable_hash;
 mod template;
 
-use std::collections::HashMap;
-
 use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules};
 
+use self::deferred_kinds::{DeferredKind, DeferredKinds};
 use self::host_memory::{Followed, HostMemories, HostMemory, Text};
 use self::mirrors::Mirrors;
+pub use self::novelty::SaidBefore;
 pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 pub use self::template::Trap;
 use self::template::{Template, Yield};
@@ -105,26 +106,13 @@ pub enum Disposition {
     Mirror(CanonicalUrl, String),
 }
 
-/// A kind of URLs that is deferred.
-#[derive(Clone, Debug)]
-struct DeferredKind {
-    rule: String,
-    /// URLs without such looks are deferred only where they were found on pages that said nothing.
-    by_looks: bool,
-    /// The parameters that never brought anything: what has one of them brings nothing.
-    names: Option<Vec<String>>,
-    /// URLs that were put aside, and the number of the next that is asked for.
-    put_aside: u64,
-    next_probe: u64,
-}
-
 /// The evidence of traps, mirrors and spellings.
 #[derive(Debug)]
 pub struct Traps {
     naming: SpellingRules,
     defers: bool,
     hosts: HostMemories,
-    deferred: HashMap<u64, DeferredKind>,
+    deferred: DeferredKinds,
     /// True if the deferred kinds changed since they were last stored.
     has_changed: bool,
     mirrors: Mirrors,
@@ -152,10 +140,28 @@ impl Traps {
             naming,
             defers,
             hosts: HostMemories::default(),
-            deferred: HashMap::new(),
+            deferred: DeferredKinds::default(),
             has_changed: false,
             mirrors: Mirrors::default(),
         }
+    }
+
+    /// The words that were said before on a page's host, where the page is to be compared with them:
+    /// whoever does it keeps nobody else from these traps. [`Traps::observe`] does it otherwise.
+    #[must_use]
+    pub fn said_before(
+        &self,
+        url: &CanonicalUrl,
+        level: u8,
+        gist: &PageFingerprint,
+    ) -> Option<SaidBefore> {
+        let key = url.host_key();
+        let host = self.hosts.get(&key).filter(|_| self.defers)?;
+        let shape = Shape::of(url);
+        let (template, _) = keys(&key, &shape);
+        let is_wanted =
+            !host.names.has_met(url) && is_doubtful(host, gist, level, (&shape, template));
+        is_wanted.then(|| host.said_before.clone())
     }
 
     /// Takes a page in that was fetched. One that is visited again tells nothing.
@@ -189,12 +195,7 @@ impl Traps {
             PageAnswer::Redirect(to, _) => redirected(url, &shape, to),
             PageAnswer::Text(gist) => {
                 self.mirrors.learn(url, gist);
-                let account = host.templates.get(template);
-                let is_doubtful = level > 0
-                    || gist.words < FEW_WORDS
-                    || shape.signs.any()
-                    || family.is_some()
-                    || account.is_none_or(Template::is_doubtful);
+                let is_doubtful = is_doubtful(host, gist, level, (&shape, template));
                 Some(read(host, gist, is_doubtful))
             }
         };
@@ -209,7 +210,7 @@ impl Traps {
                 .templates
                 .entry(place, || Template::new(pattern, shape.signs));
             account.take(url, &shape, level, found);
-            if matches!(found, Yield::New) && self.deferred.remove(&place).is_some() {
+            if matches!(found, Yield::New) && self.deferred.remove(place) {
                 has_turned = true;
                 self.has_changed = true;
                 account.had_been_misjudged();
@@ -260,7 +261,7 @@ impl Traps {
                 let names = of_selections.then(|| account.idle_names());
                 let by_looks = !matches!(trap, Trap::SoftMissing | Trap::Endless);
                 let rule = account.evidence(trap);
-                defers |= self.defer(place, rule, by_looks, names);
+                defers |= self.defer((&host, place), rule, by_looks, names);
             }
         }
         defers | self.text_bred(visit, &shape, of_host)
@@ -276,8 +277,8 @@ impl Traps {
     ) -> Disposition {
         let disposition = self.standing(url, via, level);
         if let Disposition::Defer(_) = &disposition
-            && let Some(place) = self.deferred_place(url, via, level)
-            && let Some(deferred) = self.deferred.get_mut(&place)
+            && let Some((place, _)) = self.deferred_place(url, via, level)
+            && let Some(deferred) = self.deferred.get_mut(place)
         {
             deferred.put_aside += 1;
             if deferred.put_aside >= deferred.next_probe {
@@ -302,8 +303,8 @@ impl Traps {
         if let Some((other, why)) = other {
             return Disposition::SameAs(other, why);
         }
-        if let Some(deferred) = self.deferred_place(url, via, level) {
-            return Disposition::Defer(self.deferred[&deferred].rule.clone());
+        if let Some((_, deferred)) = self.deferred_place(url, via, level) {
+            return Disposition::Defer(deferred.rule.clone());
         }
         if let Some((twin, why)) = self.mirrors.twin(url).filter(|_| self.defers) {
             return Disposition::Mirror(twin, why);
@@ -343,11 +344,11 @@ impl Traps {
     }
 
     /// Returns whether [`Traps::standing`] may say anything but [`Disposition::Fetch`] of a host's
-    /// URLs, their place in a queue and mirrors aside.
+    /// URLs or those found on its pages, their place in a queue and mirrors aside.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
         let learned = |host: &HostMemory| host.names.has_rules();
-        !self.deferred.is_empty() || self.hosts.get(host).is_some_and(learned)
+        self.deferred.speak_of(host) || self.hosts.get(host).is_some_and(learned)
     }
 
     /// A text that comes again and again, each time found on a page with that text.
@@ -355,8 +356,9 @@ impl Traps {
         let PageAnswer::Text(gist) = visit.answer else {
             return false;
         };
-        let host = self.hosts.get_mut(&visit.url.host_key());
-        let Some(text) = host.and_then(|host| host.texts.get_mut(gist.said)) else {
+        let host = visit.url.host_key();
+        let memory = self.hosts.get_mut(&host);
+        let Some(text) = memory.and_then(|host| host.texts.get_mut(gist.said)) else {
             return false;
         };
         let pages = text.pages;
@@ -390,18 +392,18 @@ impl Traps {
         );
         let members = members.clone();
         members.into_iter().fold(false, |defers, member| {
-            self.defer(member, rule.clone(), true, None) | defers
+            self.defer((&host, member), rule.clone(), true, None) | defers
         })
     }
 
     fn defer(
         &mut self,
-        place: u64,
+        (host, place): (&HostKey, u64),
         rule: String,
         by_looks: bool,
         names: Option<Vec<String>>,
     ) -> bool {
-        if let Some(deferred) = self.deferred.get_mut(&place) {
+        if let Some(deferred) = self.deferred.get_mut(place) {
             // One more selection that brings nothing; the evidence stays as it was.
             deferred.names = deferred.names.take().and(names);
             return false;
@@ -410,6 +412,7 @@ impl Traps {
             return false;
         }
         let deferred = DeferredKind {
+            host: host.clone(),
             rule,
             by_looks,
             names,
@@ -427,31 +430,50 @@ impl Traps {
         url: &CanonicalUrl,
         via: Option<&CanonicalUrl>,
         level: u8,
-    ) -> Option<u64> {
+    ) -> Option<(u64, &DeferredKind)> {
         if self.deferred.is_empty() {
             return None;
         }
         let shape = Shape::of(url);
         let (template, family) = keys(&url.host_key(), &shape);
-        let speaks = |place: &u64| {
-            self.deferred.get(place).is_some_and(|deferred| {
-                let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
-                (deferred.by_looks || level > 0) && deferred.names.as_ref().is_none_or(of_names)
-            })
+        let speaks = |deferred: &&DeferredKind| {
+            let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
+            (deferred.by_looks || level > 0) && deferred.names.as_ref().is_none_or(of_names)
         };
         let of_via = via.map(key_of_via);
         std::iter::once(template)
             .chain(family)
             .chain(of_via)
-            .find(speaks)
+            .find_map(|place| Some((place, self.deferred.get(place).filter(speaks)?)))
     }
+}
+
+/// Returns whether the words of a page are to be compared with those that its host said before.
+fn is_doubtful(
+    host: &HostMemory,
+    gist: &PageFingerprint,
+    level: u8,
+    (shape, template): (&Shape, u64),
+) -> bool {
+    level > 0
+        || gist.words < FEW_WORDS
+        || shape.signs.any()
+        || shape.family().is_some()
+        || host
+            .templates
+            .get(template)
+            .is_none_or(Template::is_doubtful)
 }
 
 /// Compares a page's text with what its host said before: word for word where the page is doubtful,
 /// and else as a whole.
 fn read(host: &mut HostMemory, gist: &PageFingerprint, is_doubtful: bool) -> Yield {
     let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
-    let says_new_words = !is_doubtful || host.novelty.meet(gist) > enough;
+    let new_words = || {
+        let compared = gist.new_words.map(|words| words as usize);
+        compared.unwrap_or_else(|| host.said_before.new_words(gist))
+    };
+    let says_new_words = !is_doubtful || new_words() > enough;
     let pages = host.texts.entry(gist.said, Text::default);
     pages.pages = pages.pages.saturating_add(1);
     match pages.pages == 1 && says_new_words {

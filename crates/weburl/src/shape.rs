@@ -1,6 +1,6 @@
 //! The shape of a URL: what a site's program makes its URLs from.
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use crate::canonical::CanonicalUrl;
 use crate::query::{name_of, parts, value_of};
@@ -73,7 +73,8 @@ impl Shape {
         }
         let again = Repeats::of(&segments);
         let is_program = url.as_url().query().is_some();
-        let mut pattern = again.pattern(&segments, is_program);
+        let mut pattern = String::with_capacity(url.path_and_query().len());
+        again.push_pattern(&mut pattern, &segments, is_program);
         if is_folder && !segments.is_empty() {
             pattern.push('/');
         }
@@ -123,81 +124,77 @@ struct Repeats {
 
 impl Repeats {
     fn of(segments: &[&str]) -> Repeats {
-        let mut places: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
-        let words = |segment: &&str| segment.bytes().any(|byte| byte.is_ascii_alphabetic());
-        for (at, segment) in segments
-            .iter()
-            .enumerate()
+        let words = |segment: &str| segment.bytes().any(|byte| byte.is_ascii_alphabetic());
+        let places = segments.iter().enumerate();
+        let mut places: Vec<(&str, usize)> = places
             .filter(|(_, segment)| words(segment))
-        {
-            let (count, _, last) = places.entry(segment).or_insert((0, at, at));
-            *count += 1;
-            *last = at;
+            .map(|(at, segment)| (*segment, at))
+            .collect();
+        places.sort_unstable();
+        let (mut most, mut stretch) = (0, usize::MAX..0);
+        for same in places.chunk_by(|one, next| one.0 == next.0) {
+            most = most.max(same.len());
+            if let [(_, first), .., (_, last)] = same {
+                stretch = stretch.start.min(*first)..stretch.end.max(last + 1);
+            }
         }
-        let again = || places.values().filter(|(count, ..)| *count > 1);
-        let start = again().map(|(_, first, _)| *first).min();
-        let end = again().map(|(_, _, last)| *last + 1).max();
-        Repeats {
-            most: places.values().map(|(count, ..)| *count).max().unwrap_or(0),
-            stretch: start.unwrap_or(0)..end.unwrap_or(0),
-        }
+        Repeats { most, stretch }
     }
 
-    fn pattern(&self, segments: &[&str], is_program: bool) -> String {
-        let mut pattern = String::new();
+    fn push_pattern(&self, pattern: &mut String, segments: &[&str], is_program: bool) {
         for (at, segment) in segments.iter().enumerate() {
-            if at == self.stretch.start && !self.stretch.is_empty() {
+            if at == self.stretch.start {
                 let mut distinct = segments[self.stretch.clone()].to_vec();
                 distinct.sort_unstable();
                 distinct.dedup();
-                pattern.push_str(&format!("/({})+", distinct.join("|")));
+                // A string takes whatever is written.
+                let _ = write!(pattern, "/({})+", distinct.join("|"));
             }
             if !self.stretch.contains(&at) {
                 pattern.push('/');
                 let is_name = at + 1 == segments.len() && !is_program;
-                pattern.push_str(&slot(segment, is_name));
+                push_slot(pattern, segment, is_name);
             }
         }
         if pattern.is_empty() {
             pattern.push('/');
         }
-        pattern
     }
 }
 
-/// The placeholder for a segment; the page's own name is abstracted most.
-fn slot(segment: &str, is_name: bool) -> String {
+/// Adds the placeholder for a segment; the page's own name is abstracted most.
+fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
     let bare = segment.split(';').next().unwrap_or(segment);
     if is_token(bare) || bare.starts_with("(S(") {
-        return "~".to_owned();
-    }
-    let hashed = hashed(bare);
-    if !is_name {
-        return hashed;
+        return pattern.push('~');
     }
     let (stem, ending) = match bare.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() && is_ending(ending) => (stem, Some(ending)),
         _ => (bare, None),
     };
-    let has_word = stem.bytes().any(|byte| byte.is_ascii_alphabetic());
-    match (!has_word, ending) {
-        (true, _) => hashed,
-        (false, Some(ending)) => format!("*.{ending}"),
-        (false, None) => "*".to_owned(),
+    let has_word = || stem.bytes().any(|byte| byte.is_ascii_alphabetic());
+    if !is_name || !has_word() {
+        return push_hashed(pattern, bare);
+    }
+    pattern.push('*');
+    if let Some(ending) = ending {
+        pattern.push('.');
+        pattern.push_str(ending);
     }
 }
 
-/// Each run of digits as one `#`.
-fn hashed(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+/// Adds each run of digits as one `#`.
+fn push_hashed(pattern: &mut String, text: &str) {
+    let mut is_in_run = false;
     for c in text.chars() {
-        match c.is_ascii_digit() {
-            true if out.ends_with('#') => {}
-            true => out.push('#'),
-            false => out.push(c),
+        let is_digit = c.is_ascii_digit();
+        match is_digit {
+            true if is_in_run => {}
+            true => pattern.push('#'),
+            false => pattern.push(c),
         }
+        is_in_run = is_digit;
     }
-    out
 }
 
 fn is_ending(text: &str) -> bool {
@@ -206,13 +203,13 @@ fn is_ending(text: &str) -> bool {
 
 /// Drawn at random, by its looks: long, without words, digits all over it.
 fn is_token(text: &str) -> bool {
-    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_plain = || text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let changes = text
         .as_bytes()
         .windows(2)
         .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
     // A date and time are digits alone; a name with a number changes once or twice.
-    text.len() >= MIN_TOKEN_BYTES && plain && changes.count() >= 4
+    text.len() >= MIN_TOKEN_BYTES && is_plain() && changes.count() >= 4
 }
 
 fn has_token(segments: &[&str], url: &CanonicalUrl) -> bool {
@@ -247,18 +244,25 @@ fn is_dated(segments: &[&str], url: &CanonicalUrl) -> bool {
 
 /// `2031-05`, `2031-05-07`, `20310507`, `203105`.
 fn is_date(text: &str) -> bool {
-    let plain: Vec<&str> = text.split(['-', '_', '.']).collect();
-    match plain.as_slice() {
-        [all] if matches!(all.len(), 6 | 8) && all.is_ascii() => {
-            is_year(&all[..4])
-                && all
+    // Most segments are told by their first byte.
+    if !text.starts_with(['1', '2']) {
+        return false;
+    }
+    let mut parts = text.split(['-', '_', '.']);
+    let first = parts.next().unwrap_or_default();
+    match (parts.next(), parts.next(), parts.next()) {
+        (None, ..) => {
+            matches!(first.len(), 6 | 8)
+                && first.is_ascii()
+                && is_year(&first[..4])
+                && first
                     .as_bytes()
                     .chunks(2)
                     .skip(2)
                     .all(is_two_digits_of_a_date)
         }
-        [year, rest @ ..] if (1..=2).contains(&rest.len()) => {
-            is_year(year) && rest.iter().all(|part| is_day_or_month(part))
+        (Some(month), day, None) => {
+            is_year(first) && is_day_or_month(month) && day.is_none_or(is_day_or_month)
         }
         _ => false,
     }

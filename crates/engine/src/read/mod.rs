@@ -23,7 +23,7 @@ use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
 use crawl_extractor::{Document, Limits, Meta, may_be_read, what_is};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
-use crawl_frontier::{Lease, UrlKind};
+use crawl_frontier::{Frontier, Lease, UrlKind};
 use crawl_index::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
@@ -36,15 +36,16 @@ use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapRules};
 use crate::index::entry::{directives, pairs};
 use crate::messages::page::{
-    FetchedPage, LinkBatch, TrapSignal, redirect_target, row_without_answer,
+    FetchedPage, LinkBatch, PageFindings, TrapSignal, redirect_target, row_without_answer,
 };
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
+use crate::shared_traps::SharedTraps;
 use crate::trace_events::TraceEvents;
 use crate::usage;
 
 /// The part of the configuration that reading needs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct PageReader {
     pub(crate) agent: ProductToken,
     pub(crate) profile: Profile,
@@ -66,6 +67,8 @@ pub(crate) struct PageReader {
     pub(crate) revisit: Option<u32>,
     /// True once pages are given back as they are, the one that is being read too.
     pub(crate) gives_back: Arc<AtomicBool>,
+    /// What the crawl knows, where reading asks for it.
+    shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
     events: TraceEvents,
 }
 
@@ -91,7 +94,30 @@ impl PageReader {
             sitemap_turn: Arc::default(),
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
+            shared: None,
             events: TraceEvents::new(config),
+        }
+    }
+
+    /// Leaves to the writer what it does not know of a page already.
+    pub(crate) fn beside(self, frontier: Arc<dyn Frontier>, traps: SharedTraps) -> PageReader {
+        PageReader {
+            shared: Some((frontier, traps)),
+            ..self
+        }
+    }
+
+    /// Compares a page with others of its host, and leaves out its links that are known: most are.
+    fn spare_the_writer(&self, lease: &Lease, findings: &mut PageFindings) {
+        let Some((frontier, traps)) = &self.shared else {
+            return;
+        };
+        if let TrapSignal::Text(gist) = &mut findings.signal {
+            traps.compare(lease, gist);
+        }
+        // What a list says of changes is looked up among its links.
+        if findings.modified.is_empty() && !traps.may_change(&lease.url, &findings.links) {
+            frontier.leave_out_known(&mut findings.links);
         }
     }
 }
@@ -174,6 +200,7 @@ impl PageReader {
         };
         redact_row(&self.policy.secrets, &mut row);
         self.events.read(&row, findings.links.len());
+        self.spare_the_writer(&lease, &mut findings);
         Ok(ReadPage {
             lease,
             past,

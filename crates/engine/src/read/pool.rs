@@ -18,7 +18,6 @@ use super::archive_encoder::ArchiveEncoder;
 use crate::config::Config;
 use crate::messages::page::{FetchedPage, LinkBatch};
 use crate::messages::{Event, WriterMessage};
-use crate::revisit::visit::RevisitSchedule;
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
 /// Something on its way to the writer.
@@ -130,7 +129,7 @@ fn nanos(time: Duration) -> u64 {
 impl ReaderPool {
     pub(crate) fn start(
         config: &Config,
-        visits: &RevisitSchedule,
+        reader: PageReader,
         (items, events): (Sender<WriterMessage>, WeakUnboundedSender<Event>),
         abandon: &Arc<AtomicBool>,
         journal: &CrashJournal,
@@ -141,10 +140,7 @@ impl ReaderPool {
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();
         // What they count together is shared by clones.
-        let (reader, links) = (
-            PageReader::new(config, visits),
-            ByteGate::new(MAX_LINK_BYTES),
-        );
+        let links = ByteGate::new(MAX_LINK_BYTES);
         let gives_back = Arc::clone(&reader.gives_back);
         let threads = slots.map(|(n, slot)| {
             let tools = ReaderWorker {

@@ -34,7 +34,10 @@ pub(crate) fn weigh(
 /// they were found on.
 pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
-    // Most links of a page lead to one origin, so its host is asked about once.
+    // Most links of a page lead to one origin, so its host is asked about once. What was found on a
+    // page may be put aside with it.
+    let is_of_page = links.first().and_then(|link| link.via.as_ref());
+    let is_of_page = is_of_page.is_some_and(|via| traps.knows_of(&via.host_key()));
     let mut last: Option<(CanonicalUrl, bool)> = None;
     for link in links.iter_mut().filter(|link| link.kind == UrlKind::Page) {
         if level > 0 {
@@ -48,7 +51,7 @@ pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
         let is_known_of = match last.as_ref().filter(is_of_last) {
             Some((_, is_known_of)) => *is_known_of,
             None => {
-                let is_known_of = traps.knows_of(&link.url.host_key());
+                let is_known_of = is_of_page || traps.knows_of(&link.url.host_key());
                 last = Some((link.url.clone(), is_known_of));
                 is_known_of
             }

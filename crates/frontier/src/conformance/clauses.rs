@@ -77,6 +77,39 @@ clauses! {
         assert_eq!(bench.frontier().origins(), []);
     }
 
+    fn only_links_that_would_change_nothing_are_left_out(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [link("/settled", 0), link("/leased", 1), link("/waits", 3)]);
+        settle(frontier, lease(frontier), Outcome::Fetched { status: 200 });
+        let leased = lease(frontier);
+        admit(frontier, [deferred("/aside", 3, Reason::Depth)]);
+        let seed = Admission { is_seed: true, ..link("/waits", 4) };
+        let first = Admission { priority: 9, ..link("/waits", 4) };
+        let sitemap = Admission { kind: UrlKind::Sitemap, ..link("/waits", 4) };
+        for (link, may_be_left_out) in [
+            (link("/new", 1), false),
+            (excluded("/new", 1), false),
+            (link("/settled", 0), true),
+            (excluded("/settled", 0), true),
+            (link("/leased", 1), true),
+            (link("/waits", 3), true),
+            (link("/waits", 2), false),
+            (deferred("/waits", 2, Reason::Nofollow), true),
+            (excluded("/waits", 2), true),
+            (seed, false),
+            (first, false),
+            (sitemap, false),
+            (link("/aside", 9), false),
+            (deferred("/aside", 3, Reason::Nofollow), true),
+            (deferred("/aside", 2, Reason::Nofollow), false),
+        ] {
+            let mut links = vec![link.clone()];
+            frontier.leave_out_known(&mut links);
+            assert!(links == [link.clone()] || may_be_left_out && links.is_empty(), "{link:?}");
+        }
+        frontier.release(leased);
+    }
+
     fn a_lease_may_be_put_aside(bench) {
         let far = Admission { priority: 9, ..link("/a", 3) };
         admit(bench.frontier(), [far, link("/b", 1)]);

@@ -10,7 +10,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashSet};
 
 use self::transaction::MemoryTransaction;
-use crate::admit_rule::{CurrentState, QueuePlace, Queued, Rank};
+use crate::admission::Admission;
+use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, Queued, Rank, meet};
 use crate::error::FrontierError;
 use crate::exclusion::Exclusion;
 use crate::frontier::Frontier;
@@ -247,6 +248,15 @@ impl Frontier for MemoryFrontier {
         let shared = self.shared();
         let leased = shared.leased.contains(url);
         Ok(shared.records.get(url).map(|record| record.known(leased)))
+    }
+
+    fn leave_out_known(&self, links: &mut Vec<Admission>) {
+        let shared = self.shared();
+        links.retain(|link| {
+            let leased = shared.leased.contains(&link.url);
+            let record = shared.records.get(&link.url);
+            record.is_none_or(|record| meet(record.now(leased), link) != AdmitAction::Stay)
+        });
     }
 
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {

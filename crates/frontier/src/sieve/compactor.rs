@@ -4,7 +4,9 @@
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError,
+};
 use std::thread::{self, JoinHandle};
 use std::{io, ops::Range};
 
@@ -105,6 +107,14 @@ impl Compactor {
 
     pub(super) fn view(&self) -> RwLockReadGuard<'_, SieveSnapshot> {
         read(&self.view)
+    }
+
+    pub(super) fn view_at_once(&self) -> Option<RwLockReadGuard<'_, SieveSnapshot>> {
+        match self.view.try_read() {
+            Ok(view) => Some(view),
+            Err(TryLockError::Poisoned(view)) => Some(view.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     pub(super) fn make_room(&self) -> Result<(), FrontierError> {

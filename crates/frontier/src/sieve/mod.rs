@@ -99,17 +99,20 @@ impl SieveSnapshot {
         !self.runs.is_empty()
     }
 
+    /// The state of a key that is in memory, which is its newest.
+    pub(crate) fn held(&self, key: Fingerprint) -> Option<PackedState> {
+        let full = || self.full.as_ref().and_then(|full| full.table.get(&key));
+        self.fresh.get(&key).or_else(full).copied()
+    }
+
     /// The state that is stored for a key.
     pub(crate) fn get(
         &self,
         key: Fingerprint,
         cache: &mut BlockCache,
     ) -> Result<Option<PackedState>, RunError> {
-        if let Some(state) = self.fresh.get(&key) {
-            return Ok(Some(*state));
-        }
-        if let Some(state) = self.full.as_ref().and_then(|full| full.table.get(&key)) {
-            return Ok(Some(*state));
+        if let Some(state) = self.held(key) {
+            return Ok(Some(state));
         }
         for run in &self.runs {
             if let Some(state) = run.get(key, cache)? {
@@ -165,6 +168,11 @@ impl Sieve {
     /// The tables and runs as they are now. Commits wait while this is held.
     pub(crate) fn view(&self) -> RwLockReadGuard<'_, SieveSnapshot> {
         self.compactor.view()
+    }
+
+    /// The same, unless a commit or a change of the runs is under way.
+    pub(crate) fn view_at_once(&self) -> Option<RwLockReadGuard<'_, SieveSnapshot>> {
+        self.compactor.view_at_once()
     }
 
     /// Waits until there is memory for another transaction.

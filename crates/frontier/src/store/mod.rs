@@ -29,6 +29,8 @@ use self::primitives::DueKey;
 use self::record_codec::{Note, Sequence, State};
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
+use crate::admission::Admission;
+use crate::admit_rule::{AdmitAction, meet};
 use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;
@@ -239,6 +241,22 @@ impl Frontier for FjallFrontier {
         state
             .map(|state| self.tell(&snapshot, key, url, state))
             .transpose()
+    }
+
+    fn leave_out_known(&self, links: &mut Vec<Admission>) {
+        let urls = links.iter().map(|link| &link.url);
+        let keys: Vec<_> = self.tables.key.fingerprints(urls).collect();
+        // A commit may hold it for as long as the disk takes.
+        let Some(view) = self.sieve.view_at_once() else {
+            return;
+        };
+        let mut keys = keys.into_iter();
+        links.retain(|link| {
+            let held = keys.next().and_then(|key| view.held(key));
+            // Of one that is leased nothing changes either.
+            let state = held.and_then(State::from_packed);
+            state.is_none_or(|state| meet(state.current(), link) != AdmitAction::Stay)
+        });
     }
 
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {

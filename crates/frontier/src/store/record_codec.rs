@@ -6,7 +6,7 @@ use crawl_weburl::canonicalize;
 use super::primitives::{ByteReader, put_exclusion, put_number, put_text, put_via, via_flags};
 use super::queue_block::MAX_BLOCK;
 use crate::admission::UrlKind;
-use crate::admit_rule::{Deferred, QueuePlace, Rank};
+use crate::admit_rule::{CurrentState, Deferred, QueuePlace, Rank};
 use crate::exclusion::Exclusion;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
@@ -86,6 +86,17 @@ const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
 impl State {
+    /// What an admission meets; that a pending URL may be leased is not known here.
+    pub(super) fn current(self) -> CurrentState {
+        match self {
+            State::Pending(place) => CurrentState::Pending(place),
+            State::Deferred { depth, redirects } => CurrentState::Deferred { depth, redirects },
+            State::Fetched { .. } | State::Failed { .. } | State::Excluded { .. } => {
+                CurrentState::Settled
+            }
+        }
+    }
+
     /// Kind and flags, two bytes that the kind gives a meaning, the depth, and a number
     /// of 40 bits.
     pub(super) fn packed(self) -> PackedState {

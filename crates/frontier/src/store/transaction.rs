@@ -194,11 +194,7 @@ impl<'f> FjallTransaction<'f> {
         let now = match was {
             None => CurrentState::Unknown,
             Some(State::Pending(_)) if self.is_leased(key) => CurrentState::Leased,
-            Some(State::Pending(place)) => CurrentState::Pending(place),
-            Some(State::Deferred { depth, redirects }) => {
-                CurrentState::Deferred { depth, redirects }
-            }
-            Some(_) => CurrentState::Settled,
+            Some(state) => state.current(),
         };
         let admitted = match (meet(now, admission), was) {
             (AdmitAction::Enter, _) => Admitted::New,

@@ -1,11 +1,12 @@
 //! The deferred kinds as bytes: a line for each.
 
-use std::collections::HashMap;
+use crawl_weburl::HostKey;
 
-use super::{DeferredKind, FIRST_PROBE, MAX_PARKED, Traps};
+use super::deferred_kinds::{DeferredKind, DeferredKinds};
+use super::{FIRST_PROBE, MAX_PARKED, Traps};
 
 /// The first line.
-const LAYOUT: &str = "parked 1";
+const LAYOUT: &str = "parked 2";
 
 impl Traps {
     /// The deferred kinds, if they changed since this was last asked.
@@ -19,7 +20,8 @@ impl Traps {
             let names = deferred.names.as_ref().map(|names| names.join("&"));
             let names = names.map_or("-".to_owned(), |names| format!("={names}"));
             let looks = u8::from(deferred.by_looks);
-            format!("{place:016x}\t{looks}\t{names}\t{}", deferred.rule)
+            let host = &deferred.host;
+            format!("{place:016x}\t{host}\t{looks}\t{names}\t{}", deferred.rule)
         });
         let lines: Vec<String> = std::iter::once(LAYOUT.to_owned()).chain(lines).collect();
         Some(lines.join("\n").into_bytes())
@@ -31,22 +33,24 @@ impl Traps {
         let text = String::from_utf8_lossy(stored);
         let mut lines = text.split('\n');
         if lines.next() == Some(LAYOUT) {
-            self.deferred = lines
-                .take(MAX_PARKED)
-                .filter_map(read)
-                .collect::<HashMap<_, _>>();
+            self.deferred = DeferredKinds::default();
+            for (place, kind) in lines.take(MAX_PARKED).filter_map(read) {
+                self.deferred.insert(place, kind);
+            }
         }
     }
 }
 
 fn read(line: &str) -> Option<(u64, DeferredKind)> {
-    let mut fields = line.splitn(4, '\t');
+    let mut fields = line.splitn(5, '\t');
     let mut next = || fields.next();
     let place = u64::from_str_radix(next()?, 16).ok()?;
+    let host = HostKey::parse(next()?).ok()?;
     let by_looks = next()? == "1";
     let names = next()?.strip_prefix('=');
     let names = names.map(|names| names.split('&').map(str::to_owned).collect());
     let deferred = DeferredKind {
+        host,
         rule: next()?.to_owned(),
         by_looks,
         names,
@@ -65,7 +69,7 @@ mod tests {
 
     fn restored(lines: &[String]) -> Traps {
         let mut traps = Traps::new(SpellingRules::default(), true);
-        traps.restore(format!("parked 1\n{}", lines.join("\n")).as_bytes());
+        traps.restore(format!("parked 2\n{}", lines.join("\n")).as_bytes());
         traps
     }
 
@@ -74,7 +78,7 @@ mod tests {
         let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
         let (template, family) = keys(&url.host_key(), &Shape::of(&url));
         let place = if is_family { family.unwrap() } else { template };
-        format!("{place:016x}\t{rest}")
+        format!("{place:016x}\ta.example\t{rest}")
     }
 
     #[test]
@@ -87,13 +91,13 @@ mod tests {
         let mut traps = restored(&lines);
         assert_eq!(traps.stored(), None, "nothing has changed");
         traps.has_changed = true;
-        let stored = format!("parked 1\n{}", lines.join("\n"));
+        let stored = format!("parked 2\n{}", lines.join("\n"));
         assert_eq!(traps.stored(), Some(stored.into_bytes()));
         assert_eq!(traps.stored(), None);
         // Another layout, and lines that can't be read.
-        traps.restore(b"parked 2\n");
+        traps.restore(b"parked 1\n");
         assert_eq!(traps.deferred.len(), 2);
-        lines.insert(1, "zz\t1\t-\tcalendar".to_owned());
+        lines.insert(1, "zz\ta.example\t1\t-\tcalendar".to_owned());
         assert_eq!(restored(&lines).deferred.len(), 2);
     }
 

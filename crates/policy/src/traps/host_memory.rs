@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crawl_weburl::HostKey;
 
 use super::learned_spellings::LearnedSpellings;
-use super::novelty::Novelty;
+use super::novelty::SaidBefore;
 use super::recent_map::RecentMap;
 use super::template::Template;
 
@@ -20,7 +20,7 @@ const MAX_TEXTS: usize = 1024;
 /// The memory of one host.
 #[derive(Debug)]
 pub(super) struct HostMemory {
-    pub(super) novelty: Novelty,
+    pub(super) said_before: SaidBefore,
     pub(super) templates: RecentMap<Template>,
     pub(super) texts: RecentMap<Text>,
     pub(super) names: LearnedSpellings,
@@ -56,7 +56,7 @@ pub(super) struct HostMemories {
 impl Default for HostMemory {
     fn default() -> HostMemory {
         HostMemory {
-            novelty: Novelty::default(),
+            said_before: SaidBefore::default(),
             templates: RecentMap::new(MAX_TEMPLATES),
             texts: RecentMap::new(MAX_TEXTS),
             names: LearnedSpellings::default(),
@@ -114,7 +114,7 @@ impl HostMemory {
     fn weigh(&self) -> usize {
         const TEMPLATE: usize = 600;
         const TEXT: usize = 32;
-        self.novelty.bytes()
+        self.said_before.bytes()
             + self.names.bytes()
             + TEMPLATE * self.templates.len()
             + TEXT * self.texts.len()

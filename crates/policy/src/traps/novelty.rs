@@ -1,5 +1,8 @@
 //! Novelty: how many words of a page were not said before on its host.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::page_fingerprint::{PageFingerprint, SHINGLE};
 
 /// Shingles in one bucket: half a cache line, which is all that a look-up reads.
@@ -14,6 +17,43 @@ const MAX_BUCKETS: usize = 2048;
 const MAX_LOAD: (usize, usize) = (5, 8);
 /// An image says as much as so many words.
 const WORDS_AN_IMAGE: usize = 6;
+
+/// The words that were said lately on one host. Clones are one memory, which several threads may
+/// compare pages with.
+#[derive(Clone, Debug, Default)]
+pub struct SaidBefore(Arc<Said>);
+
+#[derive(Debug, Default)]
+struct Said {
+    novelty: Mutex<Novelty>,
+    /// Memory that it holds.
+    bytes: AtomicUsize,
+}
+
+impl SaidBefore {
+    /// Notes in a page's fingerprint how many of its words are new here, and takes them in.
+    pub fn compare(&self, gist: &mut PageFingerprint) {
+        let new_words = self.new_words(gist);
+        gist.new_words = Some(u32::try_from(new_words).unwrap_or(u32::MAX));
+    }
+
+    /// The number of words of a page that are new, images included; takes the page in.
+    pub(super) fn new_words(&self, gist: &PageFingerprint) -> usize {
+        let mut novelty = self
+            .0
+            .novelty
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let new_words = novelty.meet(gist);
+        self.0.bytes.store(novelty.bytes(), Ordering::Relaxed);
+        new_words
+    }
+
+    /// Memory held.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+}
 
 /// The shingles that were said lately on one host: a hash table of tags of 16 bits, the latest
 /// first in each bucket, so that a full bucket forgets what was not said for longest.

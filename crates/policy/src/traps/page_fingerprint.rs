@@ -36,6 +36,8 @@ pub struct PageFingerprint {
     pub said: u64,
     /// Texts that are nearly the same differ in few of these bits.
     pub simhash: u64,
+    /// Words that were not said before on its host, where that was looked at.
+    pub(super) new_words: Option<u32>,
     /// Hashes of each five words in a row.
     pub(super) shingles: Box<[u32]>,
     /// Hashes of its images.
@@ -141,6 +143,7 @@ impl FingerprintReader {
                 .iter()
                 .fold(self.said, |hash, image| mix(hash, u64::from(*image))),
             simhash: votes.result(),
+            new_words: None,
             shingles,
             images: self.images.into(),
         }

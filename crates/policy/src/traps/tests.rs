@@ -432,7 +432,7 @@ fn what_is_parked_comes_back_when_it_brings_something_after_all() {
         traps.standing(&url(999), None, 1)
     );
     started.restore(b"nonsense\n\t\t");
-    started.restore(b"parked 1\nnonsense\n\t\t");
+    started.restore(b"parked 2\nnonsense\n\t\t");
     let (opinion, _) = visit(&mut traps, probe, &prose("a concert", 30));
     assert!(opinion.has_turned && !opinion.is_barren);
     assert_eq!(traps.standing(&url(999), None, 1), Disposition::Fetch);

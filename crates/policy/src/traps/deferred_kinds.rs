@@ -1,0 +1,75 @@
+//! The kinds of URLs that are deferred, and whose they are.
+
+use std::collections::HashMap;
+
+use crawl_weburl::HostKey;
+
+/// A kind of URLs that is deferred.
+#[derive(Clone, Debug)]
+pub(super) struct DeferredKind {
+    /// The host of its URLs, or of the pages that they were found on.
+    pub(super) host: HostKey,
+    pub(super) rule: String,
+    /// URLs without such looks are deferred only where they were found on pages that said nothing.
+    pub(super) by_looks: bool,
+    /// The parameters that never brought anything: what has one of them brings nothing.
+    pub(super) names: Option<Vec<String>>,
+    /// URLs that were put aside, and the number of the next that is asked for.
+    pub(super) put_aside: u64,
+    pub(super) next_probe: u64,
+}
+
+/// The deferred kinds, by their places.
+#[derive(Debug, Default)]
+pub(super) struct DeferredKinds {
+    kinds: HashMap<u64, DeferredKind>,
+    /// The number of kinds of each host.
+    hosts: HashMap<HostKey, u32>,
+}
+
+impl DeferredKinds {
+    pub(super) fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&u64, &DeferredKind)> {
+        self.kinds.iter()
+    }
+
+    pub(super) fn get(&self, place: u64) -> Option<&DeferredKind> {
+        self.kinds.get(&place)
+    }
+
+    pub(super) fn get_mut(&mut self, place: u64) -> Option<&mut DeferredKind> {
+        self.kinds.get_mut(&place)
+    }
+
+    /// Returns whether any may speak of a host's URLs, or of those found on its pages.
+    pub(super) fn speak_of(&self, host: &HostKey) -> bool {
+        self.hosts.contains_key(host)
+    }
+
+    pub(super) fn insert(&mut self, place: u64, kind: DeferredKind) {
+        self.remove(place);
+        *self.hosts.entry(kind.host.clone()).or_default() += 1;
+        self.kinds.insert(place, kind);
+    }
+
+    /// Returns whether there was one.
+    pub(super) fn remove(&mut self, place: u64) -> bool {
+        let Some(kind) = self.kinds.remove(&place) else {
+            return false;
+        };
+        if let Some(count) = self.hosts.get_mut(&kind.host) {
+            *count -= 1;
+            if *count == 0 {
+                self.hosts.remove(&kind.host);
+            }
+        }
+        true
+    }
+}
