@@ -25,7 +25,7 @@ mod simhash;
 mod stable_hash;
 mod template;
 
-use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules};
+use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules, TrapSigns};
 
 use self::deferred_kinds::{DeferredKind, DeferredKinds};
 use self::host_memory::{Followed, HostMemories, HostMemory, Text};
@@ -209,7 +209,13 @@ impl Traps {
             let account = host
                 .templates
                 .entry(place, || Template::new(pattern, shape.signs));
+            let was_watched = account.is_watched();
             account.take(url, &shape, level, found);
+            match (was_watched, account.is_watched()) {
+                (false, true) => host.watched = host.watched.saturating_add(1),
+                (true, false) => host.watched = host.watched.saturating_sub(1),
+                _ => {}
+            }
             if matches!(found, Yield::New) && self.deferred.remove(place) {
                 has_turned = true;
                 self.has_changed = true;
@@ -309,14 +315,14 @@ impl Traps {
         if let Some((twin, why)) = self.mirrors.twin(url).filter(|_| self.defers) {
             return Disposition::Mirror(twin, why);
         }
-        let shape = Shape::of(url);
-        let (template, family) = keys(&key, &shape);
-        let mut places = std::iter::once(template).chain(family);
-        let is_watched = |place| {
-            let account = host.and_then(|host| host.templates.get(place));
-            account.is_some_and(Template::is_watched)
+        let is_watched = |host: &HostMemory| {
+            let (template, family) = keys(&key, &Shape::of(url));
+            let mut places = std::iter::once(template).chain(family);
+            places.any(|place| host.templates.get(place).is_some_and(Template::is_watched))
         };
-        match self.defers && level == 0 && places.any(is_watched) {
+        let may_be_watched = self.defers && level == 0;
+        let watching = host.filter(|host| may_be_watched && host.watched > 0);
+        match watching.is_some_and(is_watched) {
             true => Disposition::Later(1),
             false => Disposition::Fetch,
         }
@@ -327,15 +333,14 @@ impl Traps {
     /// something, or the way to it said nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
-        let shape = Shape::of(url);
-        if !self.defers || !shape.signs.any() {
+        if !self.defers || !TrapSigns::of(url).any() {
             return false;
         }
         if level > 0 {
             return true;
         }
         let key = url.host_key();
-        let (template, family) = keys(&key, &shape);
+        let (template, family) = keys(&key, &Shape::of(url));
         let Some(host) = self.hosts.get(&key) else {
             return true;
         };

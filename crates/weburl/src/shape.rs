@@ -57,6 +57,32 @@ impl TrapSigns {
     pub fn any(self) -> bool {
         self.date || self.token || self.repeats || self.query
     }
+
+    /// The signs that a URL's shape has.
+    #[must_use]
+    pub fn of(url: &CanonicalUrl) -> TrapSigns {
+        let (segments, _) = segments(url);
+        signs(url, &segments, &Repeats::of(&segments))
+    }
+}
+
+/// The segments of a path, and whether it ends with a slash.
+fn segments(url: &CanonicalUrl) -> (Vec<&str>, bool) {
+    let mut segments: Vec<&str> = url.path().split('/').skip(1).collect();
+    let is_folder = segments.last().is_some_and(|last| last.is_empty());
+    if is_folder {
+        segments.pop();
+    }
+    (segments, is_folder)
+}
+
+fn signs(url: &CanonicalUrl, segments: &[&str], again: &Repeats) -> TrapSigns {
+    TrapSigns {
+        date: is_dated(segments, url),
+        token: has_token(segments, url),
+        repeats: again.most >= 3,
+        query: url.as_url().query().is_some_and(|query| !query.is_empty()),
+    }
 }
 
 impl Shape {
@@ -66,11 +92,7 @@ impl Shape {
         let mut names: Vec<String> = parts(url).map(|part| name_of(part).to_owned()).collect();
         names.sort_unstable();
         names.dedup();
-        let mut segments: Vec<&str> = url.path().split('/').skip(1).collect();
-        let is_folder = segments.last().is_some_and(|last| last.is_empty());
-        if is_folder {
-            segments.pop();
-        }
+        let (segments, is_folder) = segments(url);
         let again = Repeats::of(&segments);
         let is_program = url.as_url().query().is_some();
         let mut pattern = String::with_capacity(url.path_and_query().len());
@@ -78,12 +100,7 @@ impl Shape {
         if is_folder && !segments.is_empty() {
             pattern.push('/');
         }
-        let signs = TrapSigns {
-            date: is_dated(&segments, url),
-            token: has_token(&segments, url),
-            repeats: again.most >= 3,
-            query: url.as_url().query().is_some_and(|query| !query.is_empty()),
-        };
+        let signs = signs(url, &segments, &again);
         if url.as_url().query().is_some() {
             pattern.push('?');
             pattern.push_str(&names[..names.len().min(MAX_NAMES)].join("&"));
@@ -131,14 +148,17 @@ impl Repeats {
             .map(|(at, segment)| (*segment, at))
             .collect();
         places.sort_unstable();
-        let (mut most, mut stretch) = (0, usize::MAX..0);
+        let (mut most, mut start, mut end) = (0, segments.len(), 0);
         for same in places.chunk_by(|one, next| one.0 == next.0) {
             most = most.max(same.len());
             if let [(_, first), .., (_, last)] = same {
-                stretch = stretch.start.min(*first)..stretch.end.max(last + 1);
+                (start, end) = (start.min(*first), end.max(last + 1));
             }
         }
-        Repeats { most, stretch }
+        Repeats {
+            most,
+            stretch: start..end,
+        }
     }
 
     fn push_pattern(&self, pattern: &mut String, segments: &[&str], is_program: bool) {

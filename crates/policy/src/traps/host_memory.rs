@@ -24,6 +24,8 @@ pub(super) struct HostMemory {
     pub(super) templates: RecentMap<Template>,
     pub(super) texts: RecentMap<Text>,
     pub(super) names: LearnedSpellings,
+    /// Its templates whose URLs go behind others, those that were forgotten among them.
+    pub(super) watched: u32,
     /// When its last page came, as a number that grows with each page, and its bytes then.
     seen: u64,
     bytes: usize,
@@ -60,6 +62,7 @@ impl Default for HostMemory {
             templates: RecentMap::new(MAX_TEMPLATES),
             texts: RecentMap::new(MAX_TEXTS),
             names: LearnedSpellings::default(),
+            watched: 0,
             seen: 0,
             bytes: 0,
         }
