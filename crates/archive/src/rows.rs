@@ -228,6 +228,20 @@ pub struct ExcludedRow {
     pub found_on: Option<String>,
 }
 
+/// A line of `waiting.jsonl`, written when a run ends: URLs that are to be asked for still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingRow {
+    /// Scheme, host and port, whose URLs wait; null: the crawl, in the first line.
+    pub origin: Option<String>,
+    /// The number of them.
+    pub urls: u64,
+    /// Why they wait, and in the first line how the run ended: `finished`, `budget`,
+    /// `interrupted`, `unreachable`, `parked`, `robots`.
+    pub reason: String,
+    /// The budget's name, or why the host was not asked.
+    pub detail: Option<String>,
+}
+
 /// A line of `links.jsonl`: a link of a page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRow {
@@ -251,7 +265,7 @@ mod tests {
 
     use super::{
         DelayRow, ExcludedRow, LinkRow, PageRow, PageUsage, RequestRow, RobotsVerdict,
-        UsageStatement, WarcPlace,
+        UsageStatement, WaitingRow, WarcPlace,
     };
     use crate::Timestamp;
 
@@ -287,6 +301,7 @@ mod tests {
         check("requests.jsonl", columns::<RequestRow>());
         check("excluded.jsonl", columns::<ExcludedRow>());
         check("links.jsonl", columns::<LinkRow>());
+        check("waiting.jsonl", columns::<WaitingRow>());
         check("state/delays.jsonl", columns::<DelayRow>());
     }
 

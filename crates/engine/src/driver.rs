@@ -511,7 +511,8 @@ impl Driver {
                 Outcome::Without(indexed) => Ok(indexed),
             };
             indexed = index.map(end).transpose()?;
-            excluded = run_end::write_derived(&config, writer, &ended)?;
+            let waiting = coordinator.waiting_urls(clock.now(), &ended)?;
+            excluded = run_end::write_derived(&config, writer, &ended, &waiting)?;
         }
         Ok(coordinator.into_summary(ended, started.elapsed(), resumed, excluded, indexed))
     }

@@ -1,15 +1,20 @@
-//! Requests to each host, and whether its gaps and waits were kept.
+//! What was had of each host, the requests to it, and whether its gaps and waits were kept.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
-use crawl_archive::rows::{PageRow, RequestRow};
+use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
 use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
+
+use crate::coverage::{Coverage, HostOutcomes, Shortfall, coverage};
 
 /// Starts and ends are written in whole milliseconds, so a gap may look this much shorter
 /// than it was.
 const ROUNDING_MS: u64 = 1;
+
+/// The reason of URLs that the user's scope leaves out.
+const OUT_OF_SCOPE: &str = "scope";
 
 /// One host: what was fetched from it, and how it was treated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +29,18 @@ pub struct HostReport {
     pub bytes: u64,
     /// Rows of `excluded.jsonl`.
     pub excluded: u64,
+    /// The same by reason. Not told of hosts that were never to be asked.
+    #[serde(default)]
+    pub excluded_by: BTreeMap<String, u64>,
+    /// URLs that wait for the next run.
+    #[serde(default)]
+    pub waiting: u64,
+    /// Whether all was had that was to be had; none where the host was never to be asked.
+    #[serde(default)]
+    pub coverage: Option<Coverage>,
+    /// What is missing, by reason.
+    #[serde(default)]
+    pub missing: Vec<Shortfall>,
     /// Requests sent.
     pub requests: u64,
     /// Requests among them for robots.txt, hops on the way to one included.
@@ -100,7 +117,7 @@ pub struct RobotsReport {
 }
 
 /// Sums rows up by host: first those of `requests.jsonl`, in their order, then the others. Takes
-/// some 500 bytes for each host that a row names.
+/// some 600 bytes for each host that a row names.
 #[derive(Debug)]
 pub struct HostSums {
     per_host: usize,
@@ -112,6 +129,7 @@ pub struct HostSums {
 #[derive(Debug, Default)]
 struct Host {
     report: HostReport,
+    outcomes: HostOutcomes,
     /// Requests that are not judged yet, by start: rows stand in the order of their ends.
     ahead: BinaryHeap<Reverse<SentRequest>>,
     /// Ends of the latest request in each place; at most `per_host`.
@@ -155,9 +173,48 @@ impl HostSums {
         report.failed += u64::from(failed);
     }
 
-    /// Takes a row of `excluded.jsonl`, which names this URL.
-    pub fn excluded(&mut self, url: &str) {
-        self.host_of(url).report.excluded += 1;
+    /// Takes the last row of a URL for the coverage of its host.
+    pub(crate) fn outcome(&mut self, row: &PageRow) {
+        let is_sitemap = self.sitemaps.contains(&row.url);
+        self.host_of(&row.url).outcomes.page(row, is_sitemap);
+    }
+
+    /// Begins anew with the coverage of all hosts: rows were taken that were not the last.
+    pub(crate) fn forget_outcomes(&mut self) {
+        for host in self.hosts.values_mut() {
+            host.outcomes = HostOutcomes {
+                is_asked: host.outcomes.is_asked,
+                ..HostOutcomes::default()
+            };
+        }
+    }
+
+    /// Takes a row of `excluded.jsonl`.
+    pub fn excluded(&mut self, row: &ExcludedRow) {
+        let host = self.host_of(&row.url);
+        host.report.excluded += 1;
+        host.outcomes.excluded(row);
+        // Most hosts are only linked to: nothing but a number is held of them.
+        if row.reason != OUT_OF_SCOPE {
+            let by_reason = &mut host.report.excluded_by;
+            *by_reason.entry(row.reason.clone()).or_default() += 1;
+        }
+    }
+
+    /// Takes a row of `waiting.jsonl`.
+    pub fn waiting(&mut self, row: &WaitingRow) {
+        if let Some(origin) = &row.origin {
+            let host = self.host_of(origin);
+            host.report.waiting += row.urls;
+            host.outcomes.waiting(row);
+        }
+    }
+
+    /// The last run has not ended by itself.
+    pub(crate) fn unfinished(&mut self) {
+        for host in self.hosts.values_mut() {
+            host.outcomes.unfinished();
+        }
     }
 
     /// Takes a row of `requests.jsonl`.
@@ -167,6 +224,7 @@ impl HostSums {
         }
         let per_host = self.per_host;
         let host = self.host(&row.host);
+        host.outcomes.is_asked |= row.status.is_some();
         let report = &mut host.report;
         report.requests += 1;
         report.busy_ms += row.end.saturating_sub(row.start);
@@ -192,15 +250,25 @@ impl HostSums {
         }
     }
 
-    /// The hosts with anything to report, by host key.
+    /// The hosts with anything to report, by host key. None has a coverage verdict: for that
+    /// [`report()`](crate::report()) knows which rows are the last of their URLs.
     #[must_use]
-    pub fn finish(mut self) -> Vec<HostReport> {
+    pub fn finish(self) -> Vec<HostReport> {
+        self.into_hosts().map(|host| host.report).collect()
+    }
+
+    /// The same, with the coverage verdict of each.
+    pub(crate) fn finish_with_coverage(self) -> Vec<HostReport> {
+        self.into_hosts().map(Host::with_coverage).collect()
+    }
+
+    fn into_hosts(mut self) -> impl Iterator<Item = Host> {
         for host in self.hosts.values_mut() {
             while !host.ahead.is_empty() {
                 host.judge_next(self.per_host);
             }
         }
-        self.hosts.into_values().map(|host| host.report).collect()
+        self.hosts.into_values()
     }
 
     fn host_of(&mut self, url: &str) -> &mut Host {
@@ -219,6 +287,23 @@ impl HostSums {
 }
 
 impl Host {
+    fn with_coverage(self) -> HostReport {
+        let mut report = self.report;
+        match coverage(&self.outcomes) {
+            None => report.excluded_by.clear(),
+            Some((coverage, missing)) => {
+                (report.coverage, report.missing) = (Some(coverage), missing);
+                let of_others: u64 = report.excluded_by.values().sum();
+                let out_of_scope = report.excluded - of_others;
+                if out_of_scope > 0 {
+                    let by_reason = &mut report.excluded_by;
+                    by_reason.insert(OUT_OF_SCOPE.to_owned(), out_of_scope);
+                }
+            }
+        }
+        report
+    }
+
     /// Judges the earliest request that is not judged yet.
     fn judge_next(&mut self, per_host: usize) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
@@ -307,7 +392,7 @@ impl RobotsReport {
     reason = "an expectation is written where it is used"
 )]
 mod tests {
-    use crawl_archive::rows::RequestRow;
+    use crawl_archive::rows::{ExcludedRow, RequestRow};
     use crawl_weburl::canonicalize;
     use expect_test::{Expect, expect};
 
@@ -333,6 +418,16 @@ mod tests {
         }
     }
 
+    fn excluded(url: &str) -> ExcludedRow {
+        ExcludedRow {
+            url: url.to_owned(),
+            reason: "robots".to_owned(),
+            rule: None,
+            line: None,
+            found_on: None,
+        }
+    }
+
     fn check(per_host: u32, requests: &[Times], expect: Expect) {
         let mut hosts = HostSums::new(per_host);
         for times in requests {
@@ -355,7 +450,7 @@ mod tests {
         let check = |urls: &[&str], expected: &[&str]| {
             let mut hosts = HostSums::new(1);
             for url in urls {
-                hosts.excluded(url);
+                hosts.excluded(&excluded(url));
                 let key = canonicalize(None, url).unwrap().host_key();
                 hosts.request(&request(url, key.as_str(), (0, 1, 0, None)));
             }

@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::numbers::{counted, grouped, size};
 use crate::report::{BrokenCounts, BrokenRow, Report};
-use crate::text::{gaps, kept, operator_lines, robots_line, unasked_line, waits};
+use crate::text::{coverage_words, gaps, kept, operator_lines, robots_line, unasked_line, waits};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--page:#fff;--text:#1b1b1b;--line:#999;--link:#0b57d0}\
@@ -56,6 +56,7 @@ impl Report {
                         ". Gaps: " (kept(self.requests.short_gaps))
                         ". Waits: " (kept(self.requests.short_waits)) "."
                     }
+                    p { "Coverage of the hosts: " (self.coverage_line()) "." }
                     @for flaw in &self.flaws {
                         p { strong { "Flaw: " (safe_line(flaw)) } }
                     }
@@ -104,7 +105,7 @@ fn hosts(report: &Report) -> Markup {
     let more = hosts.len().saturating_sub(MAX_LISTED_HOSTS) as u64;
     let list = html! {
         tr {
-            @for name in ["host", "pages", "received", "requests", "excluded", "gaps", "waits", "robots.txt"] {
+            @for name in ["host", "coverage", "pages", "received", "requests", "excluded", "gaps", "waits", "robots.txt"] {
                 th { (name) }
             }
         }
@@ -112,6 +113,7 @@ fn hosts(report: &Report) -> Markup {
             @let robots = host.robots.iter().map(|(origin, copy)| format!("{origin}: {}", robots_line(copy)));
             tr {
                 td { (safe_line(&host.host)) }
+                td { (safe_line(&coverage_words(host).unwrap_or_default())) }
                 td.n { (grouped(host.pages)) }
                 td.n { (size(host.bytes)) }
                 td.n { (grouped(host.requests)) }

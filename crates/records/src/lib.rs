@@ -4,10 +4,10 @@
 //! [`pages`], [`requests`], [`excluded`] and [`links`] go through the row files one row at
 //! a time; [`report()`] sums them up as a [`Report`], and [`write_report`] leaves it as
 //! `report.json` in the directory; [`explain()`] gathers what the records and the stored
-//! state say of one URL; [`broken()`] lists what is broken with each link to it, and [`changes()`]
+//! state say of one URL; [`coverage()`] judges whether all of a host was had; [`broken()`] lists what is broken with each link to it, and [`changes()`]
 //! what the last round found new, changed and gone; [`audit()`] holds the crawl against the
 //! rules that it was to keep. The crate never fetches anything and writes no file of the crawl
-//! but the report.
+//! but the report and its hosts.
 //!
 //! ```
 //! use crawl_records::{pages, report};
@@ -26,6 +26,7 @@
 mod audit;
 mod broken;
 mod changes;
+mod coverage;
 mod directory;
 mod error;
 mod explain;
@@ -33,6 +34,7 @@ mod header_fields;
 mod hosts;
 mod html;
 mod numbers;
+mod outcome;
 mod report;
 mod rows;
 mod text;
@@ -40,17 +42,19 @@ mod text;
 pub use audit::{Audit, Breach, CitedRow, audit};
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{RoundChanges, changes};
+pub use coverage::{Coverage, HostOutcomes, MissingReason, Shortfall, coverage};
 pub use directory::stored_settings;
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, StateRead, explain};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
+pub use outcome::outcome;
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, Operator, PageCounts, Report,
-    RequestCounts, outcome, report, write_report,
+    RequestCounts, report, write_report,
 };
-pub use rows::{RowsOf, delays, excluded, links, pages, requests};
+pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting};
 
 pub use crawl_archive::rows::{
-    ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, WarcPlace,
+    ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, WaitingRow, WarcPlace,
 };

@@ -9,11 +9,13 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use crate::broken::LatestRows;
+use crate::coverage::Coverage;
 use crate::directory::{holds_any, stored_settings};
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, HostSums};
 use crate::numbers::grouped;
-use crate::rows::{excluded, pages, requests};
+use crate::outcome::outcome;
+use crate::rows::{excluded, pages, requests, waiting};
 
 /// The numbers of a crawl, over all its runs.
 ///
@@ -36,6 +38,9 @@ pub struct Report {
     pub excluded: ExcludedCounts,
     /// The rows of `requests.jsonl`.
     pub requests: RequestCounts,
+    /// Hosts by their coverage verdict; those that were never to be asked have none.
+    #[serde(default)]
+    pub coverage: BTreeMap<Coverage, u64>,
     /// Each host, by host key.
     pub hosts: Vec<HostReport>,
     /// Defects of the records: files whose last line is torn, lines that are no
@@ -222,15 +227,19 @@ pub fn report(dir: &Path) -> Result<Report, RecordsError> {
     report.read_requests(dir, &mut hosts)?;
     report.read_pages(dir, &mut hosts)?;
     report.read_excluded(dir, &mut hosts)?;
-    report.hosts = hosts.finish();
+    report.read_waiting(dir, &mut hosts)?;
+    report.hosts = hosts.finish_with_coverage();
+    for coverage in report.hosts.iter().filter_map(|host| host.coverage) {
+        *report.coverage.entry(coverage).or_default() += 1;
+    }
     let sum = |of: fn(&HostReport) -> u64| report.hosts.iter().map(of).sum();
     report.requests.short_gaps = sum(|host| host.gaps.short);
     report.requests.short_waits = sum(|host| host.waits.short);
     Ok(report)
 }
 
-/// Sums a crawl's records up and leaves the result in `dir`: as `report.json`, and as a
-/// page, `report.html`.
+/// Sums a crawl's records up and leaves the result in `dir`: as `report.json`, as a page,
+/// `report.html`, and in `hosts.jsonl` a line for each host that has a coverage verdict.
 ///
 /// # Errors
 /// Those of [`report()`], and where a file can't be written. An older file stays as it was
@@ -239,6 +248,12 @@ pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
     let report = report(dir)?;
     let mut json = serde_json::to_vec_pretty(&report).unwrap_or_default();
     json.push(b'\n');
+    let mut hosts = Vec::new();
+    for host in report.hosts.iter().filter(|host| host.coverage.is_some()) {
+        hosts.extend(serde_json::to_vec(host).unwrap_or_default());
+        hosts.push(b'\n');
+    }
+    replace(&dir.join("hosts.jsonl"), &hosts)?;
     replace(&dir.join("report.json"), &json)?;
     replace(&dir.join("report.html"), report.to_html().as_bytes())?;
     Ok(report)
@@ -270,6 +285,14 @@ impl Report {
         (asked, others.len() as u64)
     }
 
+    /// Returns whether the crawl has all that it was to get: no host is partial or blocked.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.coverage
+            .keys()
+            .all(|coverage| *coverage == Coverage::Whole)
+    }
+
     fn read_pages(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         let mut latest = LatestRows::default();
@@ -278,9 +301,22 @@ impl Report {
                 latest.add(&row, rows.line());
                 self.pages.add(&row, hosts.is_failed(&row));
                 hosts.page(&row);
+                hosts.outcome(&row);
             }
         }
         self.note_torn("pages.jsonl", rows.is_torn());
+        // In the first round each URL has one row.
+        if latest.round() > 1 {
+            hosts.forget_outcomes();
+            let mut rows = pages(dir)?;
+            while let Some(row) = rows.next() {
+                // What is no row was told before.
+                let Ok(row) = row else { continue };
+                if latest.is_last(&row, rows.line()) {
+                    hosts.outcome(&row);
+                }
+            }
+        }
         self.broken.pages = latest.broken();
         match self.broken.pages {
             0 => Ok(()),
@@ -313,11 +349,25 @@ impl Report {
             if let Some(row) = self.sound(row)? {
                 self.excluded.total += 1;
                 self.excluded.note_rule(&row);
+                hosts.excluded(&row);
                 *self.excluded.by_reason.entry(row.reason).or_default() += 1;
-                hosts.excluded(&row.url);
             }
         }
         self.note_torn("excluded.jsonl", rows.is_torn());
+        Ok(())
+    }
+
+    fn read_waiting(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
+        let mut has_ended = false;
+        for row in waiting(dir)? {
+            if let Some(row) = self.sound(row)? {
+                has_ended |= row.origin.is_none();
+                hosts.waiting(&row);
+            }
+        }
+        if !has_ended {
+            hosts.unfinished();
+        }
         Ok(())
     }
 
@@ -390,29 +440,6 @@ impl CrawlSettings {
             },
         })
     }
-}
-
-/// What a request for a page came to, in a word: a key of [`PageCounts::by_outcome`].
-#[must_use]
-pub fn outcome(row: &PageRow) -> &str {
-    match row.status {
-        _ if row.error.as_deref().is_some_and(is_obstacle) => {
-            row.error.as_deref().unwrap_or_default()
-        }
-        Some(200..=299) => "ok",
-        _ if row.broken_redirect().is_some() => row.broken_redirect().unwrap_or_default(),
-        Some(304) if row.change.as_deref() == Some("same") => "unmodified",
-        Some(300..=399) => "redirect",
-        Some(400..=499) => "client_error",
-        Some(500..=599) => "server_error",
-        Some(_) => "other",
-        None => "no_answer",
-    }
-}
-
-/// Returns whether a row's error says that something else stood in the page's place.
-fn is_obstacle(error: &str) -> bool {
-    matches!(error, "login_page" | "challenge" | "block_page")
 }
 
 impl PageCounts {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::RowReader;
-use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow};
+use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, WaitingRow};
 use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
@@ -30,6 +30,15 @@ pub fn requests(dir: &Path) -> Result<RowsOf<RequestRow>, RecordsError> {
 /// As for [`RowsOf`]; a file that is missing has no rows.
 pub fn excluded(dir: &Path) -> Result<RowsOf<ExcludedRow>, RecordsError> {
     RowsOf::open(dir, "excluded.jsonl")
+}
+
+/// The rows of `waiting.jsonl`: how the last run ended, then what waits of each origin. None where
+/// it has not ended, or was killed.
+///
+/// # Errors
+/// As for [`RowsOf`]; a file that is missing has no rows.
+pub fn waiting(dir: &Path) -> Result<RowsOf<WaitingRow>, RecordsError> {
+    RowsOf::open(dir, "waiting.jsonl")
 }
 
 /// The rows of `links.jsonl`: links of pages.

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Write as _};
 
 use crawl_weburl::safe_line;
 
+use crate::coverage::Shortfall;
 use crate::hosts::{HostReport, RobotsReport};
 use crate::numbers::{counted, grouped, size};
 use crate::report::{Operator, Report};
@@ -43,6 +44,7 @@ impl Display for Report {
         writeln!(f, "gaps      {}", kept(self.requests.short_gaps))?;
         writeln!(f, "waits     {}", kept(self.requests.short_waits))?;
         let (hosts, unasked) = self.hosts_asked();
+        writeln!(f, "coverage  {}", self.coverage_line())?;
         writeln!(f, "hosts     {}", grouped(hosts.len() as u64))?;
         for host in hosts.iter().take(MAX_NAMED_HOSTS) {
             host_lines(f, host)?;
@@ -58,6 +60,20 @@ impl Display for Report {
             writeln!(f, "flaw      {flaw}")?;
         }
         Ok(())
+    }
+}
+
+impl Report {
+    /// The hosts by their coverage verdict, in words.
+    #[must_use]
+    pub fn coverage_line(&self) -> String {
+        let counts = self.coverage.iter();
+        let counts =
+            counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.name()));
+        match counts.collect::<Vec<_>>() {
+            none if none.is_empty() => "no host was asked".to_owned(),
+            counts => counts.join(", "),
+        }
     }
 }
 
@@ -84,6 +100,9 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
         counted(host.requests, "request", "requests"),
         grouped(host.excluded)
     )?;
+    if let Some(words) = coverage_words(host) {
+        writeln!(f, "    coverage: {}", safe_line(&words))?;
+    }
     writeln!(f, "    gaps: {}", gaps(host))?;
     if host.waits.count > 0 {
         writeln!(f, "    waits: {}", waits(host))?;
@@ -92,6 +111,44 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
         writeln!(f, "    {origin}/robots.txt: {}", robots_line(robots))?;
     }
     Ok(())
+}
+
+/// The coverage verdict of a host, what is missing with the evidence, and what is not missed.
+pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
+    let coverage = host.coverage?;
+    let mut words = coverage.name().to_owned();
+    let mut separator = ": ";
+    for shortfall in &host.missing {
+        words += separator;
+        words += &shortfall_words(shortfall);
+        separator = "; ";
+    }
+    if !host.excluded_by.is_empty() {
+        let of_rules = in_line(&host.excluded_by);
+        let _ = write!(words, " (excluded: {of_rules})");
+    }
+    Some(words)
+}
+
+fn shortfall_words(shortfall: &Shortfall) -> String {
+    let Shortfall {
+        reason,
+        urls,
+        evidence,
+    } = shortfall;
+    match urls {
+        0 => format!("{}, {}", reason.name(), names(evidence)),
+        urls => format!(
+            "{} {} ({})",
+            reason.name(),
+            grouped(*urls),
+            in_line(evidence)
+        ),
+    }
+}
+
+fn names(counts: &BTreeMap<String, u64>) -> String {
+    counts.keys().cloned().collect::<Vec<_>>().join(", ")
 }
 
 /// The line about hosts that were never asked, where there are any.

@@ -59,7 +59,7 @@ pub enum TablesError {
 }
 
 /// Writes the tables of the crawl in `dir` into the empty folder `out`, a file for each. Memory is
-/// bounded however many rows there are; hosts take some 500 bytes each. Of a crawl that runs, the
+/// bounded however many rows there are; hosts take some 600 bytes each. Of a crawl that runs, the
 /// rows that it has by now. Without `links.jsonl` there is no table `links`.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ pub fn export(dir: &Path, out: &Path, format: Format) -> Result<Vec<WrittenTable
     })?;
     let pages = folder.pages(dir, &mut hosts)?;
     let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |row| {
-        hosts.excluded(&row.url);
+        hosts.excluded(&row);
         Ok(row)
     })?;
     let links = match dir.join("links.jsonl").exists() {

@@ -99,6 +99,9 @@ pub(crate) const TOOLS: [&str; 2] = ["crawl-trials", "xtask"];
 /// Crates that tests of any crate may use; `testweb` itself uses no crate even there.
 pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 
+/// Crates that the tests of one crate may use as well: the engine's read back what a crawl leaves.
+pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
+
 /// Crates that do no I/O, read no clock and start no task.
 pub(crate) const PURE: [&str; 6] = [
     "crawl-coding",

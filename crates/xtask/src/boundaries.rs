@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use crate::allowed_imports::{FOR_TESTS, NEVER, OWNED, PURE, SEES, TOOLS};
+use crate::allowed_imports::{FOR_TESTS, FOR_TESTS_OF, NEVER, OWNED, PURE, SEES, TOOLS};
 use crate::modules;
 use crate::workspace::{Workspace, output};
 
@@ -87,7 +87,8 @@ fn may_test_with(package: &str, name: &str) -> bool {
             .find(|(known, _)| *known == package)
             .map_or(&[][..], |(_, seen)| seen)
     };
-    sees(package).iter().any(|seen| sees(seen).contains(&name))
+    FOR_TESTS_OF.contains(&(package, name))
+        || sees(package).iter().any(|seen| sees(seen).contains(&name))
 }
 
 /// Breaches that come about by a chain of dependencies.

@@ -12,7 +12,8 @@ use crate::settings::{Layer, ProfileName, default_of};
 ///
 /// `crawl https://example.org/` crawls that site: robots.txt first, one request at a time per
 /// host, and a directory of records that other tools read. Exit codes: 0 finished; 1 no seed
-/// could be fetched, or pages failed under --fail-on-error; 2 the command line or the
+/// could be fetched, pages failed under --fail-on-error, or a host is not whole under
+/// --fail-on-partial; 2 the command line or the
 /// configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a breach; 130
 /// interrupted, and the same command goes on from there.
 #[derive(Debug, Parser)]
@@ -184,6 +185,9 @@ pub(crate) struct ReportArgs {
     /// Exit with 1 if any page is broken, whatever is printed
     #[arg(long)]
     pub(crate) fail_on_broken: bool,
+    /// Exit with 1 if any host is partial or blocked: hosts.jsonl says why
+    #[arg(long, conflicts_with_all = ["broken", "changes"])]
+    pub(crate) fail_on_partial: bool,
 }
 
 /// Tell why a URL was, was not, or is not yet fetched

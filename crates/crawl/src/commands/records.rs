@@ -28,13 +28,17 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
         _ if args.changes => show(&crawl_records::changes(dir).map_err(of_records)?, args.json)?,
         (_, html) => {
             let report = crawl_records::report(dir).map_err(of_records)?;
-            match html {
+            let printed = match html {
                 Some(path) => {
                     let written = fs::write(path, report.to_html());
                     written.map_err(|why| unwritable(path, &why))?;
                     FINISHED
                 }
                 None => show(&report, args.json)?,
+            };
+            match args.fail_on_partial && !report.is_whole() {
+                true => NOTHING_DONE,
+                false => printed,
             }
         }
     };

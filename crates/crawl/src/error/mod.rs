@@ -13,7 +13,8 @@ use crawl_weburl::safe_lines;
 
 /// Finished, also by a budget; `crawl robots`: allowed.
 pub(crate) const FINISHED: u8 = 0;
-/// No seed could be fetched, or pages failed under `--fail-on-error`; `crawl robots`: disallowed;
+/// No seed could be fetched, pages failed under `--fail-on-error`, or a host is not whole under
+/// `--fail-on-partial`; `crawl robots`: disallowed;
 /// `crawl report`: pages are broken, under `--fail-on-broken`.
 pub(crate) const NOTHING_DONE: u8 = 1;
 /// The command line or the configuration is wrong.

@@ -54,4 +54,9 @@ impl Job {
     pub(crate) fn fails_on_error(&self) -> bool {
         self.settings.display.fail_on_error.is_on()
     }
+
+    /// Returns whether a host that is partial or blocked makes the run one that failed.
+    pub(crate) fn fails_on_partial(&self) -> bool {
+        self.settings.display.fail_on_partial.is_on()
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_engine::{Config, Controls, Ended, EngineError, Progress, Stop, Summary, last_round};
+use crawl_records::Report;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -18,6 +19,12 @@ use crate::terminal::{closing, exit_code, lasting, show};
 
 /// The clock on the wall is looked at so often: it may be set, and the machine may sleep.
 const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A round that ended, and the report of the crawl as it is then.
+struct EndedRound {
+    summary: Summary,
+    report: Report,
+}
 
 /// The state of a job that outlives a round.
 struct Rounds<'a> {
@@ -41,7 +48,7 @@ pub(crate) async fn run(job: &Job) -> Result<u8, CommandError> {
     };
     let Some(every) = job.every() else {
         return match rounds.round(Start::AsAsked).await? {
-            Ok(summary) => rounds.closed(&summary),
+            Ok(ended) => rounds.closed(&ended),
             Err(error) => Err(of_engine(&error, job.dir())),
         };
     };
@@ -66,13 +73,13 @@ impl Rounds<'_> {
         for number in 0_u64.. {
             let mut again = None;
             match self.round(start).await? {
-                Ok(summary) => {
-                    let code = self.closed(&summary)?;
+                Ok(ended) => {
+                    let code = self.closed(&ended)?;
                     if self.is_stopped() {
                         return Ok(code);
                     }
-                    again = next_try(&summary);
-                    last = LastRound::of(&summary);
+                    again = next_try(&ended.summary);
+                    last = LastRound::of(&ended.summary);
                 }
                 // Another run has the directory to itself just now.
                 Err(error @ EngineError::OutputInUse { .. }) if number > 0 || has_waited => {
@@ -99,7 +106,10 @@ impl Rounds<'_> {
     }
 
     /// One round of the engine.
-    async fn round(&mut self, start: Start) -> Result<Result<Summary, EngineError>, CommandError> {
+    async fn round(
+        &mut self,
+        start: Start,
+    ) -> Result<Result<EndedRound, EngineError>, CommandError> {
         let terminal = &self.job.terminal;
         let (progress, seen) = watch::channel(Progress::default());
         let (commander, commands) = crawl_engine::commands();
@@ -125,10 +135,12 @@ impl Rounds<'_> {
             self.server = served.await.ok().flatten();
         }
         terminal.clear();
-        if ended.is_ok() {
-            crawl_records::write_report(self.job.dir()).map_err(of_records)?;
-        }
-        Ok(ended)
+        let summary = match ended {
+            Ok(summary) => summary,
+            Err(error) => return Ok(Err(error)),
+        };
+        let report = crawl_records::write_report(self.job.dir()).map_err(of_records)?;
+        Ok(Ok(EndedRound { summary, report }))
     }
 
     /// Listens for commands as soon as the crawl has its directory to itself.
@@ -141,10 +153,19 @@ impl Rounds<'_> {
     }
 
     /// Says how a round went.
-    fn closed(&self, summary: &Summary) -> Result<u8, CommandError> {
+    fn closed(&self, ended: &EndedRound) -> Result<u8, CommandError> {
+        let EndedRound { summary, report } = ended;
         let terminal = &self.job.terminal;
-        let code = exit_code(summary, self.job.fails_on_error());
-        let text = closing(summary, "crawl", self.job.has_mark());
+        let code = match exit_code(summary, self.job.fails_on_error()) {
+            FINISHED if self.job.fails_on_partial() && !report.is_whole() => NOTHING_DONE,
+            code => code,
+        };
+        let text = closing(
+            summary,
+            &report.coverage_line(),
+            "crawl",
+            self.job.has_mark(),
+        );
         match code {
             NOTHING_DONE => terminal.insist(text.trim_end()),
             _ => terminal.say(text.trim_end()),

@@ -31,7 +31,7 @@ struct Made {
     report: Arc<Report>,
     at: Instant,
     took: Duration,
-    of: [u64; 3],
+    of: [u64; 4],
 }
 
 impl Reports {
@@ -71,9 +71,14 @@ impl Reports {
 }
 
 /// Lengths of the files that a report is made of.
-fn lengths(dir: &Path) -> [u64; 3] {
-    ["pages.jsonl", "requests.jsonl", "excluded.jsonl"]
-        .map(|name| fs::metadata(dir.join(name)).map_or(0, |file| file.len()))
+fn lengths(dir: &Path) -> [u64; 4] {
+    let files = [
+        "pages.jsonl",
+        "requests.jsonl",
+        "excluded.jsonl",
+        "waiting.jsonl",
+    ];
+    files.map(|name| fs::metadata(dir.join(name)).map_or(0, |file| file.len()))
 }
 
 fn broke_off(why: &JoinError) -> Problem {

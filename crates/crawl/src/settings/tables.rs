@@ -582,5 +582,10 @@ tables! {
         /// Exit with 1 if any page failed
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         fail_on_error: Switch = Switch::Off, EachRun;
+        /// Exit with 1 if any host is partial or blocked
+        ///
+        /// hosts.jsonl says what is missing of each and why.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        fail_on_partial: Switch = Switch::Off, EachRun;
     }
 }

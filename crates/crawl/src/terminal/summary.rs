@@ -33,9 +33,9 @@ pub(crate) enum HasMark {
 
 /// The summary of a run: counts, duration, the directory, and the command to go on with.
 ///
-/// `exe` is the name that the program was called by; `mark` says whether the crawl's own
-/// crawl.toml is taken as the user's word by the next start.
-pub(crate) fn closing(summary: &Summary, exe: &str, mark: HasMark) -> String {
+/// `coverage` is the hosts by their verdict, in words; `exe` is the name that the program was called
+/// by; `mark` says whether the crawl's own crawl.toml is taken as the user's word by the next start.
+pub(crate) fn closing(summary: &Summary, coverage: &str, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
     name_unreached(summary, &mut text);
     let mut line = |name: &str, what: String| {
@@ -63,6 +63,7 @@ pub(crate) fn closing(summary: &Summary, exe: &str, mark: HasMark) -> String {
         line("index", indexed(index, summary));
     }
     line("failed", failed(summary, exe));
+    line("hosts", coverage.to_owned());
     if summary.pending > 0 {
         line("pending", grouped(summary.pending));
     }
@@ -321,7 +322,7 @@ mod tests {
 
     fn check(summary: &Summary, code: u8, expect: Expect) {
         assert_eq!(exit_code(summary, false), code);
-        expect.assert_eq(&closing(summary, "crawl", HasMark::Yes));
+        expect.assert_eq(&closing(summary, "1 whole", "crawl", HasMark::Yes));
     }
 
     #[test]
@@ -330,17 +331,18 @@ mod tests {
             &summary(Ended::Finished),
             0,
             expect![[r#"
-            finished
-              fetched:  1,234 pages, 12.3 MB
-              excluded: 1,045 (robots 40, scope 1,005)
-              failed:   2
-              took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              output:   crawl-e.example
-        "#]],
+                finished
+                  fetched:  1,234 pages, 12.3 MB
+                  excluded: 1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  hosts:    1 whole
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  output:   crawl-e.example
+            "#]],
         );
         let mut left_out = summary(Ended::Finished);
         left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
-        let text = closing(&left_out, "crawl", HasMark::Yes);
+        let text = closing(&left_out, "1 whole", "crawl", HasMark::Yes);
         let told = "\n  left out: 1,250,000 URLs of sitemaps, by --max-sitemap-urls\n";
         assert!(text.contains(told), "{text}");
         let mut round = summary(Ended::Finished);
@@ -363,6 +365,7 @@ mod tests {
                   round:    3: 3 new, 51 changed, 1,178 same, 2 gone, 4 broken; next page due from 2096-10-02T07:06:40Z
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2; links to broken pages: crawl report crawl-e.example --broken
+                  hosts:    1 whole
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
             "#]],
@@ -374,13 +377,14 @@ mod tests {
             &nothing_left,
             0,
             expect![[r#"
-            finished: there was nothing left to do
-              fetched:  1,234 pages, 12.3 MB (0 pages in this run)
-              excluded: 1,045 (robots 40, scope 1,005)
-              failed:   2
-              took:     21m41s, 0 requests, 1 of them for robots.txt
-              output:   crawl-e.example
-        "#]],
+                finished: there was nothing left to do
+                  fetched:  1,234 pages, 12.3 MB (0 pages in this run)
+                  excluded: 1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  hosts:    1 whole
+                  took:     21m41s, 0 requests, 1 of them for robots.txt
+                  output:   crawl-e.example
+            "#]],
         );
     }
 
@@ -388,7 +392,7 @@ mod tests {
     fn one_is_not_many() {
         let mut one = summary(Ended::Finished);
         (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
-        let text = closing(&one, "crawl", HasMark::Yes);
+        let text = closing(&one, "1 whole", "crawl", HasMark::Yes);
         assert!(
             text.contains("fetched:  1 page, 12.3 MB (1 page in this run)\n"),
             "{text}"
@@ -412,6 +416,7 @@ mod tests {
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
+                  hosts:    1 whole
                   pending:  7
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   it's here
@@ -424,15 +429,16 @@ mod tests {
             &interrupted,
             130,
             expect![[r#"
-            interrupted; what was fetched is kept
-              fetched:  1,234 pages, 12.3 MB
-              excluded: 1,045 (robots 40, scope 1,005)
-              failed:   2
-              pending:  7
-              took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              output:   crawl-e.example
-              go on:    crawl --output crawl-e.example
-        "#]],
+                interrupted; what was fetched is kept
+                  fetched:  1,234 pages, 12.3 MB
+                  excluded: 1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  hosts:    1 whole
+                  pending:  7
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  output:   crawl-e.example
+                  go on:    crawl --output crawl-e.example
+            "#]],
         );
     }
 
@@ -441,7 +447,7 @@ mod tests {
         let mut interrupted = summary(Ended::Interrupted);
         interrupted.pending = 7;
         interrupted.output = "it's here".into();
-        let text = closing(&interrupted, "crawl", HasMark::No);
+        let text = closing(&interrupted, "1 whole", "crawl", HasMark::No);
         let told = r"go on:    crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
         assert!(text.contains(told), "{text}");
     }
@@ -480,7 +486,7 @@ mod tests {
                 waiting_bytes,
                 ..Indexed::default()
             });
-            let text = closing(&summary, "crawl", HasMark::Yes);
+            let text = closing(&summary, "1 whole", "crawl", HasMark::Yes);
             assert!(text.contains(&format!("index:    {told}\n")), "{text}");
         }
     }
@@ -504,6 +510,7 @@ mod tests {
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
+                  hosts:    1 whole
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
@@ -519,17 +526,18 @@ mod tests {
             &parked,
             0,
             expect![[r#"
-            ended: the one host left is parked
-              parked: e.example
-              hint: their URLs wait until `crawl control DIR unpark HOST`
-              fetched:  1,234 pages, 12.3 MB
-              excluded: 1,045 (robots 40, scope 1,005)
-              failed:   2
-              pending:  1
-              took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              output:   crawl-e.example
-              go on:    crawl --output crawl-e.example
-        "#]],
+                ended: the one host left is parked
+                  parked: e.example
+                  hint: their URLs wait until `crawl control DIR unpark HOST`
+                  fetched:  1,234 pages, 12.3 MB
+                  excluded: 1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  hosts:    1 whole
+                  pending:  1
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  output:   crawl-e.example
+                  go on:    crawl --output crawl-e.example
+            "#]],
         );
         unreachable.seeds_fetched = 0;
         assert_eq!(exit_code(&unreachable, false), 1);
@@ -543,14 +551,15 @@ mod tests {
             &failed,
             1,
             expect![[r#"
-            finished
-              seed failed: http://e.example/: 404
-              fetched:  1,234 pages, 12.3 MB
-              excluded: 1,045 (robots 40, scope 1,005)
-              failed:   2
-              took:     21m41s, 1,300 requests, 1 of them for robots.txt
-              output:   crawl-e.example
-        "#]],
+                finished
+                  seed failed: http://e.example/: 404
+                  fetched:  1,234 pages, 12.3 MB
+                  excluded: 1,045 (robots 40, scope 1,005)
+                  failed:   2
+                  hosts:    1 whole
+                  took:     21m41s, 1,300 requests, 1 of them for robots.txt
+                  output:   crawl-e.example
+            "#]],
         );
     }
 

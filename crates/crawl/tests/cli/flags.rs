@@ -57,6 +57,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--resources"], "resources = \"all\""),
     (&["--resources=own"], "resources = \"own\""),
     (&["--resources", "own"], "resources = \"own\""),
+    (&["--fail-on-partial"], "fail-on-partial = \"on\""),
     (&["--recrawl", "off"], "recrawl = \"off\""),
     (&["-q", "off"], "quiet = \"off\""),
     (&["-vq", "on"], "quiet = \"on\""),

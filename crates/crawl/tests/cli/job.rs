@@ -211,6 +211,48 @@ fn failed_pages_count_only_where_asked() {
 }
 
 #[test]
+fn ours_hosts_that_are_not_whole_count_only_where_asked() {
+    let (dir, cmd) = setup("partial");
+    let web = TestWeb::builder()
+        .sitemap(false)
+        .script(0, "/", Answer::html("<a href=/a>a</a><a href=/b>b</a>"))
+        .script(0, "/a", Answer::html("a"))
+        .script(0, "/b", Answer::of(403))
+        .start();
+    let seed = web.url(0, "/");
+    let quick = args(&seed, &["--sitemaps", "off"]);
+    let run = |more: &[&str]| cmd.run(&[&quick[..], more].concat());
+    let partial = run(&["--fail-on-partial", "--max-pages", "1"]);
+    assert_eq!(partial.code, 1, "{}", partial.stderr);
+    assert!(
+        partial.stderr.contains("  hosts:    1 partial\n"),
+        "{}",
+        partial.stderr
+    );
+    assert_eq!(run(&["--max-pages", "2"]).code, 0);
+    let report = |dir: &str| cmd.run(&["report", dir, "--fail-on-partial"]);
+    let found = report("c");
+    assert_eq!(found.code, 1, "{}", found.stderr);
+    let told = "    coverage: partial: budget 1 (max-pages: 1)";
+    assert!(found.stdout.contains(told), "{}", found.stdout);
+    run(&[]);
+    let told = "    coverage: partial: refused 1 (403: 1)\n";
+    assert!(report("c").stdout.contains(told), "{}", report("c").stdout);
+    assert!(
+        dir.read("c/hosts.jsonl")
+            .contains("\"coverage\":\"partial\"")
+    );
+    let (_dir, cmd) = setup("whole");
+    let whole = ["--exclude", "/b$", "--fail-on-partial", "--sitemaps", "off"];
+    let ran = cmd.run(&args(&seed, &whole));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let report = cmd.run(&["report", "c", "--fail-on-partial"]);
+    assert_eq!(report.code, 0);
+    let told = "    coverage: whole (excluded: scope: 1)\n";
+    assert!(report.stdout.contains(told), "{}", report.stdout);
+}
+
+#[test]
 fn directory_that_holds_something_else_is_refused() {
     let (dir, cmd) = setup("foreign");
     dir.write("c/thesis.txt", "dear");

@@ -213,6 +213,11 @@ impl HostBudgets {
         true
     }
 
+    /// The name of the budget that a host has spent.
+    pub(crate) fn spent_by(&self, host: &HostKey) -> Option<&'static str> {
+        self.full.get(host).copied()
+    }
+
     /// The name of a budget that some host has spent.
     pub(crate) fn spent(&self) -> Option<&'static str> {
         self.full.values().min().copied()

@@ -22,6 +22,7 @@ mod stop_conditions;
 mod tests;
 pub(crate) mod trap_gate;
 mod unread;
+mod waiting_urls;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -129,6 +129,12 @@ impl RobotsStates {
             return Ok(None);
         }
         let state = self.state(now, &compiled, None);
+        if let (RobotsState::Unreachable { .. }, RobotsCopyState::Unreachable { why, .. }) =
+            (&state, &compiled.copy.state)
+        {
+            let why = why_unreachable(compiled.copy.status, why);
+            self.unreachable.insert(origin.host_key(), why);
+        }
         // Where nothing answered, nobody asked for a rest: a new start may ask at once.
         let is_asked_anew =
             matches!(state, RobotsState::Unreachable { .. }) && compiled.copy.status.is_none();
@@ -267,6 +273,20 @@ impl RobotsStates {
         self.met.entry(of.clone()).or_default().refused = Some(why.to_owned());
     }
 
+    /// Returns whether no page of an origin may be asked for, since its robots.txt can't be had
+    /// and no older copy serves.
+    pub(super) fn is_unreachable(
+        &self,
+        now: Tick,
+        origin: &Origin,
+        frontier: &dyn Frontier,
+    ) -> Result<bool, FrontierError> {
+        let state = self
+            .load(origin, frontier)?
+            .map(|compiled| self.state(now, &compiled, None));
+        Ok(matches!(state, Some(RobotsState::Unreachable { .. })))
+    }
+
     pub(crate) fn why_unreachable(&self, host: &HostKey) -> Option<String> {
         self.unreachable.get(host).cloned()
     }
@@ -289,18 +309,12 @@ impl RobotsStates {
         let copy = RobotsCopy::learn(of, held, answer, result, &self.times);
         match &copy.state {
             RobotsCopyState::Unreachable { why, .. } => {
-                let why = match copy.status {
-                    Some(status) if why == "encoding" => {
-                        format!("robots.txt answered {status} in an encoding that can't be undone")
+                let why = match result {
+                    // Whose certificate it is that fails says what to do.
+                    Err(failure) if failure.kind == FailureKind::TlsFailed => {
+                        format!("robots.txt: {failure}")
                     }
-                    Some(status) => format!("robots.txt answered {status}"),
-                    None => match result {
-                        // Whose certificate it is that fails says what to do.
-                        Err(failure) if failure.kind == FailureKind::TlsFailed => {
-                            format!("robots.txt: {failure}")
-                        }
-                        _ => format!("robots.txt: {why}"),
-                    },
+                    _ => why_unreachable(copy.status, why),
                 };
                 self.unreachable.insert(of.host_key(), why);
             }
@@ -333,6 +347,17 @@ impl RobotsStates {
                 self.strange.push(url.clone());
             }
         }
+    }
+}
+
+/// The words for a robots.txt that can't be had.
+fn why_unreachable(status: Option<u16>, why: &str) -> String {
+    match status {
+        Some(status) if why == "encoding" => {
+            format!("robots.txt answered {status} in an encoding that can't be undone")
+        }
+        Some(status) => format!("robots.txt answered {status}"),
+        None => format!("robots.txt: {why}"),
     }
 }
 

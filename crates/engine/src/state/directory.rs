@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::Path;
 use std::sync::Arc;
 
+use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
     Archive, ArchiveOptions, DigestAlgorithm, LogFile, LogSyncer, RowFile, Warcinfo, check_entries,
     create_anew,
@@ -32,8 +33,12 @@ const STATE_MODE: u32 = 0o700;
 /// The file that `crawl.toml` is written to before it takes its name.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
+/// What waits, as the last run left it, and the file that it is written to before.
+const WAITING: &str = "waiting.jsonl";
+const WAITING_BESIDE: &str = "waiting.jsonl.new";
+
 /// The entries of a crawl's directory, beside `state/`.
-const OURS: [&str; 15] = [
+const OURS: [&str; 19] = [
     "crawl.toml",
     TOML_BESIDE,
     "state",
@@ -49,6 +54,10 @@ const OURS: [&str; 15] = [
     "report.json.new",
     "report.html",
     "report.html.new",
+    "hosts.jsonl",
+    "hosts.jsonl.new",
+    WAITING,
+    WAITING_BESIDE,
 ];
 
 /// The files that a crawl's rows go to.
@@ -94,6 +103,7 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
     let toml = dir.join("crawl.toml");
     replace(&toml, &dir.join(TOML_BESIDE), config.config_text.as_bytes())
         .map_err(EngineError::disk(&toml))?;
+    forget_waiting(dir)?;
     let mut requests = LogFile::open(&dir.join("requests.jsonl"))?;
     files.requests = Some(requests.syncer()?);
     let totals = frontier
@@ -293,6 +303,26 @@ fn make_folder(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Notes what waits for the next run, as a run that ended by itself leaves it.
+pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), EngineError> {
+    let mut bytes = Vec::new();
+    for row in rows {
+        bytes.extend(serde_json::to_vec(row).unwrap_or_default());
+        bytes.push(b'\n');
+    }
+    let path = dir.join(WAITING);
+    replace(&path, &dir.join(WAITING_BESIDE), &bytes).map_err(EngineError::disk(&path))
+}
+
+/// What the last run left waiting holds no more once another one begins.
+fn forget_waiting(dir: &Path) -> Result<(), EngineError> {
+    let path = dir.join(WAITING);
+    match fs::remove_file(&path) {
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(EngineError::disk(&path)(why)),
+        _ => Ok(()),
+    }
 }
 
 /// Notes that the run ended by itself, with nothing in flight.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crawl_archive::rows::ExcludedRow;
+use crawl_archive::rows::{ExcludedRow, WaitingRow};
 use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader};
 use crawl_frontier::{Exclusion, FrontierError, Reason, WaitingUrl};
 
@@ -18,8 +18,8 @@ use crate::summary::Ended;
 /// Rows of `excluded.jsonl` by reason.
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
 
-/// Lists the URLs that this run knew and did not ask for, and writes the archive's
-/// index anew.
+/// Lists the URLs that this run knew and did not ask for, writes the archive's index anew, and
+/// notes what waits.
 ///
 /// These rows are no part of what the state has committed: the next start cuts them off,
 /// since such a URL may still be met another way, or a budget be raised.
@@ -27,6 +27,7 @@ pub(crate) fn write_derived(
     config: &Config,
     writer: Writer,
     ended: &Ended,
+    waiting: &[WaitingRow],
 ) -> Result<ExcludedCounts, EngineError> {
     let Writer {
         frontier,
@@ -52,6 +53,7 @@ pub(crate) fn write_derived(
     if *ended != Ended::Interrupted {
         round::note_over(&*frontier, &visits.round)?;
     }
+    directory::note_waiting(&config.output, waiting)?;
     directory::note_end(&*frontier)?;
     count_by_reason(config)
 }

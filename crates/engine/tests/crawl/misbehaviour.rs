@@ -22,6 +22,7 @@ asked again.
 
 - *Held until*: what ends the exchange; no request is under way for longer than the total time (`--timeout`).
 - *Kept*: how much of the body is in the archive; a part of it is marked by `WARC-Truncated`.
+- *Coverage*: the [coverage verdict](rows.md#hostsjsonl) of a host of which nothing else is known, and what is missing.
 - *Asked again*: whether the URL is tried again, `--retries` times, before this becomes its outcome. A host without a
   connection rests, and its URLs wait.
 
@@ -29,8 +30,8 @@ The table is written from a crawl of as many hosts on loopback, each of which do
 `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl misbehaviour`. What 256 such servers at once cost in memory
 stands in [limits.md](limits.md#fetching).
 
-| the server | outcome | held until | kept | asked again |
-|---|---|---|---|---|
+| the server | outcome | held until | kept | asked again | coverage |
+|---|---|---|---|---|---|
 ";
 
 /// A kind that no reply can make: it is in how connections are met.
@@ -147,6 +148,7 @@ struct Records {
     pages: BTreeMap<String, PageRow>,
     requests: Vec<RequestRow>,
     excluded: BTreeMap<String, String>,
+    coverage: BTreeMap<String, String>,
 }
 
 impl Records {
@@ -156,6 +158,7 @@ impl Records {
             pages: pages.map(|row| (row.url.clone(), row)).collect(),
             requests: crawl.requests(),
             excluded: crawl.excluded(),
+            coverage: crawl.coverage(),
         }
     }
 
@@ -163,6 +166,7 @@ impl Records {
         self.pages.append(&mut other.pages);
         self.requests.append(&mut other.requests);
         self.excluded.append(&mut other.excluded);
+        self.coverage.append(&mut other.coverage);
     }
 }
 
@@ -216,7 +220,7 @@ fn outcome(left: &Left) -> String {
             let words: Vec<_> = status.iter().map(String::as_str).chain(error).collect();
             words.join(", ")
         }
-        (None, Some(failure)) => format!("{failure}; the host rests"),
+        (None, Some(failure)) => format!("{failure}; it rests"),
         (None, None) => "nothing".to_owned(),
     };
     for reason in &left.excluded {
@@ -264,7 +268,7 @@ fn kept(left: &Left) -> String {
 fn again(left: &Left) -> &'static str {
     let asked = left.asked.iter().filter(|entry| entry.path == "/").count();
     match (asked, &left.page) {
-        (0, _) => "when the host has rested",
+        (0, _) => "after a rest",
         (1, _) => "no",
         (2, Some(_)) => "yes",
         (more, _) => panic!("asked {more} times"),
@@ -299,7 +303,26 @@ fn each_misbehaviour_has_its_outcome() {
         }
         let (outcome, held) = (outcome(&left), held(&left));
         let (kept, again) = (kept(&left), again(&left));
-        let _ = writeln!(table, "| {name} | {outcome} | {held} | {kept} | {again} |");
+        let coverage = &records.coverage[authority];
+        // Whoever turned us away is called so, and nobody who kept an answer back is called whole.
+        let status = left.page.as_ref().and_then(|page| page.status);
+        let error = left.page.as_ref().and_then(|page| page.error.as_deref());
+        let is_refused = matches!(error, Some("login_page" | "challenge" | "block_page"));
+        let is_refused = is_refused || left.page.is_none() || status == Some(403);
+        assert_eq!(
+            coverage.starts_with("blocked"),
+            is_refused,
+            "{name}: {coverage}"
+        );
+        if error.is_some() || status.is_none() {
+            assert_ne!(coverage, "whole", "{name}");
+        }
+        // The evidence is the outcome.
+        let coverage = coverage.split(':').next().unwrap();
+        let _ = writeln!(
+            table,
+            "| {name} | {outcome} | {held} | {kept} | {again} | {coverage} |"
+        );
     }
     expect_file!["../../../../docs/misbehaviour.md"].assert_eq(&table);
 }

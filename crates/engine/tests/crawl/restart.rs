@@ -57,6 +57,28 @@ fn interrupted_again_and_again_it_lists_every_page_once() {
 }
 
 #[test]
+fn ours_a_crawl_that_was_stopped_ends_with_the_coverage_of_one_that_was_not() {
+    let web = TestWeb::builder().seed(7).pages(40).start();
+    let whole = Crawl::of(&web);
+    whole.run().unwrap();
+    let mut crawl = Crawl::of(&web);
+    let verdict = |crawl: &Crawl| crawl.coverage().remove(web.authority(0));
+    crawl.config.budgets.max_pages = Some(5);
+    crawl.run().unwrap();
+    assert_eq!(verdict(&crawl).unwrap(), "partial, budget: max-pages");
+    crawl.config.budgets.max_pages = None;
+    // Nobody knows what a killed run knew beside its rows.
+    crawl.run_until(|_| Stop::Now).unwrap();
+    let unfinished = "partial, unfinished: no end of the last run is on record";
+    assert_eq!(verdict(&crawl).unwrap(), unfinished);
+    crawl.run_until(|_| Stop::Drain).unwrap();
+    assert_eq!(verdict(&crawl).unwrap(), "partial, waiting: interrupted");
+    crawl.run().unwrap();
+    assert_eq!(verdict(&crawl).unwrap(), "whole");
+    assert_eq!(crawl.coverage(), whole.coverage());
+}
+
+#[test]
 fn a_directory_of_something_else_is_refused() {
     let web = TestWeb::builder().start();
     let crawl = Crawl::of(&web);

@@ -191,6 +191,13 @@ fn play(state: &State) -> String {
         }
         ended => format!("{ended:?}"),
     };
+    let coverage = &crawl.coverage()[web.authority(0)];
+    let expected = if pages == "none" {
+        "blocked, "
+    } else {
+        "whole"
+    };
+    assert!(coverage.starts_with(expected), "{}: {coverage}", state.name);
     format!("| {} | {robots} | {pages} | {end} |", state.name)
 }
 
@@ -200,7 +207,8 @@ fn rfc9309_2_3_1_state_by_state() {
         "# robots.txt, state by state\n\n\
          For anyone who runs a site, or reads of an outage in a report: what a crawl of a site of four pages asks for,\n\
          by what the site's `/robots.txt` answers. The rules, where they can be had, disallow one of the four. So a\n\
-         server that answers 503 is asked for robots.txt alone, until it answers otherwise.\n\n\
+         server that answers 503 is asked for robots.txt alone, until it answers otherwise. A host of which no page could\n\
+         be asked for so is [`blocked`](rows.md#hostsjsonl), the others are `whole`.\n\n\
          This page is written from the requests that a server on loopback got:\n\
          `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl state_by_state`.\n\n\
          | `/robots.txt` answers | requests for it | pages asked for | the crawl |\n|---|---|---|---|\n",

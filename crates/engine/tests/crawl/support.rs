@@ -190,6 +190,23 @@ impl Crawl {
         rows.find(|row| row.url == url).unwrap()
     }
 
+    /// The coverage verdict of each host that has one, with what is missing.
+    pub(crate) fn coverage(&self) -> BTreeMap<String, String> {
+        let report = crawl_records::report(&self.config.output).unwrap();
+        let judged = report.hosts.into_iter().filter_map(|host| {
+            let missing = host.missing.iter().map(|shortfall| {
+                // What stands behind the name of a failure are words of libraries.
+                let name =
+                    |text: &String| text.splitn(3, ": ").take(2).collect::<Vec<_>>().join(": ");
+                let evidence: Vec<_> = shortfall.evidence.keys().map(name).collect();
+                format!(", {}: {}", shortfall.reason.name(), evidence.join(", "))
+            });
+            let missing: String = missing.collect();
+            Some((host.host, host.coverage?.name().to_owned() + &missing))
+        });
+        judged.collect()
+    }
+
     /// Returns whether a text stands in a record of the archive.
     pub(crate) fn archive_holds(&self, text: &str) -> bool {
         let files = std::fs::read_dir(self.output("archive")).unwrap();

@@ -79,6 +79,12 @@ fn ours_six_traps_cost_less_than_a_tenth_and_all_that_is_real_is_found() {
             ("redirects", "redirects"),
             ("session", "session-ids"),
         ];
+        // What was put aside may have held more.
+        let coverage = crawl.coverage();
+        assert!(
+            coverage[web.authority(0)].starts_with("partial, traps: "),
+            "{coverage:?}"
+        );
         for pair in wanted {
             assert!(
                 named.contains(&pair),

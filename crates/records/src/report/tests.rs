@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{Report, report, write_report};
 use crate::error::RecordsError;
+use crate::hosts::HostReport;
 
 fn lines(dir: &Path, name: &str, rows: &[serde_json::Value], tail: &str) {
     let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
@@ -65,6 +66,8 @@ fn crawl() -> tempfile::TempDir {
         request("http://e.example/x", "page", 1_032_000, None),
     ];
     lines(dir.path(), "requests.jsonl", &requests, "{\"url\":");
+    let ended = json!({"origin": null, "urls": 0, "reason": "finished", "detail": null});
+    lines(dir.path(), "waiting.jsonl", &[ended], "");
     dir
 }
 
@@ -121,12 +124,15 @@ fn crawl_in_words() {
               timeout: 1
             gaps      all kept
             waits     1 cut short
+            coverage  1 whole, 1 partial
             hosts     2
               e.example: 3 pages, 110 B, 4 requests, 1 excluded
+                coverage: whole (excluded: robots: 1)
                 gaps: least seen 1,000 ms where 1,000 ms were asked for, all kept
                 waits: 1 asked for, the longest 60,000 ms, 60,000 ms in all; 28,900 ms given; 1 cut short
                 http://e.example/robots.txt: rules (200)
               other.example: 1 page, 0 B, 0 requests, 0 excluded
+                coverage: partial: 1 errors (no answer: 1)
                 gaps: none, a single request
             flaw      the last line of `requests.jsonl` is torn
             flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
@@ -230,6 +236,10 @@ fn report_json_keeps_its_field_names() {
                 "short_gaps": 0,
                 "short_waits": 1
               },
+              "coverage": {
+                "whole": 1,
+                "partial": 1
+              },
               "hosts": [
                 {
                   "host": "e.example",
@@ -237,6 +247,12 @@ fn report_json_keeps_its_field_names() {
                   "failed": 1,
                   "bytes": 110,
                   "excluded": 1,
+                  "excluded_by": {
+                    "robots": 1
+                  },
+                  "waiting": 0,
+                  "coverage": "whole",
+                  "missing": [],
                   "requests": 4,
                   "robots_requests": 1,
                   "busy_ms": 200,
@@ -271,6 +287,18 @@ fn report_json_keeps_its_field_names() {
                   "failed": 1,
                   "bytes": 0,
                   "excluded": 0,
+                  "excluded_by": {},
+                  "waiting": 0,
+                  "coverage": "partial",
+                  "missing": [
+                    {
+                      "reason": "errors",
+                      "urls": 1,
+                      "evidence": {
+                        "no answer": 1
+                      }
+                    }
+                  ],
                   "requests": 0,
                   "robots_requests": 0,
                   "busy_ms": 0,
@@ -356,4 +384,60 @@ fn directory_without_a_crawl_is_refused() {
         report(dir.path()),
         Err(RecordsError::NoCrawl { .. })
     ));
+}
+
+#[test]
+fn ours_the_last_row_of_a_url_decides_its_coverage() {
+    let dir = crawl();
+    let first = page("http://e.example/", Some(500), 1, None);
+    let mut second = page("http://e.example/", Some(200), 1, None);
+    lines(dir.path(), "pages.jsonl", std::slice::from_ref(&first), "");
+    lines(dir.path(), "excluded.jsonl", &[], "");
+    assert!(!report(dir.path()).unwrap().is_whole());
+    second["round"] = json!(2);
+    lines(dir.path(), "pages.jsonl", &[first, second], "");
+    assert!(report(dir.path()).unwrap().is_whole());
+    // Without the end of a run nobody knows what else there was.
+    fs::remove_file(dir.path().join("waiting.jsonl")).unwrap();
+    assert!(!report(dir.path()).unwrap().is_whole());
+}
+
+#[test]
+fn ours_hosts_jsonl_has_what_report_json_has_of_hosts_with_a_verdict() {
+    let dir = crawl();
+    let elsewhere = json!({"url": "http://out.example/p", "reason": "scope", "rule": "host",
+        "line": null, "found_on": null});
+    lines(dir.path(), "excluded.jsonl", &[elsewhere], "");
+    let report = write_report(dir.path()).unwrap();
+    let text = fs::read_to_string(dir.path().join("hosts.jsonl")).unwrap();
+    let rows: Vec<HostReport> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (judged, others): (Vec<_>, Vec<_>) = report
+        .hosts
+        .into_iter()
+        .partition(|host| host.coverage.is_some());
+    assert_eq!(rows, judged);
+    assert_eq!(others.len(), 1, "out.example was never to be asked");
+}
+
+/// The columns of a table in the documentation are those of the rows, in their order.
+#[test]
+fn ours_every_column_of_hosts_jsonl_is_documented() {
+    let docs = include_str!("../../../../docs/rows.md");
+    let (_, section) = docs.split_once("\n## hosts.jsonl\n").unwrap();
+    let table = section
+        .split("\n\n")
+        .find(|part| part.starts_with("| column |"));
+    let documented = table.unwrap().lines().filter_map(|line| {
+        let cells = line.strip_prefix("| `")?;
+        cells.split('`').next().map(str::to_owned)
+    });
+    let row = serde_json::to_string(&HostReport::default()).unwrap();
+    let places = documented.map(|column| (row.find(&format!("\"{column}\":")).unwrap(), column));
+    let (places, columns): (Vec<_>, Vec<_>) = places.unzip();
+    assert!(places.is_sorted(), "{columns:?}");
+    let row: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&row).unwrap();
+    assert_eq!(columns.len(), row.len(), "{columns:?}");
 }

@@ -1,0 +1,147 @@
+//! The URLs that wait for the next run, and why.
+
+use std::collections::{HashMap, HashSet};
+
+use crawl_archive::rows::WaitingRow;
+use crawl_frontier::FrontierError;
+use crawl_scheduler::Tick;
+use crawl_weburl::{HostKey, Origin};
+
+use super::Coordinator;
+use crate::summary::Ended;
+
+impl Coordinator {
+    /// The lines of `waiting.jsonl` of a run that ended so.
+    pub(crate) fn waiting_urls(
+        &self,
+        now: Tick,
+        ended: &Ended,
+    ) -> Result<Vec<WaitingRow>, FrontierError> {
+        let unreachable: HashMap<&HostKey, &str> = match ended {
+            Ended::Unreachable(hosts) => {
+                let hosts = hosts.iter().filter(|host| host.next_try.is_some());
+                hosts.map(|host| (&host.host, host.why.as_str())).collect()
+            }
+            _ => HashMap::new(),
+        };
+        let parked: HashSet<&HostKey> = self.scheduler.parked().collect();
+        let (reason, detail) = of_end(ended);
+        let mut rows = vec![WaitingRow {
+            origin: None,
+            urls: self.frontier.counts().pending,
+            reason: reason.to_owned(),
+            detail: detail.map(str::to_owned),
+        }];
+        for (origin, urls) in self.frontier.origins() {
+            let host = origin.host_key();
+            let (reason, detail) = if let Some(why) = self.why_without_robots(now, &origin)? {
+                ("robots", Some(why))
+            } else if parked.contains(&host) {
+                ("parked", None)
+            } else if let Some(why) = unreachable.get(&host) {
+                ("unreachable", Some((*why).to_owned()))
+            } else if let Some(budget) = self.host_budgets.spent_by(&host) {
+                ("budget", Some(budget.to_owned()))
+            } else {
+                (reason, detail.map(str::to_owned))
+            };
+            rows.push(WaitingRow {
+                origin: Some(origin.to_string()),
+                urls,
+                reason: reason.to_owned(),
+                detail,
+            });
+        }
+        Ok(rows)
+    }
+
+    /// Why an origin's robots.txt can't be had, where no page may be asked for since then.
+    fn why_without_robots(
+        &self,
+        now: Tick,
+        origin: &Origin,
+    ) -> Result<Option<String>, FrontierError> {
+        // Few hosts are so, and each other origin's copy would be read from the disk.
+        let Some(why) = self.origins.why_unreachable(&origin.host_key()) else {
+            return Ok(None);
+        };
+        let is_unreachable = self.origins.is_unreachable(now, origin, &*self.frontier)?;
+        Ok(is_unreachable.then_some(why))
+    }
+}
+
+/// The word for the end of a run, and the budget that ended it.
+fn of_end(ended: &Ended) -> (&'static str, Option<&'static str>) {
+    match ended {
+        Ended::Finished => ("finished", None),
+        Ended::Budget(budget) => ("budget", Some(budget)),
+        Ended::Interrupted => ("interrupted", None),
+        Ended::Unreachable(_) => ("unreachable", None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crawl_archive::rows::WaitingRow;
+    use crawl_frontier::Admission;
+    use crawl_weburl::canonicalize;
+
+    use super::super::by_itself::{at, coordinator};
+    use crate::summary::{Ended, UnreachableHost};
+
+    #[test]
+    fn ours_what_waits_says_why() {
+        let mut coordinator = coordinator(|config| config.budgets.per_host.max_pages = Some(1));
+        let urls = ["full", "parked", "resting", "waiting"]
+            .map(|name| canonicalize(None, &format!("http://{name}.example/")).unwrap());
+        let frontier = Arc::clone(&coordinator.frontier);
+        let mut transaction = frontier.begin().unwrap();
+        for url in &urls {
+            transaction.admit(Admission::seed(url.clone())).unwrap();
+        }
+        transaction.commit().unwrap();
+        let [full, parked, resting, _] = urls.map(|url| url.host_key());
+        coordinator.host_budgets.settled(&full);
+        assert!(coordinator.host_budgets.is_full(at(20), &full));
+        coordinator.scheduler.park(at(20), &parked);
+        let unreachable = Ended::Unreachable(vec![UnreachableHost {
+            host: resting,
+            why: "it sent a Retry-After".to_owned(),
+            next_try: Some(at(500)),
+        }]);
+        let told = |ended: &Ended| {
+            let rows = coordinator.waiting_urls(at(20), ended).unwrap();
+            let told = |row: WaitingRow| {
+                let origin = row.origin.unwrap_or_else(|| "crawl".to_owned());
+                let detail = row.detail.unwrap_or_default();
+                format!("{origin}: {} {} {detail}", row.urls, row.reason)
+            };
+            rows.into_iter().map(told).collect::<Vec<_>>()
+        };
+        let expected = |crawl: &str, resting: &str, waiting: &str| {
+            [
+                format!("crawl: 4 {crawl}"),
+                "http://full.example: 1 budget max-pages-per-host".to_owned(),
+                "http://parked.example: 1 parked ".to_owned(),
+                format!("http://resting.example: 1 {resting}"),
+                format!("http://waiting.example: 1 {waiting}"),
+            ]
+        };
+        assert_eq!(
+            told(&unreachable),
+            expected(
+                "unreachable ",
+                "unreachable it sent a Retry-After",
+                "unreachable "
+            )
+        );
+        for (ended, word) in [
+            (Ended::Interrupted, "interrupted "),
+            (Ended::Budget("max-time"), "budget max-time"),
+        ] {
+            assert_eq!(told(&ended), expected(word, word, word));
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! Coverage: has the crawl all that it was to get of a host, a part of it, or was it turned away?
+
+use std::collections::BTreeMap;
+
+use crawl_archive::rows::{ExcludedRow, PageRow, TOO_MANY_REDIRECTS, WaitingRow};
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::{is_obstacle, outcome};
+
+/// Rows in a row that were refused, without one between them that was served, from which on the
+/// host turned us away midway.
+const MIN_REFUSED_IN_A_ROW: u64 = 20;
+
+/// Statuses by which a server refuses an answer that others may get: RFC 9110 sections 15.5.2,
+/// 15.5.3, 15.5.4 and 15.5.8, RFC 6585 section 4, RFC 7725.
+const REFUSED: [u16; 6] = [401, 402, 403, 407, 429, 451];
+
+/// Statuses that say that there is no such page, which is an answer like another.
+const NO_SUCH_PAGE: [u16; 2] = [404, 410];
+
+/// Errors of documents that were read as far as a limit of ours.
+const CUT: [&str; 5] = [
+    "body_truncated",
+    "decoded_too_large",
+    "decompression_bomb",
+    "sitemap_limit",
+    TOO_MANY_REDIRECTS,
+];
+
+/// The beginning of the rule by which an origin is excluded whose robots.txt was refused to us
+/// (`--robots-forbidden deny`).
+const ROBOTS_FORBIDDEN: &str = "robots.txt answered ";
+
+/// The coverage verdict of a host. What the user's scope leaves out and what the site's own rules
+/// bar is not missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Coverage {
+    /// Nothing is missing.
+    Whole,
+    /// Something is missing, for the reasons that are given.
+    Partial,
+    /// It turned us away more often than it served us, or from some point on.
+    Blocked,
+}
+
+impl Coverage {
+    /// The word for it, as rows have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Coverage::Whole => "whole",
+            Coverage::Partial => "partial",
+            Coverage::Blocked => "blocked",
+        }
+    }
+}
+
+/// The kinds of reasons why something is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MissingReason {
+    /// The host refused it: a login, a challenge, the word that we are blocked, 401, 403, 429 ..
+    Refused,
+    /// It waits for a robots.txt that can't be had.
+    Robots,
+    /// There was no answer, none that could be read, or a server's failure.
+    Errors,
+    /// A limit of ours cut a document, a sitemap or a chain of redirects.
+    Limits,
+    /// A budget was spent before its turn came.
+    Budget,
+    /// It was put aside as one of endlessly many.
+    Traps,
+    /// The run ended before its turn came: it was interrupted, or the host rested or was parked.
+    Waiting,
+    /// The last run has not ended, or was killed.
+    Unfinished,
+}
+
+impl MissingReason {
+    /// The word for it, as rows have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            MissingReason::Refused => "refused",
+            MissingReason::Robots => "robots",
+            MissingReason::Errors => "errors",
+            MissingReason::Limits => "limits",
+            MissingReason::Budget => "budget",
+            MissingReason::Traps => "traps",
+            MissingReason::Waiting => "waiting",
+            MissingReason::Unfinished => "unfinished",
+        }
+    }
+}
+
+/// What is missing of a host for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortfall {
+    /// The reason.
+    pub reason: MissingReason,
+    /// URLs that are known and were not had.
+    pub urls: u64,
+    /// The same by what was met: a status, an error, a budget, a kind of trap.
+    pub evidence: BTreeMap<String, u64>,
+}
+
+/// The outcomes of a host's URLs, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostOutcomes {
+    /// True if the host answered any request.
+    pub is_asked: bool,
+    /// URLs that were answered, with a page or with the word that there is none; sitemaps apart.
+    pub served: u64,
+    /// The last rows that were refused, without one between them that was served.
+    pub refused_in_a_row: u64,
+    /// URLs that were not had, by reason and evidence.
+    pub missing: BTreeMap<(MissingReason, String), u64>,
+}
+
+/// Gives the verdict on a host, and what is missing of it. None where it was never asked and was
+/// not to be asked.
+#[must_use]
+pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
+    if !outcomes.is_asked && outcomes.missing.is_empty() {
+        return None;
+    }
+    let mut shortfalls: Vec<Shortfall> = Vec::new();
+    for ((reason, evidence), urls) in &outcomes.missing {
+        let evidence = (evidence.clone(), *urls);
+        match shortfalls.last_mut().filter(|last| last.reason == *reason) {
+            Some(last) => {
+                last.urls += urls;
+                last.evidence.extend([evidence]);
+            }
+            None => shortfalls.push(Shortfall {
+                reason: *reason,
+                urls: *urls,
+                evidence: BTreeMap::from([evidence]),
+            }),
+        }
+    }
+    let turned_away = shortfalls.iter().filter(|shortfall| {
+        matches!(
+            shortfall.reason,
+            MissingReason::Refused | MissingReason::Robots
+        )
+    });
+    let turned_away: u64 = turned_away.map(|shortfall| shortfall.urls).sum();
+    let is_blocked =
+        turned_away > outcomes.served || outcomes.refused_in_a_row >= MIN_REFUSED_IN_A_ROW;
+    let verdict = match shortfalls.is_empty() {
+        _ if is_blocked => Coverage::Blocked,
+        true => Coverage::Whole,
+        false => Coverage::Partial,
+    };
+    Some((verdict, shortfalls))
+}
+
+/// What a row of `pages.jsonl` means for the coverage of its host.
+enum Served<'r> {
+    Yes,
+    Refused(&'r str),
+    Missing(MissingReason, &'r str),
+}
+
+impl HostOutcomes {
+    /// Takes the last row of a URL.
+    pub(crate) fn page(&mut self, row: &PageRow, is_sitemap: bool) {
+        self.is_asked |= row.status.is_some();
+        let status = row.status.map(|status| status.to_string());
+        match served(row, status.as_deref().unwrap_or_default()) {
+            Served::Yes => {
+                self.refused_in_a_row = 0;
+                self.served += u64::from(!is_sitemap);
+            }
+            Served::Refused(word) => {
+                // Links to a login lead to one form each: that says nothing of the pages beside.
+                self.refused_in_a_row += u64::from(word != "login_page");
+                self.note(MissingReason::Refused, word, 1);
+            }
+            Served::Missing(reason, word) => self.note(reason, word, 1),
+        }
+    }
+
+    /// Takes a row of `excluded.jsonl`.
+    pub(crate) fn excluded(&mut self, row: &ExcludedRow) {
+        let rule = row.rule.as_deref().unwrap_or_default();
+        let word = rule.split(' ').next().unwrap_or_default();
+        match (row.reason.as_str(), rule.strip_prefix(ROBOTS_FORBIDDEN)) {
+            ("robots", Some(status)) if row.line.is_none() => {
+                self.note(MissingReason::Refused, &format!("robots.txt {status}"), 1);
+            }
+            ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
+            ("trap", _) => self.note(MissingReason::Traps, word, 1),
+            // What a budget left, `waiting.jsonl` counts for each origin.
+            _ => {}
+        }
+    }
+
+    /// Takes a row of `waiting.jsonl`.
+    pub(crate) fn waiting(&mut self, row: &WaitingRow) {
+        let reason = match row.reason.as_str() {
+            "budget" => MissingReason::Budget,
+            "robots" => MissingReason::Robots,
+            _ => MissingReason::Waiting,
+        };
+        let evidence = row.detail.as_deref().unwrap_or(&row.reason);
+        self.note(reason, evidence, row.urls);
+    }
+
+    /// The last run has not ended by itself.
+    pub(crate) fn unfinished(&mut self) {
+        if self.is_asked {
+            let evidence = "no end of the last run is on record";
+            self.note(MissingReason::Unfinished, evidence, 0);
+        }
+    }
+
+    fn note(&mut self, reason: MissingReason, evidence: &str, urls: u64) {
+        *self
+            .missing
+            .entry((reason, evidence.to_owned()))
+            .or_default() += urls;
+    }
+}
+
+fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
+    // What stands behind the name of an error are words of libraries.
+    let error = row.error.as_deref();
+    let error = error.map(|error| error.split(':').next().unwrap_or(error));
+    match (row.status, error) {
+        _ if is_obstacle(error.unwrap_or_default()) => Served::Refused(outcome(row)),
+        (Some(code), _) if REFUSED.contains(&code) => Served::Refused(status),
+        (Some(code), _) if NO_SUCH_PAGE.contains(&code) => Served::Yes,
+        (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
+        (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
+        (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
+        // Not modified, and nothing is held; or a protocol that nobody asked for.
+        (Some(304), _) if outcome(row) != "unmodified" => {
+            Served::Missing(MissingReason::Errors, status)
+        }
+        (Some(200..=399), _) => Served::Yes,
+        _ => Served::Missing(MissingReason::Errors, status),
+    }
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "an expectation is written where it is used"
+)]
+mod tests {
+    use crawl_archive::rows::{ExcludedRow, PageRow, WaitingRow};
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::{HostOutcomes, coverage};
+
+    fn page(status: Option<u16>, error: Option<&str>) -> PageRow {
+        let row = json!({"url": "http://e.example/", "status": status,
+            "fetched_at": "2026-11-20T23:59:59.123Z", "ms": 12, "bytes": 1, "content_type": null,
+            "digest": null, "depth": 1, "via": null, "title": null, "robots": null, "warc": null,
+            "error": error});
+        serde_json::from_value(row).unwrap()
+    }
+
+    fn excluded(reason: &str, rule: &str, line: Option<u32>) -> ExcludedRow {
+        ExcludedRow {
+            url: "http://e.example/".to_owned(),
+            reason: reason.to_owned(),
+            rule: Some(rule.to_owned()),
+            line,
+            found_on: None,
+        }
+    }
+
+    fn waiting(urls: u64, reason: &str, detail: Option<&str>) -> WaitingRow {
+        WaitingRow {
+            origin: Some("http://e.example".to_owned()),
+            urls,
+            reason: reason.to_owned(),
+            detail: detail.map(str::to_owned),
+        }
+    }
+
+    /// The verdict on a host that answered with so many pages, and then as `take` says.
+    fn check(served: usize, take: impl FnOnce(&mut HostOutcomes), expect: Expect) {
+        let mut outcomes = HostOutcomes::default();
+        for _ in 0..served {
+            outcomes.page(&page(Some(200), None), false);
+        }
+        take(&mut outcomes);
+        let told = match coverage(&outcomes) {
+            None => "none".to_owned(),
+            Some((coverage, missing)) => {
+                let missing = missing.iter().map(|shortfall| {
+                    let (reason, urls) = (shortfall.reason.name(), shortfall.urls);
+                    format!("; {reason} {urls} {:?}", shortfall.evidence)
+                });
+                coverage.name().to_owned() + &missing.collect::<String>()
+            }
+        };
+        expect.assert_eq(&told);
+    }
+
+    fn pages(rows: &[(Option<u16>, Option<&str>)]) -> impl FnOnce(&mut HostOutcomes) {
+        move |outcomes| {
+            for (status, error) in rows {
+                outcomes.page(&page(*status, *error), false);
+            }
+        }
+    }
+
+    #[test]
+    fn ours_a_host_is_whole_where_all_was_answered() {
+        check(0, |_| {}, expect!["none"]);
+        check(0, |it| it.is_asked = true, expect!["whole"]);
+        let rows = [(Some(404), None), (Some(410), None), (Some(301), None)];
+        check(1, pages(&rows), expect!["whole"]);
+    }
+
+    #[test]
+    fn ours_what_the_scope_and_the_site_leave_out_is_not_missing() {
+        for reason in [
+            "scope", "robots", "meta", "header", "nofollow", "usage", "action",
+        ] {
+            check(
+                1,
+                |it| it.excluded(&excluded(reason, "x", Some(2))),
+                expect!["whole"],
+            );
+        }
+    }
+
+    #[test]
+    fn ours_whoever_turns_us_away_more_often_than_not_blocks_us() {
+        let refused = [
+            (Some(403), None),
+            (Some(200), Some("login_page")),
+            (Some(429), None),
+        ];
+        check(
+            2,
+            pages(&refused),
+            expect![[r#"blocked; refused 3 {"403": 1, "429": 1, "login_page": 1}"#]],
+        );
+        check(
+            3,
+            pages(&refused),
+            expect![[r#"partial; refused 3 {"403": 1, "429": 1, "login_page": 1}"#]],
+        );
+        // Errors are no answer that we were served.
+        let rows = [(Some(403), None), (Some(500), None)];
+        check(
+            0,
+            pages(&rows),
+            expect![[r#"blocked; refused 1 {"403": 1}; errors 1 {"500": 1}"#]],
+        );
+        let sitemap = |it: &mut HostOutcomes| {
+            it.page(&page(Some(200), None), true);
+            it.page(&page(Some(403), Some("challenge")), false);
+        };
+        check(
+            0,
+            sitemap,
+            expect![[r#"blocked; refused 1 {"challenge": 1}"#]],
+        );
+    }
+
+    #[test]
+    fn ours_twenty_refusals_in_a_row_are_a_block_that_began_midway() {
+        let refused = |count| vec![(Some(403), None); count];
+        check(
+            99,
+            pages(&refused(19)),
+            expect![[r#"partial; refused 19 {"403": 19}"#]],
+        );
+        check(
+            99,
+            pages(&refused(20)),
+            expect![[r#"blocked; refused 20 {"403": 20}"#]],
+        );
+        let mut rows = refused(20);
+        rows.push((Some(200), None));
+        check(
+            99,
+            pages(&rows),
+            expect![[r#"partial; refused 20 {"403": 20}"#]],
+        );
+        let logins = vec![(Some(200), Some("login_page")); 20];
+        check(
+            99,
+            pages(&logins),
+            expect![[r#"partial; refused 20 {"login_page": 20}"#]],
+        );
+    }
+
+    #[test]
+    fn ours_a_robots_txt_that_can_t_be_had_or_is_refused_blocks() {
+        let wait = |it: &mut HostOutcomes| {
+            it.waiting(&waiting(1, "robots", Some("robots.txt answered 503")));
+        };
+        check(
+            0,
+            wait,
+            expect![[r#"blocked; robots 1 {"robots.txt answered 503": 1}"#]],
+        );
+        check(
+            5,
+            wait,
+            expect![[r#"partial; robots 1 {"robots.txt answered 503": 1}"#]],
+        );
+        let denied = excluded("robots", "robots.txt answered 403", None);
+        check(
+            0,
+            |it| it.excluded(&denied),
+            expect![[r#"blocked; refused 1 {"robots.txt 403": 1}"#]],
+        );
+    }
+
+    #[test]
+    fn ours_each_thing_that_is_missing_has_its_reason() {
+        let rows = [
+            (None, Some("timeout: after 60 s")),
+            (Some(503), None),
+            (Some(200), Some("short_body")),
+            (Some(304), None),
+            (Some(101), None),
+            (Some(200), Some("body_truncated")),
+            (Some(200), Some("sitemap_limit")),
+            (Some(302), Some("too_many_redirects")),
+        ];
+        check(
+            9,
+            pages(&rows),
+            expect![[
+                r#"partial; errors 5 {"101": 1, "304": 1, "503": 1, "short_body": 1, "timeout": 1}; limits 3 {"body_truncated": 1, "sitemap_limit": 1, "too_many_redirects": 1}"#
+            ]],
+        );
+        let others = |it: &mut HostOutcomes| {
+            it.excluded(&excluded("depth", "max-depth 3", None));
+            it.excluded(&excluded("trap", "calendar of 3 pages; such as", None));
+            // Those that a budget left stand in `waiting.jsonl` too.
+            it.excluded(&excluded("budget", "max-pages", None));
+            it.waiting(&waiting(7, "budget", Some("max-pages")));
+            it.waiting(&waiting(2, "parked", None));
+            it.waiting(&waiting(4, "unreachable", Some("it sent a Retry-After")));
+        };
+        check(
+            9,
+            others,
+            expect![[
+                r#"partial; budget 8 {"max-depth": 1, "max-pages": 7}; traps 1 {"calendar": 1}; waiting 6 {"it sent a Retry-After": 4, "parked": 2}"#
+            ]],
+        );
+        check(
+            9,
+            HostOutcomes::unfinished,
+            expect![[r#"partial; unfinished 0 {"no end of the last run is on record": 0}"#]],
+        );
+        check(0, HostOutcomes::unfinished, expect!["none"]);
+    }
+}

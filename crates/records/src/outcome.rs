@@ -1,0 +1,26 @@
+//! The outcome of a request for a page, in a word.
+
+use crawl_archive::rows::PageRow;
+
+/// What a request for a page came to, in a word: a key of `by_outcome` in a report.
+#[must_use]
+pub fn outcome(row: &PageRow) -> &str {
+    match row.status {
+        _ if row.error.as_deref().is_some_and(is_obstacle) => {
+            row.error.as_deref().unwrap_or_default()
+        }
+        Some(200..=299) => "ok",
+        _ if row.broken_redirect().is_some() => row.broken_redirect().unwrap_or_default(),
+        Some(304) if row.change.as_deref() == Some("same") => "unmodified",
+        Some(300..=399) => "redirect",
+        Some(400..=499) => "client_error",
+        Some(500..=599) => "server_error",
+        Some(_) => "other",
+        None => "no_answer",
+    }
+}
+
+/// Returns whether a row's error says that something else stood in the page's place.
+pub(crate) fn is_obstacle(error: &str) -> bool {
+    matches!(error, "login_page" | "challenge" | "block_page")
+}
