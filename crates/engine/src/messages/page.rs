@@ -137,6 +137,8 @@ pub(crate) struct PageFindings {
     pub(crate) entry: Option<IndexEntry>,
     /// Its links, named and judged by scope.
     pub(crate) links: Vec<Admission>,
+    /// Links that are not among them, since their targets are settled.
+    pub(crate) settled_links: usize,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
     /// Its links that name nothing a crawler can ask for, by reason.

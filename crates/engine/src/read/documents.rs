@@ -292,7 +292,7 @@ impl PageReader {
                 (error, TrapSignal::Redirect(url.clone()))
             }
         };
-        let mut links = Links::new(lease, scope, &self.policy, None, &self.known_links);
+        let mut links = Links::new(lease, scope, &self.policy, None, (&self.known_links, None));
         links.add(way, target, too_many);
         links.finish(ReadDocument {
             error,
@@ -423,7 +423,13 @@ mod tests {
         };
         let reader = PageReader::new(&config, &visits);
         let scope = Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap());
-        let mut links = Links::new(&lease, &scope, &reader.policy, None, &reader.known_links);
+        let mut links = Links::new(
+            &lease,
+            &scope,
+            &reader.policy,
+            None,
+            (&reader.known_links, None),
+        );
         let urls = (0..10_000).map(|n| format!("<url><loc>/{n}</loc></url>"));
         let urls: String = urls.collect();
         let body = Bytes::from(format!("<urlset>{urls}</urlset>"));

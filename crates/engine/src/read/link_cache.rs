@@ -33,12 +33,18 @@ pub(crate) struct LinkCache {
     bases: HashMap<Box<str>, usize, RandomState>,
     links: Vec<Link>,
     targets: Vec<Target>,
+    /// Of each target.
+    marks: Vec<Mark>,
     /// Places in `targets`.
     by_url: HashMap<CanonicalUrl, usize, RandomState>,
     /// The base of the links that are asked for now.
     current: Option<CurrentBase>,
     /// The number of the document that is read now.
     document: u64,
+    /// The state of the frontier by which settled targets are told, where that is of use.
+    settled_by: Option<u64>,
+    /// The place in `addresses` of its origin.
+    origin: usize,
     bytes: usize,
     max_bytes: usize,
 }
@@ -95,8 +101,18 @@ pub(crate) struct Target {
     pub(crate) action: Option<Option<Exclusion>>,
     /// The scope's verdict, depth aside.
     pub(crate) verdict: ScopeVerdict,
-    /// The document that it was found in last, and its place among the links of that.
+}
+
+/// What changes with each document of a target. Apart from it, so that all of a page's are near
+/// each other in memory.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// The document that the target was found in last, and its place among the links of that.
     found: (u64, usize),
+    /// The state of the frontier by which it is settled.
+    settled_by: Option<u64>,
+    /// The place in `addresses` of its origin.
+    origin: usize,
 }
 
 impl Default for LinkCache {
@@ -114,17 +130,26 @@ impl LinkCache {
             bases: HashMap::default(),
             links: Vec::new(),
             targets: Vec::new(),
+            marks: Vec::new(),
             by_url: HashMap::default(),
             current: None,
             document: 0,
+            settled_by: None,
+            origin: 0,
             bytes: 0,
             max_bytes,
         }
     }
 
-    /// Begins a document. What was judged by another scope is forgotten, and all where there is no
+    /// Begins a document. `settled_by` is the number of the frontier's revivals, where targets that
+    /// are settled need not be named. What was judged by another scope is forgotten, and all where there is no
     /// more room.
-    pub(super) fn begin(&mut self, scope: &Arc<Scope>) {
+    pub(super) fn begin(
+        &mut self,
+        from: &CanonicalUrl,
+        scope: &Arc<Scope>,
+        settled_by: Option<u64>,
+    ) {
         let is_same = self
             .scope
             .as_ref()
@@ -137,6 +162,8 @@ impl LinkCache {
                 ..LinkCache::of_size(self.max_bytes)
             };
         }
+        self.settled_by = settled_by;
+        self.origin = self.base(from.origin_text());
         self.forget_places();
     }
 
@@ -223,7 +250,7 @@ impl LinkCache {
 
     /// The place of a target among the links of the document.
     pub(super) fn place(&self, number: usize) -> Option<usize> {
-        let (document, place) = self.targets[number].found;
+        let (document, place) = self.marks[number].found;
         (document == self.document).then_some(place)
     }
 
@@ -234,7 +261,22 @@ impl LinkCache {
     }
 
     pub(super) fn set_place(&mut self, number: usize, place: usize) {
-        self.targets[number].found = (self.document, place);
+        self.marks[number].found = (self.document, place);
+    }
+
+    /// Returns whether a target of the document's own origin was found settled, and stays so.
+    pub(super) fn is_settled(&self, number: usize) -> bool {
+        let Mark {
+            settled_by, origin, ..
+        } = self.marks[number];
+        settled_by.is_some() && settled_by == self.settled_by && origin == self.origin
+    }
+
+    /// Remembers that a URL is settled.
+    pub(super) fn note_settled(&mut self, url: &CanonicalUrl) {
+        if let Some(&number) = self.by_url.get(url) {
+            self.marks[number].settled_by = self.settled_by;
+        }
     }
 
     fn target(&mut self, url: &CanonicalUrl, kind: UrlKind, rules: &TrapRules) -> Option<usize> {
@@ -245,16 +287,20 @@ impl LinkCache {
         if let Some(&number) = self.by_url.get(&url) {
             return Some(number);
         }
-        let scope = self.scope.as_ref()?;
+        let scope = Arc::clone(self.scope.as_ref()?);
         self.bytes += TARGET_BYTES + url.as_str().len();
-        let number = self.targets.len();
+        let (number, origin) = (self.targets.len(), self.base(url.origin_text()));
         self.by_url.insert(url.clone(), number);
         self.targets.push(Target {
             action: rules.action(&url),
             // A seed is the one whose depth is nothing.
             verdict: scope.judge(&url, 0),
             url,
+        });
+        self.marks.push(Mark {
             found: (0, 0),
+            settled_by: None,
+            origin,
         });
         Some(number)
     }
@@ -273,7 +319,7 @@ impl LinkCache {
             return;
         }
         let whole = base.as_str();
-        let origin = &whole[..whole.len() - base.path_and_query().len()];
+        let origin = base.origin_text();
         let path = &whole[..origin.len() + base.path().len()];
         let folder = &path[..path.rfind('/').map_or(path.len(), |slash| slash + 1)];
         self.current = Some(CurrentBase {
@@ -313,7 +359,8 @@ impl CurrentBase {
 
 /// No URL that is asked for has a fragment.
 fn without_fragment(href: &str) -> &str {
-    &href[..href.find('#').unwrap_or(href.len())]
+    let fragment = href.bytes().position(|byte| byte == b'#');
+    &href[..fragment.unwrap_or(href.len())]
 }
 
 /// Returns whether an address leads to the same URL from each document of a folder. Not so where
@@ -447,10 +494,10 @@ mod tests {
         (html, from): (&str, &Lease),
         scope: &Arc<Scope>,
         (policy, robots): (&LinkPolicy, &Robots),
-        cache: &RefCell<LinkCache>,
+        (cache, settled_by): (&RefCell<LinkCache>, Option<u64>),
     ) -> PageFindings {
         let page = read_html(html.as_bytes(), None, &Limits::default());
-        let mut links = Links::new(from, scope, policy, Some(robots), cache);
+        let mut links = Links::new(from, scope, policy, Some(robots), (cache, settled_by));
         for link in &page.links {
             links.link(&from.url, link, None);
         }
@@ -484,9 +531,9 @@ mod tests {
                     let from = lease(&url(numbers.one_of(&BASES)), numbers.below(3) as u32);
                     let html = numbers.page(&hrefs);
                     let rules = (&policy, &robots[numbers.below(5).min(2)]);
-                    let cached = found((&html, &from), scope, rules, &cache);
+                    let cached = found((&html, &from), scope, rules, (&cache, None));
                     let none = RefCell::new(LinkCache::of_size(0));
-                    let plain = found((&html, &from), scope, rules, &none);
+                    let plain = found((&html, &from), scope, rules, (&none, None));
                     assert_eq!(cached.links, plain.links, "{} {html}", from.url);
                     assert_eq!(cached.link_rows, plain.link_rows, "{} {html}", from.url);
                     assert_eq!(cached.unusable, plain.unusable, "{} {html}", from.url);
@@ -500,12 +547,41 @@ mod tests {
     }
 
     #[test]
+    fn ours_settled_urls_of_a_page_s_own_host_are_left_out_until_some_are_pending_again() {
+        let (policy, robots) = (LinkPolicy::new(&config()), robots(""));
+        let scope = Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap());
+        let cache = RefCell::new(LinkCache::default());
+        let from = lease(&url("http://a.example/b/c"), 0);
+        let html = "<a href=d></a><a href=e></a><a href=d></a><a href=http://b.example/d></a>";
+        let read = |settled_by| {
+            let cache = (&cache, settled_by);
+            let found = found((html, &from), &scope, (&policy, &robots), cache);
+            let links: Vec<_> = found
+                .links
+                .iter()
+                .map(|link| link.url.to_string())
+                .collect();
+            (links.join(" "), found.settled_links)
+        };
+        let all = "http://a.example/b/d http://a.example/b/e http://b.example/d";
+        let all = || (all.to_owned(), 0);
+        assert_eq!(read(Some(3)), all());
+        for settled in ["http://a.example/b/d", "http://b.example/d"] {
+            cache.borrow_mut().note_settled(&url(settled));
+        }
+        let rest = "http://a.example/b/e http://b.example/d".to_owned();
+        assert_eq!(read(Some(3)), (rest, 2));
+        assert_eq!(read(None), all());
+        assert_eq!(read(Some(4)), all());
+    }
+
+    #[test]
     fn ours_links_beyond_the_bounds_of_a_cache_are_not_remembered() {
         let (policy, robots) = (LinkPolicy::new(&config()), robots(""));
         let scope = Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap());
         let cache = RefCell::new(LinkCache::of_size(2_000));
         let from = lease(&url("http://a.example/b/c"), 0);
-        let read = |html: &str| found((html, &from), &scope, (&policy, &robots), &cache);
+        let read = |html: &str| found((html, &from), &scope, (&policy, &robots), (&cache, None));
         let long = "d".repeat(MAX_HREF_BYTES + 1);
         assert_eq!(read(&format!("<a href='{long}'>")).links.len(), 1);
         assert!(cache.borrow().targets.is_empty());

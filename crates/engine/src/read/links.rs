@@ -117,6 +117,8 @@ pub(crate) struct Links<'a> {
     found: Vec<Admission>,
     rows: Vec<LinkRow>,
     unusable: HashMap<&'static str, u64>,
+    /// Links that were left out since their targets are settled.
+    settled: usize,
 }
 
 impl<'a> Links<'a> {
@@ -125,10 +127,10 @@ impl<'a> Links<'a> {
         scope: &'a Arc<Scope>,
         policy: &'a LinkPolicy,
         robots: Option<&'a Robots>,
-        known: &'a RefCell<LinkCache>,
+        (known, settled_by): (&'a RefCell<LinkCache>, Option<u64>),
     ) -> Links<'a> {
         let mut known = known.borrow_mut();
-        known.begin(scope);
+        known.begin(&from.url, scope, settled_by);
         Links {
             from,
             scope,
@@ -140,6 +142,7 @@ impl<'a> Links<'a> {
             found: Vec::new(),
             rows: Vec::new(),
             unusable: HashMap::new(),
+            settled: 0,
         }
     }
 
@@ -321,6 +324,10 @@ impl<'a> Links<'a> {
 
     /// Adds a link whose target is known, as `add` does.
     fn add_known(&mut self, mut way: Discovery, number: usize, mut barred: Option<Exclusion>) {
+        if self.known.is_settled(number) {
+            self.settled += 1;
+            return;
+        }
         let target = self.known.target_at(number);
         if let (UrlKind::Page, Some(refusal)) = (way.kind, &target.action) {
             way.priority = Priority::ACTION;
@@ -451,6 +458,7 @@ impl<'a> Links<'a> {
             links: self.found,
             link_rows: self.rows,
             unusable: self.unusable,
+            settled_links: self.settled,
             ..document.findings
         };
         ReadDocument {

@@ -27,6 +27,7 @@ use crawl_frontier::{Frontier, Lease, UrlKind};
 use crawl_index::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_weburl::CanonicalUrl;
 use http::header::CONTENT_ENCODING;
 
 use self::document::{DocumentError, ReadDocument, ReadPage};
@@ -107,6 +108,14 @@ impl PageReader {
         }
     }
 
+    /// The state of the frontier by which links of a page to its own host are left out where they
+    /// are settled; none where traps may name them otherwise.
+    fn settled_by(&self, lease: &Lease) -> Option<u64> {
+        let (frontier, traps) = self.shared.as_ref()?;
+        let is_told = traps.lock().knows_of(&lease.url.host_key());
+        (!is_told).then(|| frontier.revivals())
+    }
+
     /// Compares a page with others of its host, and leaves out its links that are known: most are.
     fn spare_the_writer(&self, lease: &Lease, findings: &mut PageFindings) {
         let Some((frontier, traps)) = &self.shared else {
@@ -117,7 +126,9 @@ impl PageReader {
         }
         // What a list says of changes is looked up among its links.
         if findings.modified.is_empty() && !traps.may_change(&lease.url, &findings.links) {
-            frontier.leave_out_known(&mut findings.links);
+            let mut known = self.known_links.borrow_mut();
+            let settled = &mut |url: &CanonicalUrl| known.note_settled(url);
+            frontier.leave_out_known(&mut findings.links, settled);
         }
     }
 }
@@ -199,7 +210,8 @@ impl PageReader {
             ..row_without_answer(&lease, context, exchange.started, exchange.took())
         };
         redact_row(&self.policy.secrets, &mut row);
-        self.events.read(&row, findings.links.len());
+        let links = findings.links.len() + findings.settled_links;
+        self.events.read(&row, links);
         self.spare_the_writer(&lease, &mut findings);
         Ok(ReadPage {
             lease,
@@ -237,7 +249,7 @@ impl PageReader {
             Some(_) => what_is(content_type, bytes),
         };
         let robots = Some(&rules.robots);
-        let known = &self.known_links;
+        let known = (&self.known_links, self.settled_by(lease));
         let mut links = Links::new(lease, scope, &self.policy, robots, known);
         let mut document = ReadDocument::default();
         let sitemap = decoded.as_ref().filter(|_| is_sitemap);

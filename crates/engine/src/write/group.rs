@@ -270,6 +270,7 @@ impl Group<'_> {
             link_rows,
             unusable,
             joins_scope,
+            settled_links: _,
         } = findings;
         let is_absent = is_guess(&lease)
             && match row.status {

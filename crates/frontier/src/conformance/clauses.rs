@@ -103,11 +103,24 @@ clauses! {
             (deferred("/aside", 3, Reason::Nofollow), true),
             (deferred("/aside", 2, Reason::Nofollow), false),
         ] {
-            let mut links = vec![link.clone()];
-            frontier.leave_out_known(&mut links);
+            let (mut links, mut settled) = (vec![link.clone()], Vec::new());
+            frontier.leave_out_known(&mut links, &mut |url| settled.push(url.clone()));
             assert!(links == [link.clone()] || may_be_left_out && links.is_empty(), "{link:?}");
+            assert!(settled.iter().all(|found| *found == url("/settled")), "{link:?}");
         }
         frontier.release(leased);
+    }
+
+    fn revivals_are_counted(bench) {
+        let frontier = bench.frontier();
+        admit(frontier, [link("/a", 0)]);
+        settle_until(frontier, lease(frontier), 5, 7);
+        let before = frontier.revivals();
+        assert_eq!(visit_due(frontier, 6, 9), 0);
+        admit(frontier, [link("/a", 0), link("/b", 0)]);
+        assert_eq!(frontier.revivals(), before);
+        assert_eq!(visit_due(frontier, 7, 9), 1);
+        assert_eq!(frontier.revivals(), before + 1);
     }
 
     fn a_lease_may_be_put_aside(bench) {

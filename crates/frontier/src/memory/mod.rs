@@ -44,6 +44,7 @@ struct Shared {
     robots: HashMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
     meta: BTreeMap<String, Vec<u8>>,
+    revivals: u64,
     /// `pending` counts the leased ones too; `leased` stays 0.
     counts: UrlCounts,
 }
@@ -250,13 +251,23 @@ impl Frontier for MemoryFrontier {
         Ok(shared.records.get(url).map(|record| record.known(leased)))
     }
 
-    fn leave_out_known(&self, links: &mut Vec<Admission>) {
+    fn leave_out_known(&self, links: &mut Vec<Admission>, settled: &mut dyn FnMut(&CanonicalUrl)) {
         let shared = self.shared();
         links.retain(|link| {
             let leased = shared.leased.contains(&link.url);
-            let record = shared.records.get(&link.url);
-            record.is_none_or(|record| meet(record.now(leased), link) != AdmitAction::Stay)
+            let Some(record) = shared.records.get(&link.url) else {
+                return true;
+            };
+            let state = record.now(leased);
+            if matches!(state, CurrentState::Settled) {
+                settled(&link.url);
+            }
+            meet(state, link) != AdmitAction::Stay
         });
+    }
+
+    fn revivals(&self) -> u64 {
+        self.shared().revivals
     }
 
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {

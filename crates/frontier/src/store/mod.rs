@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
@@ -30,7 +31,7 @@ use self::record_codec::{Note, Sequence, State};
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
 use crate::admission::Admission;
-use crate::admit_rule::{AdmitAction, meet};
+use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;
@@ -97,6 +98,8 @@ pub struct FjallFrontier {
     /// Taken for a moment only; a lease may read the disk under it, a commit may not
     /// write under it.
     leases: Mutex<LeaseTable>,
+    /// See [`Frontier::revivals`].
+    revivals: AtomicU64,
     _lock: File,
 }
 
@@ -243,7 +246,7 @@ impl Frontier for FjallFrontier {
             .transpose()
     }
 
-    fn leave_out_known(&self, links: &mut Vec<Admission>) {
+    fn leave_out_known(&self, links: &mut Vec<Admission>, settled: &mut dyn FnMut(&CanonicalUrl)) {
         let urls = links.iter().map(|link| &link.url);
         let keys: Vec<_> = self.tables.key.fingerprints(urls).collect();
         // A commit may hold it for as long as the disk takes.
@@ -253,10 +256,19 @@ impl Frontier for FjallFrontier {
         let mut keys = keys.into_iter();
         links.retain(|link| {
             let held = keys.next().and_then(|key| view.held(key));
+            let Some(state) = held.and_then(State::from_packed).map(State::current) else {
+                return true;
+            };
+            if matches!(state, CurrentState::Settled) {
+                settled(&link.url);
+            }
             // Of one that is leased nothing changes either.
-            let state = held.and_then(State::from_packed);
-            state.is_none_or(|state| meet(state.current(), link) != AdmitAction::Stay)
+            meet(state, link) != AdmitAction::Stay
         });
+    }
+
+    fn revivals(&self) -> u64 {
+        self.revivals.load(Ordering::Acquire)
     }
 
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {

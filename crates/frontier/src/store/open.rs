@@ -11,6 +11,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use crawl_weburl::Origin;
@@ -242,6 +243,7 @@ fn load(
             notes: Default::default(),
             due_from: Default::default(),
         }),
+        revivals: AtomicU64::new(0),
         leases: Mutex::new(LeaseTable::new(
             lines,
             sequence.totals,

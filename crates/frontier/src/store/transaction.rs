@@ -4,6 +4,7 @@ mod commit_batch;
 
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::Snapshot;
@@ -35,6 +36,8 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) changes: Changes,
     pub(super) settled: HashSet<Fingerprint>,
     pub(super) visits: HashMap<Fingerprint, StoredVisit>,
+    /// A settled URL becomes pending by it.
+    pub(super) revives: bool,
     /// As in [`Writer`], once this transaction is committed.
     pub(super) due_from: DueKey,
     /// Orders what enters a queue; at the commit, blocks give the numbers that stay.
@@ -58,6 +61,7 @@ impl<'f> FjallTransaction<'f> {
             changes: Changes::default(),
             settled: HashSet::new(),
             visits: HashMap::new(),
+            revives: false,
             turn: 0,
             hosts: BTreeMap::new(),
             robots: BTreeMap::new(),
@@ -341,6 +345,9 @@ impl Transaction for FjallTransaction<'_> {
         self.writer.sequence = sequence;
         self.writer.due_from = self.due_from;
         self.writer.notes.keep(notes);
+        if self.revives {
+            frontier.revivals.fetch_add(1, Ordering::Release);
+        }
         self.settled.clear();
         let mut origins = frontier.leases().merge(merge);
         origins.sort_unstable();
