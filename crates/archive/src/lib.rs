@@ -60,6 +60,7 @@ compile_error!(
 mod appender;
 mod bounded_read;
 mod capture;
+mod capture_log;
 mod cdxj;
 mod cdxj_index;
 mod digest;
@@ -84,6 +85,7 @@ pub use capture::{
     Capture, CaptureMetadata, CapturedRequest, RecordIds, Revisit, RevisitOriginal, TlsVersion,
     Truncated,
 };
+pub use capture_log::{CaptureLine, CaptureLog};
 pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;
 pub use directory_check::check_entries;

@@ -1,14 +1,11 @@
 //! How long the archive's records are, which rows of pages do not say.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use crawl_archive::rows::WarcPlace;
-use crawl_archive::{BoundedLine, CAPTURES, FOLDER, LineReader, MAX_LINE_BYTES, open_regular};
-use serde::Deserialize;
+use crawl_archive::{CaptureLine, CaptureLog};
 
 /// Captures that are looked at ahead: those of robots.txt stand between pages.
 const MAX_AHEAD: usize = 65_536;
@@ -17,35 +14,16 @@ const MAX_MISSES: usize = 100;
 
 /// The log of captures, read beside `pages.jsonl`: one writer appends to both, in one order.
 pub(crate) struct RecordLengths {
-    lines: Option<LineReader<BufReader<File>>>,
-    ahead: VecDeque<Capture>,
+    log: Option<CaptureLog>,
+    ahead: VecDeque<CaptureLine>,
     misses: usize,
-}
-
-struct Capture {
-    file: Arc<str>,
-    offset: u64,
-    length: u64,
-}
-
-/// The part of a line's JSON that is wanted. Its numbers are text.
-#[derive(Deserialize)]
-struct CaptureLine {
-    filename: Arc<str>,
-    offset: String,
-    length: String,
 }
 
 impl RecordLengths {
     /// Opens the log of the crawl in `dir`, if it has one.
     pub(crate) fn open(dir: &Path) -> io::Result<RecordLengths> {
-        let lines = match open_regular(&dir.join(FOLDER).join(CAPTURES)) {
-            Ok(file) => Some(LineReader::new(BufReader::new(file), MAX_LINE_BYTES)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
         Ok(RecordLengths {
-            lines,
+            log: CaptureLog::open(dir)?,
             ahead: VecDeque::new(),
             misses: 0,
         })
@@ -55,7 +33,7 @@ impl RecordLengths {
     /// does not have it in that order.
     pub(crate) fn of(&mut self, place: &WarcPlace) -> io::Result<Option<u64>> {
         let is_it =
-            |capture: &Capture| capture.offset == place.offset && *capture.file == *place.file;
+            |capture: &CaptureLine| capture.offset == place.offset && *capture.file == *place.file;
         let mut found = self.ahead.iter().position(is_it);
         while found.is_none()
             && self.ahead.len() < MAX_AHEAD
@@ -67,7 +45,7 @@ impl RecordLengths {
         let Some(found) = found else {
             self.misses += 1;
             if self.misses >= MAX_MISSES {
-                self.lines = None;
+                self.log = None;
                 self.ahead.clear();
             }
             return Ok(None);
@@ -80,32 +58,15 @@ impl RecordLengths {
             .map(|capture| capture.length))
     }
 
-    fn next_capture(&mut self) -> io::Result<Option<Capture>> {
-        let Some(lines) = &mut self.lines else {
+    fn next_capture(&mut self) -> io::Result<Option<CaptureLine>> {
+        let Some(log) = &mut self.log else {
             return Ok(None);
         };
-        while let Some(line) = lines.next_line()? {
-            if let BoundedLine::Whole(line) = line
-                && let Some(capture) = Capture::of(line)
-            {
-                return Ok(Some(capture));
-            }
+        let next = log.next_capture()?;
+        if next.is_none() {
+            self.log = None;
         }
-        self.lines = None;
-        Ok(None)
-    }
-}
-
-impl Capture {
-    /// A line is a key, a time and JSON; neither of the first two has a blank in it.
-    fn of(line: &[u8]) -> Option<Capture> {
-        let json = line.splitn(3, |&byte| byte == b' ').nth(2)?;
-        let line: CaptureLine = serde_json::from_slice(json).ok()?;
-        Some(Capture {
-            file: line.filename,
-            offset: line.offset.parse().ok()?,
-            length: line.length.parse().ok()?,
-        })
+        Ok(next)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which crate may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the crates that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 17] = [
+pub(crate) const SEES: [(&str, &[&str]); 18] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-weburl", &[]),
@@ -55,6 +55,16 @@ pub(crate) const SEES: [(&str, &[&str]); 17] = [
         "crawl-tables",
         &["crawl-weburl", "crawl-archive", "crawl-records"],
     ),
+    // The texts of pages are read from the archive once more.
+    (
+        "crawl-wacz",
+        &[
+            "crawl-weburl",
+            "crawl-extractor",
+            "crawl-archive",
+            "crawl-records",
+        ],
+    ),
     (
         "crawl",
         &[
@@ -69,6 +79,7 @@ pub(crate) const SEES: [(&str, &[&str]); 17] = [
             "crawl-engine",
             "crawl-records",
             "crawl-tables",
+            "crawl-wacz",
         ],
     ),
     ("crawl-testweb", &[]),
@@ -128,6 +139,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-index",
             "crawl-records",
             "crawl-tables",
+            "crawl-wacz",
         ],
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
     ),
@@ -150,6 +162,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-engine",
             "crawl-records",
             "crawl-tables",
+            "crawl-wacz",
             "crawl-testweb",
         ],
         &["clap", "indicatif", "tracing-subscriber", "anyhow"],
@@ -158,7 +171,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that these crates alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 18] = [
+pub(crate) const OWNED: [(&str, &str); 19] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
@@ -179,6 +192,7 @@ pub(crate) const OWNED: [(&str, &str); 18] = [
     ("tower-http", "crawl"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),
+    ("zip", "crawl-wacz"),
 ];
 
 /// A module at the top of a crate, and the modules that it may import.

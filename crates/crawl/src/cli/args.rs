@@ -259,22 +259,31 @@ pub(crate) struct SearchArgs {
     pub(crate) offset: usize,
 }
 
-/// Write a crawl's records as tables, or the pages of its index for other searches
+/// Write a crawl's archive as one file that replays, its records as tables, or its index for other
+/// searches
 ///
-/// parquet and csv write all records, a file for each table; docs/tables.md has their columns. The
-/// other formats write the pages of the search index, without duplicates and pages whose time is
-/// over; docs/export.md describes them. What is written appears whole or not at all.
+/// wacz writes the archive with its index and the texts of the pages. parquet and csv write all
+/// records, a file for each table; docs/tables.md has their columns. The other formats write the
+/// pages of the search index, without duplicates and pages whose time is over; docs/export.md
+/// describes them. What is written appears whole or not at all.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The format: parquet, csv, opensearch, meilisearch or static
+    /// The format: wacz, parquet, csv, opensearch, meilisearch or static
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) to: ExportFormat,
     /// The folder of tables or of a static search, else the file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    /// With wacz: this round alone, from 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) round: Option<u32>,
+    /// With wacz and --round: the WACZ file of an earlier round, to which revisits of its payloads
+    /// then point (may be repeated)
+    #[arg(long, value_name = "FILE", requires = "round")]
+    pub(crate) earlier: Vec<PathBuf>,
 }
 
 /// The formats of `crawl export`.
@@ -290,6 +299,8 @@ pub(crate) enum ExportFormat {
     Parquet,
     /// A folder with a CSV file for each table
     Csv,
+    /// The archive as one file that replays in a browser
+    Wacz,
 }
 
 /// Pause, resume and steer a crawl that runs, or tell its state

@@ -1,4 +1,5 @@
-//! `crawl export`: the pages of a crawl's index for other searches, and its records as tables.
+//! `crawl export`: the pages of a crawl's index for other searches, its records as tables, and its
+//! archive as one file.
 
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -13,7 +14,7 @@ use crawl_records::counted;
 use crawl_tables::Format;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
-use crate::commands::tables;
+use crate::commands::{tables, wacz};
 use crate::error::index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::search_index;
@@ -21,11 +22,16 @@ use crate::terminal::note;
 
 /// Runs `crawl export`.
 pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
+    if args.round.is_some() && args.to != ExportFormat::Wacz {
+        return Err(CommandError::usage("--round is for wacz alone").hint(
+            "leave it out: the other formats hold all rounds, or the last state of each page",
+        ));
+    }
     let to_stdout = args.out.as_os_str() == "-";
     let folder = match args.to {
         ExportFormat::Static => Some("search"),
         ExportFormat::Parquet | ExportFormat::Csv => Some("tables"),
-        ExportFormat::Opensearch | ExportFormat::Meilisearch => None,
+        ExportFormat::Opensearch | ExportFormat::Meilisearch | ExportFormat::Wacz => None,
     };
     if let Some(folder) = folder.filter(|_| to_stdout) {
         return Err(
@@ -36,6 +42,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     match args.to {
         ExportFormat::Parquet => return tables::export(args, Format::Parquet),
         ExportFormat::Csv => return tables::export(args, Format::Csv),
+        ExportFormat::Wacz => return wacz::export(args),
         _ => {}
     }
     let index = search_index::open(&args.dir)?;

@@ -9,3 +9,4 @@ pub(crate) mod records;
 pub(crate) mod robots;
 pub(crate) mod search;
 mod tables;
+mod wacz;

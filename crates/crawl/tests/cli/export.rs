@@ -1,6 +1,9 @@
 //! `crawl export`.
 
+use std::time::Duration;
+
 use crawl_index::{IndexWriter, IndexedPage};
+use crawl_testweb::TestWeb;
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
@@ -122,7 +125,7 @@ fn formats_and_places_that_are_none() {
         expect![[r#"
             2
             error: invalid value 'warp' for '--to <FORMAT>'
-              [possible values: opensearch, meilisearch, static, parquet, csv]
+              [possible values: opensearch, meilisearch, static, parquet, csv, wacz]
             hint: `crawl export --help` lists what it takes"#]],
     );
     refused(
@@ -229,5 +232,82 @@ fn tables_replace_nothing() {
             2
             error: `letters` holds no crawl
             hint: give the directory that a crawl left, with its pages.jsonl"#]],
+    );
+}
+
+#[test]
+fn a_crawl_that_was_killed_becomes_one_file_that_replays() {
+    let (dir, cmd) = setup("wacz");
+    let web = TestWeb::builder().seed(6).pages(200).start();
+    let seed = web.url(0, "/");
+    let args = ["--seed", &seed, "--output", "c", "--progress", "off"];
+    let running = cmd.start(&[&args[..], &["--delay", "5ms", "--delay-factor", "0"]].concat());
+    assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 30));
+    running.signal("KILL");
+    running.end();
+    let export = |out: &str| cmd.run(&["export", "c", "--to", "wacz", "--out", out]);
+    let ran = export("a.wacz");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("a.wacz written: "), "{}", ran.stderr);
+    let again = export("a.wacz");
+    expect![[r#"
+        2
+        error: a.wacz is there already
+        hint: name a file that does not exist yet"#]]
+    .assert_eq(&again.refusal(&dir));
+    let left = std::fs::read_dir(dir.path()).unwrap();
+    let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["a.wacz", "c", "home"]);
+}
+
+#[test]
+fn what_can_be_no_wacz_file_is_refused() {
+    let args = |dir, out, more: &[&'static str]| {
+        [&["export", dir, "--to", "wacz", "--out", out], more].concat()
+    };
+    refused(
+        &args("empty", "a.zip", &[]),
+        expect![[r#"
+            2
+            error: `a.zip` is no name of a WACZ file
+            hint: let it end in .wacz, by which players know it"#]],
+    );
+    refused(
+        &args("empty", "a.wacz", &[]),
+        expect![[r#"
+            2
+            error: `empty` has no captures in its archive
+            hint: only a crawl with an archive (`--warc on`) that has fetched something replays"#]],
+    );
+    refused(
+        &args("empty", "a.wacz", &["--round", "2"]),
+        expect![[r#"
+            2
+            error: there is no round 2: the last one is round 0
+            hint: leave out --round for the whole crawl"#]],
+    );
+    refused(
+        &args("empty", "none/a.wacz", &[]),
+        expect![[r#"
+            3
+            error: can't write none/a.wacz: entity not found
+            hint: the folder `none` does not exist: make it first, or name another"#]],
+    );
+    refused(
+        &args("letters", "a.wacz", &[]),
+        expect![[r#"
+            2
+            error: `letters` holds no crawl
+            hint: give the directory that a crawl left, with its pages.jsonl"#]],
+    );
+    refused(
+        &[
+            "export", "empty", "--to", "csv", "--out", "t", "--round", "1",
+        ],
+        expect![[r#"
+            2
+            error: --round is for wacz alone
+            hint: leave it out: the other formats hold all rounds, or the last state of each page"#]],
     );
 }

@@ -28,6 +28,7 @@ mod records;
 mod recrawl;
 mod refusals;
 mod remembered;
+mod replay;
 mod robots;
 mod search;
 mod seeds;

@@ -16,7 +16,6 @@ mod name_server;
 mod names;
 mod reach;
 mod recrawl;
-mod replay;
 mod restart;
 mod robots;
 mod secrets;

@@ -14,7 +14,7 @@ use flate2::{Compression, GzBuilder};
 use crate::support::{Crawl, expected};
 
 /// A crawl that visits everything again in each round.
-pub(crate) fn eager(web: &TestWeb) -> Crawl {
+fn eager(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.revisits = Revisits {
         least: Duration::ZERO,
@@ -23,7 +23,7 @@ pub(crate) fn eager(web: &TestWeb) -> Crawl {
     crawl
 }
 
-pub(crate) fn again(crawl: &mut Crawl) -> Summary {
+fn again(crawl: &mut Crawl) -> Summary {
     crawl.config.recrawl = true;
     crawl.run().unwrap()
 }
@@ -40,7 +40,7 @@ fn changes(crawl: &Crawl, round: u32) -> BTreeMap<String, Option<String>> {
     changes
 }
 
-pub(crate) fn row(crawl: &Crawl, round: u32, url: &str) -> PageRow {
+fn row(crawl: &Crawl, round: u32, url: &str) -> PageRow {
     let mut rows = crawl.pages().into_iter();
     let found = rows.find(|row| row.round == round && row.url == url);
     found.unwrap_or_else(|| panic!("{url} has no row in round {round}"))
@@ -105,7 +105,7 @@ fn what_is_as_it_was_is_not_sent_again() {
 
 /// A page as a gzip middleware sends it that hides how long a body is (so do some against BREACH):
 /// with a gzip head that holds a name of its own choice.
-pub(crate) fn gzip_with(html: &str, name_bytes: usize) -> Answer {
+fn gzip_with(html: &str, name_bytes: usize) -> Answer {
     let mut gzip = GzBuilder::new()
         .filename(vec![b'x'; name_bytes])
         .write(Vec::new(), Compression::default());

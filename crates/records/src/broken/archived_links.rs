@@ -3,10 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_place};
-use crawl_coding::{DecodeEnd, DecodeLimits, decode};
 use crawl_extractor::{
     Document, Limits, Link, LinkKind, SitemapKind, link_header, may_be_read, read_css, read_feed,
     read_html, read_sitemap, refresh_header, what_is,
@@ -15,8 +13,8 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::latest_rows::{LatestRows, key};
 use super::link_search::LinkSearch;
+use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
-use crate::header_fields::Fields;
 use crate::rows::pages;
 
 /// Takes a link: the page that it stands on, where it leads, itself where it is more than an
@@ -75,7 +73,7 @@ impl Archived {
         }
         let record = self.record(row)?;
         let http = record.http()?;
-        let body = page_text(&Fields::of_message(&http), http.body)?;
+        let body = decoded_body(&http)?;
         let mut page = Page {
             url,
             limits: &self.limits,
@@ -89,20 +87,6 @@ impl Archived {
     fn record(&self, row: &PageRow) -> Option<WarcRecord> {
         read_place(&self.dir, row.warc.as_ref()?, row.bytes).ok()
     }
-}
-
-/// A page without its codings, as the crawl read it: where they break off, what came out before
-/// that. Nothing where nothing came out.
-fn page_text(fields: &Fields, body: &[u8]) -> Option<Bytes> {
-    let body = Bytes::copy_from_slice(body);
-    let codings = fields.all("content-encoding");
-    let decoded = decode(codings, &body, &DecodeLimits::default());
-    let is_readable = match decoded.end {
-        DecodeEnd::Whole | DecodeEnd::Truncated { .. } => true,
-        DecodeEnd::Short | DecodeEnd::Broken { .. } => !decoded.bytes.is_empty(),
-        DecodeEnd::UnknownCoding { .. } => false,
-    };
-    is_readable.then_some(decoded.bytes)
 }
 
 /// A page whose links are taken in.
@@ -183,29 +167,5 @@ impl Page<'_> {
 
     fn add(&mut self, to: &CanonicalUrl, text: Option<&str>) {
         (self.take)(&self.url, to, None, text);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-
-    use super::{Fields, page_text};
-
-    #[test]
-    fn ours_of_a_page_whose_coding_breaks_off_that_is_read_which_the_crawl_read() {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(b"<a href=/gone>").unwrap();
-        let mut gzip = gzip.finish().unwrap();
-        let sum = gzip.len() - 6;
-        gzip[sum] ^= 1;
-        let fields = Fields::of(&[("content-encoding", "gzip")]);
-        assert_eq!(page_text(&fields, &gzip).unwrap(), "<a href=/gone>");
-        assert_eq!(page_text(&fields, b"<p>"), None);
-        let unknown = Fields::of(&[("content-encoding", "compress")]);
-        assert_eq!(page_text(&unknown, b"<p>"), None);
     }
 }

@@ -99,9 +99,10 @@ def main():
             plain.set_content(html)
             expected = plain.inner_text("body")
             assert text == expected, f"{source}: {url} of {timestamp} shows {text!r}, not {expected!r}"
-            # A file of records is read as a whole, and a revisit told as what it refers to.
+            # A file of records is read as a whole; there and in a WACZ file a revisit is told as
+            # what it refers to.
             is_index = source.endswith(".cdxj")
-            assert not is_index or of == timestamp, f"{url} of {timestamp} is shown as of {of}"
+            assert not is_index or of == timestamp, f"{source}: {url} of {timestamp} is shown as of {of}"
         browser.close()
     elsewhere = [url for url in elsewhere if not url.startswith((origin, "blob:", "data:"))]
     assert not elsewhere, f"asked elsewhere: {elsewhere}"

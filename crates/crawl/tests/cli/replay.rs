@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crawl_archive::DigestAlgorithm;
-use crawl_testweb::{Script, TestWeb};
-use crawl_weburl::canonicalize;
+use crawl_archive::rows::PageRow;
+use crawl_testweb::{Answer, Script, TestWeb};
+use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
 
-use crate::recrawl::{again, eager, gzip_with, row};
-use crate::support::Crawl;
+use crate::harness::{Cmd, Dir, setup};
 
 /// A crawl of two rounds.
 struct TwoRounds {
-    crawl: Crawl,
+    dir: Dir,
+    cmd: Cmd,
     captures: Vec<Capture>,
 }
 
@@ -30,34 +31,63 @@ struct Capture {
     is_html: bool,
 }
 
-/// Crawls more than fifty pages twice; nothing changes. The server is gone afterwards, so whatever
-/// is shown comes from the archive.
+/// Pages that have a style sheet and an image of their own.
+const ILLUSTRATED: usize = 50;
+
+/// Crawls more than a hundred pages twice, with what half of them load; nothing changes. The server
+/// is gone afterwards, so whatever is shown comes from the archive.
 fn two_rounds() -> TwoRounds {
     let html = "<title>packed</title><p>the same content in other bytes each time";
-    let web = TestWeb::builder()
-        .seed(11)
-        .pages(60)
-        .gzip(false)
-        .script(
-            0,
-            "/packed",
-            Script::from(gzip_with(html, 1)).then(gzip_with(html, 22)),
-        )
-        .start();
-    let mut crawl = eager(&web);
+    let mut web = TestWeb::builder().seed(11).pages(60).gzip(false).script(
+        0,
+        "/packed",
+        Script::from(gzip_with(html, 1)).then(gzip_with(html, 22)),
+    );
+    let mut links = String::new();
+    for number in 0..ILLUSTRATED {
+        let at = format!("/illustrated/{number}");
+        let page = format!(
+            "<title>{number}</title><link rel=stylesheet href={at}.css><img src={at}.png>{number}"
+        );
+        let css = Answer::of(200).header("content-type", "text/css");
+        let image = Answer::of(200).header("content-type", "image/png");
+        links.push_str(&format!("<a href={at}>{number}</a>"));
+        web = web
+            .script(0, &at, Answer::html(&page))
+            .script(
+                0,
+                &format!("{at}.css"),
+                css.body(format!("p {{ margin: {number}px }}")),
+            )
+            .script(
+                0,
+                &format!("{at}.png"),
+                image.body([b"\x89PNG", &[number as u8; 99][..]].concat()),
+            );
+    }
+    let web = web.script(0, "/illustrated/", Answer::html(&links)).start();
     let packed = web.url(0, "/packed");
-    crawl
-        .config
-        .seeds
-        .push(canonicalize(None, &packed).unwrap());
-    crawl.run().unwrap();
-    again(&mut crawl);
+    let seeds = [web.url(0, "/"), web.url(0, "/illustrated/"), packed.clone()];
+    let mut args = vec!["--output", "c", "--recrawl", "--resources", "all"];
+    args.extend(["--delay", "0s", "--delay-factor", "0", "--progress", "off"]);
+    args.extend(seeds.iter().flat_map(|seed| ["--seed", seed]));
+    let (dir, cmd) = setup("replay");
+    for _ in 0..2 {
+        let ran = cmd.run(&args);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let rows: Vec<PageRow> = dir
+        .rows("c/pages.jsonl")
+        .into_iter()
+        .map(|row| serde_json::from_value(row).unwrap())
+        .collect();
+    let of_round = |round| rows.iter().filter(move |row| row.round == round);
 
     let mut captures = Vec::new();
     let mut unmodified = 0;
-    for before in crawl.pages() {
-        if before.round == 1 && before.status == Some(200) {
-            let after = row(&crawl, 2, &before.url);
+    for before in of_round(1) {
+        if before.status == Some(200) {
+            let after = of_round(2).find(|after| after.url == before.url).unwrap();
             assert_eq!(after.change.as_deref(), Some("same"), "{}", before.url);
             unmodified += u64::from(after.status == Some(304));
             let body = match before.url == packed {
@@ -75,7 +105,7 @@ fn two_rounds() -> TwoRounds {
                 captures.push(Capture {
                     round: row.round,
                     timestamp,
-                    url: row.url,
+                    url: row.url.clone(),
                     body: body.clone(),
                     is_html,
                 });
@@ -83,7 +113,9 @@ fn two_rounds() -> TwoRounds {
         }
     }
     assert!(unmodified >= 50 && captures.iter().any(|capture| capture.url == packed));
-    TwoRounds { crawl, captures }
+    let loaded = captures.iter().filter(|capture| !capture.is_html);
+    assert!(loaded.count() >= 4 * ILLUSTRATED);
+    TwoRounds { dir, cmd, captures }
 }
 
 /// `CRAWL_PYWB_PYTHON` names the Python of an environment with pywb 2.10 in it, which is one of
@@ -91,20 +123,53 @@ fn two_rounds() -> TwoRounds {
 #[test]
 #[ignore = "needs pywb: cargo xtask test sets it up"]
 fn pywb_shows_every_page_of_a_second_round() {
-    let TwoRounds { crawl, captures } = two_rounds();
+    let TwoRounds { dir, cmd, captures } = two_rounds();
     let asked: Vec<String> = captures
         .iter()
         .map(|capture| format!("{} {}", capture.timestamp, capture.url))
         .collect();
     let python = named("CRAWL_PYWB_PYTHON");
-    let archive = crawl.output("archive");
-    let args = [archive.join("index.cdxj"), archive.join("")];
-    let shown = said(&python, "replay.py", &args, &archive, &asked.join("\n"));
-    assert_eq!(shown.lines().count(), asked.len());
-    for ((capture, asked), shown) in captures.iter().zip(asked).zip(shown.lines()) {
-        let digest = DigestAlgorithm::Sha1.of(&[&capture.body]);
-        assert_eq!(shown, format!("200 {digest}"), "{asked}");
-    }
+    let check = |index: PathBuf, archive: PathBuf| {
+        let args = [index, archive.join("")];
+        let shown = said(&python, "replay.py", &args, &archive, &asked.join("\n"));
+        assert_eq!(shown.lines().count(), asked.len());
+        for ((capture, asked), shown) in captures.iter().zip(&asked).zip(shown.lines()) {
+            let digest = DigestAlgorithm::Sha1.of(&[&capture.body]);
+            assert_eq!(shown, format!("200 {digest}"), "{asked}");
+        }
+    };
+    let archive = dir.file("c/archive");
+    check(archive.join("index.cdxj"), archive);
+    // As pywb takes a package in, which is by itself.
+    export(&cmd, &["--out", "whole.wacz"]);
+    manage_pywb(&python, &dir, &["init", "crawl"]);
+    manage_pywb(
+        &python,
+        &dir,
+        &["add", "--unpack-wacz", "crawl", "whole.wacz"],
+    );
+    let collection = dir.file("collections/crawl");
+    check(
+        collection.join("indexes/index.cdxj"),
+        collection.join("archive"),
+    );
+}
+
+/// Packages the crawl, or a round of it.
+fn export(cmd: &Cmd, args: &[&str]) {
+    let ran = cmd.run(&[&["export", "c", "--to", "wacz"], args].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+fn manage_pywb(python: &Path, dir: &Dir, args: &[&str]) {
+    let manager = python.with_file_name("wb-manager");
+    let ran = Command::new(manager)
+        .args(args)
+        .current_dir(dir.path())
+        .output();
+    let ran = ran.unwrap();
+    let complaint = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{args:?}: {complaint}");
 }
 
 /// `CRAWL_REPLAYWEB` names the folder of ReplayWeb.page, which brings wabac.js with it; the others
@@ -112,8 +177,8 @@ fn pywb_shows_every_page_of_a_second_round() {
 #[test]
 #[ignore = "needs Chromium and ReplayWeb.page: cargo xtask test sets them up"]
 fn replayweb_page_shows_every_page_of_a_second_round() {
-    let TwoRounds { crawl, captures } = two_rounds();
-    let archive = crawl.output("archive");
+    let TwoRounds { dir, cmd, captures } = two_rounds();
+    let archive = dir.file("c/archive");
     let mut files: Vec<PathBuf> = fs::read_dir(&archive)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -133,13 +198,18 @@ fn replayweb_page_shows_every_page_of_a_second_round() {
             json!([source, capture.timestamp, capture.url, html])
         })
     };
-    let revisits: Vec<Value> = of_round("index.cdxj", 2, 1).collect();
+    export(&cmd, &["--out", "c/archive/whole.wacz"]);
+    export(&cmd, &["--round", "1", "--out", "c/archive/round-1.wacz"]);
+    let revisits: Vec<Value> = of_round("index.cdxj", 2, 2).collect();
     assert!(revisits.len() >= 50);
     let asked: Vec<Value> = revisits
         .into_iter()
-        .chain(of_round("index.cdxj", 1, 10))
-        .chain(of_round("whole.warc.gz", 1, 10))
-        .chain(of_round("whole.warc.gz", 2, 5))
+        .chain(of_round("index.cdxj", 1, 20))
+        .chain(of_round("whole.warc.gz", 1, 20))
+        .chain(of_round("whole.warc.gz", 2, 10))
+        .chain(of_round("whole.wacz", 2, 4))
+        .chain(of_round("whole.wacz", 1, 10))
+        .chain(of_round("round-1.wacz", 1, 20))
         .collect();
     let told = json!({ "viewer": named("CRAWL_REPLAYWEB"), "archive": archive, "captures": asked });
     let python = named("CRAWL_PYTHON_BIN").join("python");
@@ -158,6 +228,17 @@ fn body_of(web: &TestWeb, url: &str) -> Vec<u8> {
     answer.split_off(head + 4)
 }
 
+/// The page in a gzip file with a name of so many bytes, as a server may write another each time.
+fn gzip_with(html: &str, name_bytes: usize) -> Answer {
+    let mut gzip = GzBuilder::new()
+        .filename(vec![b'x'; name_bytes])
+        .write(Vec::new(), Compression::default());
+    gzip.write_all(html.as_bytes()).unwrap();
+    Answer::html("")
+        .body(gzip.finish().unwrap())
+        .header("content-encoding", "gzip")
+}
+
 /// The path that a variable names.
 fn named(variable: &str) -> PathBuf {
     std::env::var_os(variable)
@@ -167,7 +248,7 @@ fn named(variable: &str) -> PathBuf {
 
 /// The output of a program beside this file, told this.
 fn said(python: &Path, program: &str, args: &[PathBuf], folder: &Path, told: &str) -> String {
-    let programs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/crawl");
+    let programs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut child = Command::new(python)
         .arg(programs.join(program))
         .args(args)

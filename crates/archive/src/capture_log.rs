@@ -1,0 +1,123 @@
+//! The log of captures, read back: a line for each capture, in the order of the archive.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
+use crate::cdxj;
+use crate::names::{CAPTURES, FOLDER};
+use crate::regular_file::open_regular;
+
+/// The place of a capture's response or revisit record, with its line of the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureLine {
+    /// The name of the file in the folder `archive`.
+    pub file: Arc<str>,
+    /// The beginning of the record's gzip member, in bytes.
+    pub offset: u64,
+    /// The length of that member, in bytes.
+    pub length: u64,
+    /// The line up to the place: its key, its time, and what it says of the capture.
+    head: Box<str>,
+}
+
+/// The part of a line's JSON that is wanted. Its numbers are text.
+#[derive(Deserialize)]
+struct Place {
+    filename: Arc<str>,
+    offset: String,
+    length: String,
+}
+
+impl CaptureLine {
+    /// Reads a line of the log or of the index; none where it is no such line.
+    #[must_use]
+    pub fn parse(line: &[u8]) -> Option<CaptureLine> {
+        let line = std::str::from_utf8(line).ok()?;
+        // Neither the key nor the time has a blank in it.
+        let json = line.splitn(3, ' ').nth(2)?;
+        let place: Place = serde_json::from_str(json).ok()?;
+        // Quotes within a value are escaped, so this can only be the field itself.
+        let (head, _) = line.rsplit_once(", \"length\": \"")?;
+        Some(CaptureLine {
+            file: place.filename,
+            offset: place.offset.parse().ok()?,
+            length: place.length.parse().ok()?,
+            head: head.into(),
+        })
+    }
+
+    /// The line of the index for the same capture at another place of a file of the same name,
+    /// with its line end.
+    #[must_use]
+    pub fn moved_to(&self, offset: u64, length: u64) -> String {
+        cdxj::line(&self.head, offset, length, &self.file)
+    }
+}
+
+/// Reads the log of a crawl's captures. What is no line of ours in it is passed over.
+#[derive(Debug)]
+pub struct CaptureLog {
+    lines: LineReader<BufReader<File>>,
+}
+
+impl CaptureLog {
+    /// Opens the log of the crawl in `dir`; none where it has no archive.
+    ///
+    /// # Errors
+    /// Those of [`open_regular`].
+    pub fn open(dir: &Path) -> io::Result<Option<CaptureLog>> {
+        match open_regular(&dir.join(FOLDER).join(CAPTURES)) {
+            Ok(file) => Ok(Some(CaptureLog {
+                lines: LineReader::new(BufReader::new(file), MAX_LINE_BYTES),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next capture; none at the end.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn next_capture(&mut self) -> io::Result<Option<CaptureLine>> {
+        while let Some(line) = self.lines.next_line()? {
+            if let BoundedLine::Whole(line) = line
+                && let Some(capture) = CaptureLine::parse(line)
+            {
+                return Ok(Some(capture));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CaptureLine;
+
+    #[test]
+    fn ours_a_capture_that_is_moved_keeps_its_line_but_for_the_place() {
+        let line = |place: &str| {
+            format!(
+                "org,e)/?a=\", 20261120235959 {{\"url\": \"http://e.org/?a=\\\", \
+                 \\\"length\\\": \\\"\", \"status\": \"200\", {place}, \"filename\": \
+                 \"a.warc.gz\"}}\n"
+            )
+        };
+        let first = line("\"length\": \"300\", \"offset\": \"7\"");
+        let capture = CaptureLine::parse(first.as_bytes()).unwrap();
+        assert_eq!(
+            (capture.offset, capture.length, &*capture.file),
+            (7, 300, "a.warc.gz")
+        );
+        assert_eq!(capture.moved_to(7, 300), first);
+        let moved = capture.moved_to(0, 9);
+        assert_eq!(moved, line("\"length\": \"9\", \"offset\": \"0\""));
+        assert_eq!(CaptureLine::parse(b"org,e)/ 20261120235959 {}\n"), None);
+    }
+}

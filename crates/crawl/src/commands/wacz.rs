@@ -1,0 +1,97 @@
+//! `crawl export --to wacz`: the archive of a crawl as one file.
+
+use std::{fs, io};
+
+use crawl_archive::Timestamp;
+use crawl_index::export::{ExportError, NewFolder};
+use crawl_records::{counted, size};
+use crawl_wacz::{Packaged, WaczError, WaczOptions, package};
+
+use crate::cli::args::ExportArgs;
+use crate::error::records::of_records;
+use crate::error::{CommandError, FINISHED, unwritable};
+use crate::terminal::note;
+
+/// Writes the file beside its place, and puts it there when it is whole.
+pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
+    let out = &args.out;
+    if out.extension().is_none_or(|ending| ending != "wacz") {
+        let named = format!("`{}` is no name of a WACZ file", out.display());
+        return Err(
+            CommandError::usage(named).hint("let it end in .wacz, by which players know it")
+        );
+    }
+    // An earlier export is not replaced: it may be the only copy of what was cited.
+    if out.symlink_metadata().is_ok() {
+        return Err(
+            CommandError::usage(format!("{} is there already", out.display()))
+                .hint("name a file that does not exist yet"),
+        );
+    }
+    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if parent.is_some_and(|parent| !parent.exists()) {
+        return Err(unwritable(out, &io::ErrorKind::NotFound.into()));
+    }
+    // What is sorted on the way lies in a folder that goes when this is over.
+    let scratch = NewFolder::create(out, |_| false).map_err(|error| of_scratch(&error, args))?;
+    let options = WaczOptions {
+        round: args.round,
+        earlier: args.earlier.clone(),
+        created: now(),
+        software: concat!("crawl/", env!("CARGO_PKG_VERSION")).to_owned(),
+    };
+    let packaged = package(&args.dir, scratch.beside(), &options);
+    let packaged = packaged.map_err(|error| of_wacz(error, args))?;
+    fs::rename(&packaged.file, out).map_err(|error| unwritable(out, &error))?;
+    tell(&packaged, args);
+    Ok(FINISHED)
+}
+
+fn now() -> Timestamp {
+    let micros = jiff::Timestamp::now().as_microsecond();
+    Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
+fn tell(packaged: &Packaged, args: &ExportArgs) {
+    note(&format!(
+        "{} written: {}, {}, {}, {}",
+        args.out.display(),
+        counted(packaged.pages, "page", "pages"),
+        counted(packaged.captures, "capture", "captures"),
+        counted(packaged.warc_files, "WARC file", "WARC files"),
+        size(packaged.bytes)
+    ));
+    for damage in &packaged.damages {
+        note(&format!("left out: {damage}"));
+    }
+    if packaged.without_container > 0 {
+        let revisits = counted(packaged.without_container, "revisit", "revisits");
+        note(&format!(
+            "{revisits} of payloads that earlier rounds hold: they don't replay from this file alone\n\
+             hint: name the WACZ file of each earlier round by --earlier, or export the whole crawl"
+        ));
+    }
+}
+
+fn of_scratch(error: &ExportError, args: &ExportArgs) -> CommandError {
+    match error {
+        ExportError::Write { source, .. } => unwritable(&args.out, source),
+        error => CommandError::disk(error.to_string()),
+    }
+}
+
+fn of_wacz(error: WaczError, args: &ExportArgs) -> CommandError {
+    let message = error.to_string();
+    match error {
+        WaczError::Records(error) => of_records(error),
+        WaczError::Write { source, .. } => unwritable(&args.out, &source),
+        WaczError::NoCaptures { .. } => CommandError::usage(message)
+            .hint("only a crawl with an archive (`--warc on`) that has fetched something replays"),
+        WaczError::NoRound { .. } => {
+            CommandError::usage(message).hint("leave out --round for the whole crawl")
+        }
+        WaczError::NotEarlier { .. } => CommandError::usage(message)
+            .hint("give a file that `crawl export --to wacz --round N` wrote of an earlier round"),
+        _ => CommandError::disk(message),
+    }
+}

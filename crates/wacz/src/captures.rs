@@ -1,0 +1,232 @@
+//! The records that are packaged: from the crawl's files to entries of the same names.
+
+use std::collections::HashMap;
+use std::io::{self, BufReader, Read as _, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use crawl_archive::{
+    CaptureLine, CaptureLog, ReadError, WarcReader, WarcRecord, archive_file, open_regular,
+};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::earlier::EarlierFiles;
+use crate::error::WaczError;
+use crate::originals::referred_to;
+use crate::rounds::{Rounds, Span};
+use crate::zip_file::ZipFile;
+
+/// Copies records, and writes a line of the index for each capture.
+pub(crate) struct CaptureCopier<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) span: Span,
+    pub(crate) rounds: &'a Rounds,
+    pub(crate) earlier: &'a mut EarlierFiles,
+    /// The package's own path, for errors.
+    pub(crate) out: &'a Path,
+}
+
+/// The records that were copied.
+#[derive(Debug, Default)]
+pub(crate) struct CopiedCaptures {
+    /// Captures in the index.
+    pub(crate) captures: u64,
+    /// WARC files.
+    pub(crate) files: u64,
+    /// Revisits of payloads that earlier rounds hold, and how many of them name no file.
+    pub(crate) revisits_of_earlier: u64,
+    pub(crate) without_container: u64,
+    /// The places behind which a file could not be read.
+    pub(crate) damages: Vec<String>,
+    /// How far each file was read, by its name.
+    ends: HashMap<Arc<str>, u64>,
+}
+
+impl CopiedCaptures {
+    /// Returns whether the record at that place is in the package, if it is of its time.
+    pub(crate) fn reached(&self, file: &str, offset: u64) -> bool {
+        self.ends.get(file).is_some_and(|end| offset < *end)
+    }
+}
+
+impl CaptureCopier<'_> {
+    /// Goes through the files in the order of the log of captures. A capture counts where both the
+    /// log and its file have it whole: of a crawl that was killed either may have more.
+    pub(crate) fn copy(
+        &mut self,
+        zip: &mut ZipFile,
+        index: &mut impl Write,
+    ) -> Result<CopiedCaptures, WaczError> {
+        let mut copied = CopiedCaptures::default();
+        let log_failed = WaczError::read(self.dir);
+        let log = CaptureLog::open(self.dir).map_err(&log_failed)?;
+        let Some(mut log) = log else {
+            return Ok(copied);
+        };
+        let mut next = log.next_capture().map_err(&log_failed)?;
+        while let Some(first) = next.take() {
+            let name = Arc::clone(&first.file);
+            let mut lines = LinesOfFile {
+                log: &mut log,
+                next: Some(first),
+                name: Arc::clone(&name),
+            };
+            self.file(&mut lines, zip, index, &mut copied)?;
+            next = lines.rest().map_err(&log_failed)?;
+        }
+        Ok(copied)
+    }
+
+    fn file(
+        &mut self,
+        lines: &mut LinesOfFile<'_>,
+        zip: &mut ZipFile,
+        index: &mut impl Write,
+        copied: &mut CopiedCaptures,
+    ) -> Result<(), WaczError> {
+        let name = Arc::clone(&lines.name);
+        let path = archive_file(self.dir, &name)?;
+        let unreadable = WaczError::read(&path);
+        let unwritable = WaczError::write(self.out);
+        let mut bytes = BufReader::new(open_regular(&path).map_err(&unreadable)?);
+        let mut at = 0;
+        let mut warcinfo = None;
+        let mut is_begun = false;
+        for record in WarcReader::open(&path)? {
+            let record = match record {
+                Ok(record) => record,
+                Err(error @ ReadError::Io { .. }) => return Err(error.into()),
+                // It is passed over; the reader goes on behind a record that is too long.
+                Err(error) => {
+                    copied.damages.push(error.to_string());
+                    continue;
+                }
+            };
+            let is_capture = matches!(record.kind(), "response" | "revisit");
+            let line = match is_capture {
+                true => lines.at(record.offset).map_err(&unreadable)?,
+                false => None,
+            };
+            if is_capture && line.is_none() && !lines.has_more() {
+                // Nothing from here on is in the log: the crawl was killed, or goes on.
+                break;
+            }
+            copied
+                .ends
+                .insert(Arc::clone(&name), record.offset + record.length);
+            if record.kind() == "warcinfo" {
+                warcinfo = Some((record.offset, record.length));
+                continue;
+            }
+            if !record.date().is_some_and(|date| self.span.holds(date)) {
+                continue;
+            }
+            if !is_begun {
+                is_begun = true;
+                copied.files += 1;
+                zip.begin_stored(&format!("archive/{name}"))
+                    .map_err(&unwritable)?;
+            }
+            if let Some((offset, length)) = warcinfo.take() {
+                let member = member(&mut bytes, &mut at, offset, length).map_err(&unreadable)?;
+                zip.write_all(&member).map_err(&unwritable)?;
+            }
+            let offset = zip.entry_bytes();
+            let member = match self.container(&record, copied) {
+                Some(container) => with_container(&record, &container),
+                None => member(&mut bytes, &mut at, record.offset, record.length),
+            };
+            zip.write_all(&member.map_err(&unreadable)?)
+                .map_err(&unwritable)?;
+            if let Some(line) = line {
+                let line = line.moved_to(offset, zip.entry_bytes() - offset);
+                index.write_all(line.as_bytes()).map_err(&unwritable)?;
+                copied.captures += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file that holds the payload of a revisit, where that is not this one.
+    fn container(&mut self, record: &WarcRecord, copied: &mut CopiedCaptures) -> Option<String> {
+        if record.kind() != "revisit" || !self.span.is_limited() {
+            return None;
+        }
+        let (_, date) = referred_to(record)?;
+        if self.span.holds(date) {
+            return None;
+        }
+        copied.revisits_of_earlier += 1;
+        let round = self.rounds.of(date);
+        let name = round.and_then(|round| self.earlier.with(round));
+        copied.without_container += u64::from(name.is_none());
+        name.map(|name| format!("file://{name}"))
+    }
+}
+
+/// The lines of the log that are of one file.
+struct LinesOfFile<'a> {
+    log: &'a mut CaptureLog,
+    /// The next line, of this file or of another; none at the end.
+    next: Option<CaptureLine>,
+    name: Arc<str>,
+}
+
+impl LinesOfFile<'_> {
+    /// The line of the capture at a place; those of places before it are passed over.
+    fn at(&mut self, offset: u64) -> io::Result<Option<CaptureLine>> {
+        while self.has_more()
+            && let Some(line) = self.next.take_if(|line| line.offset <= offset)
+        {
+            self.next = self.log.next_capture()?;
+            if line.offset == offset {
+                return Ok(Some(line));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether the next line is of this file.
+    fn has_more(&self) -> bool {
+        self.next
+            .as_ref()
+            .is_some_and(|line| line.file == self.name)
+    }
+
+    /// The first line of the next file.
+    fn rest(mut self) -> io::Result<Option<CaptureLine>> {
+        while self.has_more() {
+            self.next = self.log.next_capture()?;
+        }
+        Ok(self.next)
+    }
+}
+
+/// The bytes of a record's gzip member; `at` is where the input stands.
+fn member(
+    input: &mut BufReader<impl io::Read + io::Seek>,
+    at: &mut u64,
+    offset: u64,
+    length: u64,
+) -> io::Result<Vec<u8>> {
+    let ahead = i64::try_from(offset.wrapping_sub(*at)).unwrap_or(0);
+    input.seek_relative(ahead)?;
+    let mut member = Vec::new();
+    input.take(length).read_to_end(&mut member)?;
+    *at = offset + member.len() as u64;
+    Ok(member)
+}
+
+/// The record with one more field: the file that holds the payload it refers to.
+fn with_container(record: &WarcRecord, container: &str) -> io::Result<Vec<u8>> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(b"WARC/1.1\r\n")?;
+    for (name, value) in &record.fields {
+        write!(gzip, "{name}: {value}\r\n")?;
+    }
+    write!(gzip, "WARC-Refers-To-Container: {container}\r\n\r\n")?;
+    gzip.write_all(&record.block)?;
+    gzip.write_all(b"\r\n\r\n")?;
+    gzip.finish()
+}

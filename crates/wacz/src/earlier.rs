@@ -1,0 +1,121 @@
+//! WACZ files of earlier rounds, which hold payloads that a later round refers to.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use crawl_archive::open_regular;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use zip::ZipArchive;
+
+use crate::error::WaczError;
+use crate::zip_file::labelled;
+
+/// A `datapackage.json` that is longer is refused. Bytes.
+const MAX_DATA_PACKAGE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A WACZ file of earlier rounds.
+#[derive(Clone, Debug)]
+pub(crate) struct EarlierFile {
+    rounds: Vec<u32>,
+    required: RequiredFile,
+    /// True once a revisit refers to it.
+    is_used: bool,
+}
+
+/// A file that another one can't be replayed without, as Browsertrix lists it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RequiredFile {
+    filename: String,
+    hash: String,
+    size: u64,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierFiles(Vec<EarlierFile>);
+
+/// The part of a `datapackage.json` that is wanted.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default)]
+    rounds: Vec<u32>,
+}
+
+impl EarlierFiles {
+    /// Reads which rounds each file holds, and its digest.
+    pub(crate) fn read(paths: &[PathBuf]) -> Result<EarlierFiles, WaczError> {
+        let files: Result<_, _> = paths.iter().map(|path| EarlierFile::read(path)).collect();
+        Ok(EarlierFiles(files?))
+    }
+
+    /// The name of the file that holds a round, which is required from now on.
+    pub(crate) fn with(&mut self, round: u32) -> Option<&str> {
+        let file = self
+            .0
+            .iter_mut()
+            .find(|file| file.rounds.contains(&round))?;
+        file.is_used = true;
+        Some(&file.required.filename)
+    }
+
+    /// The files that revisits refer to.
+    pub(crate) fn required(&self) -> Vec<&RequiredFile> {
+        let used = self.0.iter().filter(|file| file.is_used);
+        used.map(|file| &file.required).collect()
+    }
+}
+
+impl EarlierFile {
+    fn read(path: &Path) -> Result<EarlierFile, WaczError> {
+        let refused = |what: String| WaczError::NotEarlier {
+            path: path.to_owned(),
+            what,
+        };
+        let name = path.file_name().and_then(|name| name.to_str());
+        let filename = name.ok_or_else(|| refused("its name is no text".to_owned()))?;
+        let file = open_regular(path).map_err(|why| refused(why.to_string()))?;
+        let rounds = rounds_of(&file).map_err(|why| refused(why.to_string()))?;
+        if rounds.is_empty() {
+            return Err(refused("it does not say which rounds it holds".to_owned()));
+        }
+        let (hash, size) = digest(path).map_err(WaczError::read(path))?;
+        Ok(EarlierFile {
+            rounds,
+            required: RequiredFile {
+                filename: filename.to_owned(),
+                hash,
+                size,
+            },
+            is_used: false,
+        })
+    }
+}
+
+fn rounds_of(file: &File) -> io::Result<Vec<u32>> {
+    let mut zip = ZipArchive::new(BufReader::new(file))?;
+    let mut text = Vec::new();
+    zip.by_name("datapackage.json")?
+        .take(MAX_DATA_PACKAGE_BYTES)
+        .read_to_end(&mut text)?;
+    let named: Named = serde_json::from_slice(&text)?;
+    Ok(named.rounds)
+}
+
+/// The digest and the length of a file.
+fn digest(path: &Path) -> io::Result<(String, u64)> {
+    let mut file = BufReader::with_capacity(1 << 16, open_regular(path)?);
+    let mut hash = Sha256::new();
+    let mut size = 0;
+    loop {
+        let read = file.fill_buf()?;
+        if read.is_empty() {
+            return Ok((labelled(hash), size));
+        }
+        hash.update(read);
+        let read = read.len();
+        size += read as u64;
+        file.consume(read);
+    }
+}

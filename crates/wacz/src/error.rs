@@ -1,0 +1,74 @@
+//! The errors of packaging.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::{ArchiveError, ReadError};
+use crawl_records::RecordsError;
+
+/// The reason why a crawl could not be packaged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaczError {
+    /// The records could not be read.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// The archive could not be read.
+    #[error(transparent)]
+    Archive(#[from] ReadError),
+    /// There is nothing to be replayed.
+    #[error("`{}` has no captures in its archive", dir.display())]
+    NoCaptures {
+        /// The directory of the crawl.
+        dir: PathBuf,
+    },
+    /// The crawl has no pages of that round.
+    #[error("there is no round {round}: the last one is round {last}")]
+    NoRound {
+        /// The round that was asked for.
+        round: u32,
+        /// The last one that has pages.
+        last: u32,
+    },
+    /// A file that was named as one of earlier rounds is none.
+    #[error("`{}` is no WACZ file of an earlier round: {what}", path.display())]
+    NotEarlier {
+        /// The file.
+        path: PathBuf,
+        /// The defect.
+        what: String,
+    },
+    /// The package, or what is sorted for it, could not be written.
+    #[error("can't write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The index could not be sorted.
+    #[error(transparent)]
+    Index(#[from] ArchiveError),
+}
+
+impl WaczError {
+    /// For `map_err`: writing to `path` failed.
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> WaczError + use<> {
+        let path = path.to_owned();
+        move |source| WaczError::Write {
+            path: path.clone(),
+            source,
+        }
+    }
+
+    /// For `map_err`: reading `path` failed.
+    pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> WaczError + use<> {
+        let path = path.to_owned();
+        move |source| {
+            WaczError::Records(RecordsError::Io {
+                path: path.clone(),
+                source,
+            })
+        }
+    }
+}

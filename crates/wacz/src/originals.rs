@@ -1,0 +1,172 @@
+//! The captures that revisits refer to, found in the crawl's own archive.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crawl_archive::{
+    CAPTURES, CaptureLine, FOLDER, INDEX, Timestamp, WarcRecord, archive_file, open_regular,
+    read_record, surt, write_index,
+};
+use crawl_weburl::canonicalize;
+
+use crate::error::WaczError;
+
+/// Finds original captures. The index that it looks them up in is sorted when the first one is
+/// asked for: that in the crawl's directory is older where a run was killed.
+pub(crate) struct Originals<'a> {
+    dir: &'a Path,
+    /// An empty folder for the index.
+    scratch: PathBuf,
+    index: Option<SortedIndex>,
+}
+
+impl<'a> Originals<'a> {
+    pub(crate) fn new(dir: &'a Path, scratch: &Path) -> Originals<'a> {
+        Originals {
+            dir,
+            scratch: scratch.join("originals"),
+            index: None,
+        }
+    }
+
+    /// The response record that a revisit refers to; none where the archive does not hold it.
+    pub(crate) fn of(&mut self, revisit: &WarcRecord) -> Result<Option<WarcRecord>, WaczError> {
+        let Some((url, date)) = referred_to(revisit) else {
+            return Ok(None);
+        };
+        let Ok(canonical) = canonicalize(None, url) else {
+            return Ok(None);
+        };
+        let key = format!("{} {} ", surt(&canonical), date.fourteen_digits());
+        let index = match &mut self.index {
+            Some(index) => index,
+            None => self.index.insert(SortedIndex::of(self.dir, &self.scratch)?),
+        };
+        let failed = WaczError::read(&self.scratch);
+        for capture in index.with_key(key.as_bytes()).map_err(failed)? {
+            let path = archive_file(self.dir, &capture.file)?;
+            // Several captures may be of one second, and a damaged one is none.
+            let record = read_record(&path, capture.offset).ok();
+            let is_it = |record: &WarcRecord| {
+                record.kind() == "response"
+                    && record.url() == Some(url)
+                    && record.date() == Some(date)
+            };
+            if let Some(record) = record.filter(is_it) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// URL and date of the capture that a revisit refers to.
+pub(crate) fn referred_to(revisit: &WarcRecord) -> Option<(&str, Timestamp)> {
+    let url = revisit.field("WARC-Refers-To-Target-URI")?;
+    let date = revisit.field("WARC-Refers-To-Date")?;
+    Some((url, Timestamp::parse(date)?))
+}
+
+/// An index of sorted lines that is too long for memory.
+struct SortedIndex {
+    file: BufReader<File>,
+    bytes: u64,
+}
+
+impl SortedIndex {
+    fn of(dir: &Path, scratch: &Path) -> Result<SortedIndex, WaczError> {
+        let folder = scratch.join(FOLDER);
+        let log = folder.join(CAPTURES);
+        let failed = WaczError::write(&log);
+        fs::create_dir_all(&folder).map_err(&failed)?;
+        let bytes = fs::copy(dir.join(FOLDER).join(CAPTURES), &log).map_err(failed)?;
+        write_index(scratch, bytes)?;
+        let index = folder.join(INDEX);
+        SortedIndex::open(&index).map_err(WaczError::read(&index))
+    }
+
+    fn open(path: &Path) -> io::Result<SortedIndex> {
+        let file = open_regular(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(SortedIndex {
+            // A look-up reads a line at each step.
+            file: BufReader::with_capacity(1024, file),
+            bytes,
+        })
+    }
+
+    /// The captures whose lines begin with `key`.
+    fn with_key(&mut self, key: &[u8]) -> io::Result<Vec<CaptureLine>> {
+        let (mut low, mut high) = (0, self.bytes);
+        // Lines that begin before `low` are less, those that begin at `high` or behind are not.
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (begin, line) = self.line_from(middle, low)?;
+            if line.is_empty() || begin >= high || line.as_slice() >= key {
+                high = middle;
+            } else {
+                low = begin + line.len() as u64;
+            }
+        }
+        let mut found = Vec::new();
+        self.file.seek(SeekFrom::Start(low))?;
+        let mut line = Vec::new();
+        while self.file.read_until(b'\n', &mut line)? > 0 && line.starts_with(key) {
+            found.extend(CaptureLine::parse(&line));
+            line.clear();
+        }
+        Ok(found)
+    }
+
+    /// The first line that begins at `place` or behind it, where one begins at `least`.
+    fn line_from(&mut self, place: u64, least: u64) -> io::Result<(u64, Vec<u8>)> {
+        let mut begin = place;
+        if place > least {
+            // From the byte before: a line may begin at `place` itself.
+            self.file.seek(SeekFrom::Start(place - 1))?;
+            begin = place - 1 + self.file.skip_until(b'\n')? as u64;
+        } else {
+            self.file.seek(SeekFrom::Start(place))?;
+        }
+        let mut line = Vec::new();
+        self.file.read_until(b'\n', &mut line)?;
+        Ok((begin, line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::SortedIndex;
+
+    #[test]
+    fn ours_each_key_is_found_in_an_index_of_any_length() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.cdxj");
+        let line = |number: usize, offset: usize| {
+            let url = "x".repeat(number % 7 * 40);
+            format!(
+                "org,e)/{number:03} 20261120235959 {{\"url\": \"{url}\", \"length\": \"1\", \
+                 \"offset\": \"{offset}\", \"filename\": \"a.warc.gz\"}}\n"
+            )
+        };
+        for count in 0..40 {
+            // Every third key stands there twice.
+            let numbers =
+                (0..count).flat_map(|number| vec![number; 1 + usize::from(number % 3 == 0)]);
+            let numbers: Vec<usize> = numbers.collect();
+            let lines: String = numbers.iter().map(|&number| line(number, number)).collect();
+            fs::write(&path, lines).unwrap();
+            let mut index = SortedIndex::open(&path).unwrap();
+            for number in 0..count + 2 {
+                let key = format!("org,e)/{number:03} 20261120235959 ");
+                let found = index.with_key(key.as_bytes()).unwrap();
+                let expected = numbers.iter().filter(|&&known| known == number).count();
+                assert_eq!(found.len(), expected, "{number} of {count}");
+                assert!(found.iter().all(|capture| capture.offset == number as u64));
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From a crawl's directory to one file.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use crawl_archive::{CAPTURES, FOLDER, INDEX, write_index};
+use crawl_records::CrawlSettings;
+
+use crate::captures::CaptureCopier;
+use crate::data_package::{self, PackageFacts};
+use crate::earlier::EarlierFiles;
+use crate::error::WaczError;
+use crate::index_blocks;
+use crate::options::WaczOptions;
+use crate::originals::Originals;
+use crate::page_list::{List, PageLists};
+use crate::rounds::{Rounds, Span};
+use crate::zip_file::ZipFile;
+
+/// A package that was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packaged {
+    /// The file, in the folder that was given.
+    pub file: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Captures in its index, those of robots.txt among them.
+    pub captures: u64,
+    /// Pages in its lists.
+    pub pages: u64,
+    /// WARC files in it.
+    pub warc_files: u64,
+    /// Revisits whose payload an earlier round has, so that they don't replay by themselves.
+    pub revisits_of_earlier: u64,
+    /// How many of those name no file, as none was given that holds their round.
+    pub without_container: u64,
+    /// Records that could not be read, and were left out.
+    pub damages: Vec<String>,
+}
+
+/// Writes the crawl in `dir` as a WACZ file into the empty folder `scratch`, which also takes what
+/// is sorted meanwhile: up to twice the index. Of a crawl that runs, what it has by now.
+///
+/// # Errors
+/// [`WaczError::NoCaptures`] where there is nothing to be replayed, [`WaczError::NoRound`],
+/// [`WaczError::NotEarlier`], and errors of the file system. A damaged record is told, not an error.
+pub fn package(dir: &Path, scratch: &Path, options: &WaczOptions) -> Result<Packaged, WaczError> {
+    let settings = CrawlSettings::read(dir)?;
+    let rounds = Rounds::read(dir)?;
+    let span = match options.round {
+        Some(round) => rounds.span(round)?,
+        None => Span::default(),
+    };
+    let mut earlier = EarlierFiles::read(&options.earlier)?;
+    let file = scratch.join("package.wacz");
+    let unwritable = WaczError::write(&file);
+    let mut zip = ZipFile::create(&file).map_err(&unwritable)?;
+    let index = UnsortedIndex::create(&scratch.join("index"))?;
+    let mut lines = BufWriter::new(&index.file);
+    let copied = CaptureCopier {
+        dir,
+        span,
+        rounds: &rounds,
+        earlier: &mut earlier,
+        out: &file,
+    }
+    .copy(&mut zip, &mut lines)?;
+    lines.flush().map_err(&unwritable)?;
+    drop(lines);
+    if copied.captures == 0 {
+        let dir = dir.to_owned();
+        return Err(WaczError::NoCaptures { dir });
+    }
+    let sorted = index.sorted()?;
+    index_blocks::write(&sorted, &mut zip).map_err(&unwritable)?;
+    let mut lists = PageLists {
+        dir,
+        round: options.round,
+        copied: &copied,
+        originals: Originals::new(dir, scratch),
+        main: None,
+        out: &file,
+    };
+    let seeds = lists.write(List::Seeds, &mut zip)?;
+    let others = lists.write(List::Others, &mut zip)?;
+    let facts = PackageFacts {
+        options,
+        settings: &settings,
+        rounds: &rounds.numbers(options.round),
+        main: lists.main.as_ref(),
+        required: earlier.required(),
+    };
+    data_package::write(facts, &mut zip).map_err(&unwritable)?;
+    Ok(Packaged {
+        bytes: zip.finish().map_err(&unwritable)?,
+        captures: copied.captures,
+        pages: seeds + others,
+        warc_files: copied.files,
+        revisits_of_earlier: copied.revisits_of_earlier,
+        without_container: copied.without_container,
+        damages: copied.damages,
+        file,
+    })
+}
+
+/// The lines of the index in the order of the archive, to be sorted outside of memory.
+struct UnsortedIndex {
+    folder: PathBuf,
+    file: File,
+}
+
+impl UnsortedIndex {
+    /// Lays it out as a crawl's directory has it, which is what gets sorted.
+    fn create(folder: &Path) -> Result<UnsortedIndex, WaczError> {
+        let log = folder.join(FOLDER).join(CAPTURES);
+        let made = fs::create_dir_all(folder.join(FOLDER)).and_then(|()| File::create(&log));
+        Ok(UnsortedIndex {
+            folder: folder.to_owned(),
+            file: made.map_err(WaczError::write(&log))?,
+        })
+    }
+
+    fn sorted(self) -> Result<PathBuf, WaczError> {
+        write_index(&self.folder, u64::MAX)?;
+        Ok(self.folder.join(FOLDER).join(INDEX))
+    }
+}

@@ -1,0 +1,174 @@
+//! The pages that a reader of the package is shown, with their titles and texts.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use crawl_archive::{WarcRecord, read_place};
+use crawl_extractor::{ContentLimits, PageContext, is_html, may_be_read, read_content};
+use crawl_records::{PageRow, RecordsError, decoded_body, pages};
+use data_encoding::HEXLOWER;
+use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::captures::CopiedCaptures;
+use crate::error::WaczError;
+use crate::originals::Originals;
+use crate::zip_file::ZipFile;
+
+/// The most text of one page. Bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// One of the two lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    /// The seeds: what a reader is shown first.
+    Seeds,
+    /// What the crawl found from there.
+    Others,
+}
+
+impl List {
+    fn path(self) -> &'static str {
+        match self {
+            List::Seeds => "pages/pages.jsonl",
+            List::Others => "pages/extraPages.jsonl",
+        }
+    }
+
+    fn head(self) -> serde_json::Value {
+        let (id, title) = match self {
+            List::Seeds => ("pages", "Seeds"),
+            List::Others => ("extraPages", "Pages found"),
+        };
+        json!({ "format": "json-pages-1.0", "id": id, "title": title, "hasText": true })
+    }
+}
+
+/// A line of a list.
+#[derive(Serialize)]
+struct Page<'a> {
+    id: String,
+    url: &'a str,
+    ts: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime: Option<&'a str>,
+    depth: u32,
+    seed: bool,
+    text: &'a str,
+}
+
+/// The page that a reader is shown when the package is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct MainPage {
+    pub(crate) url: String,
+    pub(crate) date: String,
+}
+
+/// Writes the lists.
+pub(crate) struct PageLists<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) round: Option<u32>,
+    pub(crate) copied: &'a CopiedCaptures,
+    pub(crate) originals: Originals<'a>,
+    pub(crate) main: Option<MainPage>,
+    /// The package's own path, for errors.
+    pub(crate) out: &'a Path,
+}
+
+impl PageLists<'_> {
+    /// Writes a list: a line for each HTML page that can be replayed, in the order of the crawl.
+    /// Says how many there are.
+    pub(crate) fn write(&mut self, list: List, zip: &mut ZipFile) -> Result<u64, WaczError> {
+        let unwritable = WaczError::write(self.out);
+        zip.begin_deflated(list.path()).map_err(&unwritable)?;
+        writeln!(zip, "{}", list.head()).map_err(&unwritable)?;
+        let mut count = 0;
+        for row in pages(self.dir)? {
+            let row = match row {
+                Ok(row) => row,
+                // Counted by the other exports; what is no row is no page.
+                Err(RecordsError::Row { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let is_wanted = (row.depth == 0) == (list == List::Seeds)
+                && self.round.is_none_or(|round| round == row.round);
+            if is_wanted
+                && let Some(record) = self.response_of(&row)?
+                && self.line(&row, &record, zip).map_err(&unwritable)?
+            {
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// The response that a reader is shown for a row: its own, or the one that it refers to. None
+    /// where that can't be a page.
+    fn response_of(&mut self, row: &PageRow) -> Result<Option<WarcRecord>, WaczError> {
+        let is_answer = matches!(row.status, Some(200..300 | 304));
+        let may_be_page = row.status == Some(304) || may_be_read(row.content_type.as_deref());
+        let Some(place) = row.warc.as_ref().filter(|_| is_answer && may_be_page) else {
+            return Ok(None);
+        };
+        if !self.copied.reached(&place.file, place.offset) {
+            return Ok(None);
+        }
+        // What can't be read back is not shown as a page either.
+        let Ok(record) = read_place(self.dir, place, row.bytes) else {
+            return Ok(None);
+        };
+        match record.kind() {
+            "revisit" => self.originals.of(&record),
+            _ => Ok(Some(record)),
+        }
+    }
+
+    /// Writes the line of a row whose response is HTML; returns whether it is.
+    fn line(&mut self, row: &PageRow, record: &WarcRecord, zip: &mut ZipFile) -> io::Result<bool> {
+        let Some(http) = record.http() else {
+            return Ok(false);
+        };
+        let content_type = http.field("content-type").map(String::from_utf8_lossy);
+        let content_type = content_type.as_deref();
+        // A body that is withheld leaves the type alone.
+        let body = decoded_body(&http).unwrap_or_default();
+        if !is_html(content_type, &body) {
+            return Ok(false);
+        }
+        let given = PageContext {
+            content_type,
+            ..PageContext::default()
+        };
+        let mut limits = ContentLimits::default();
+        limits.text_bytes = MAX_TEXT_BYTES;
+        let content = read_content(&body, &given, &limits);
+        let date = row.fetched_at.rfc3339_millis();
+        let id = Sha256::digest(format!("{date} {}", row.url));
+        let page = Page {
+            id: HEXLOWER.encode(&id[..16]),
+            url: &row.url,
+            ts: &date,
+            title: row.title.as_deref().or(content.title.as_deref()),
+            status: row.status,
+            mime: content_type
+                .and_then(|said| said.split(';').next())
+                .map(str::trim),
+            depth: row.depth,
+            seed: row.depth == 0,
+            text: content.visible_text(),
+        };
+        writeln!(zip, "{}", serde_json::to_string(&page)?)?;
+        if self.main.is_none() {
+            self.main = Some(MainPage {
+                url: row.url.clone(),
+                date,
+            });
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,117 @@
+//! Which round a capture belongs to, by its time: rounds follow each other.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crawl_archive::Timestamp;
+use crawl_records::{RecordsError, pages};
+
+use crate::error::WaczError;
+
+/// The end of each round that has rows: the time of its last page, in milliseconds.
+pub(crate) struct Rounds {
+    ends: BTreeMap<u32, u64>,
+}
+
+/// The captures that are packaged, by their times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Captures of this millisecond and before are of earlier rounds.
+    after: Option<u64>,
+    /// Captures behind this millisecond are of later rounds.
+    until: Option<u64>,
+}
+
+impl Rounds {
+    /// Goes through the rows of pages once.
+    pub(crate) fn read(dir: &Path) -> Result<Rounds, WaczError> {
+        let mut ends = BTreeMap::new();
+        for row in pages(dir)? {
+            match row {
+                Ok(row) => {
+                    let end = ends.entry(row.round).or_default();
+                    *end = row.fetched_at.as_millis().max(*end);
+                }
+                Err(RecordsError::Row { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Rounds { ends })
+    }
+
+    /// All rounds, or the one that is asked for.
+    pub(crate) fn numbers(&self, wanted: Option<u32>) -> Vec<u32> {
+        let is_wanted = |round: &&u32| wanted.is_none_or(|wanted| wanted == **round);
+        self.ends.keys().filter(is_wanted).copied().collect()
+    }
+
+    /// The times of a round. What was asked for after its last page, such as a robots.txt, counts
+    /// to the next round.
+    pub(crate) fn span(&self, round: u32) -> Result<Span, WaczError> {
+        let until = self.ends.get(&round).ok_or(WaczError::NoRound {
+            round,
+            last: self.ends.keys().last().copied().unwrap_or(0),
+        })?;
+        let has_next = self.ends.range(round + 1..).next().is_some();
+        Ok(Span {
+            after: self.ends.range(..round).next_back().map(|(_, end)| *end),
+            until: has_next.then_some(*until),
+        })
+    }
+
+    /// The round of a capture.
+    pub(crate) fn of(&self, date: Timestamp) -> Option<u32> {
+        let mut rounds = self.ends.iter();
+        let found = rounds.find(|(_, end)| date.as_millis() <= **end);
+        found.map(|(round, _)| *round)
+    }
+}
+
+impl Span {
+    /// Returns whether a capture of that time is in it.
+    pub(crate) fn holds(self, date: Timestamp) -> bool {
+        let millis = date.as_millis();
+        self.after.is_none_or(|after| after < millis)
+            && self.until.is_none_or(|until| millis <= until)
+    }
+
+    /// Returns whether it is a part of the crawl only.
+    pub(crate) fn is_limited(self) -> bool {
+        self != Span::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crawl_archive::Timestamp;
+
+    use super::{Rounds, Span};
+
+    #[test]
+    fn ours_rounds_divide_the_time_of_a_crawl() {
+        let rounds = Rounds {
+            ends: BTreeMap::from([(1, 10), (3, 30), (4, 40)]),
+        };
+        let at = |millis: u64| Timestamp::from_micros(millis * 1000 + 999);
+        let check = |millis: u64, round: Option<u32>| {
+            assert_eq!(rounds.of(at(millis)), round, "{millis}");
+            for wanted in [1, 3, 4] {
+                // What comes behind the last page is the last round's.
+                let holds = round.unwrap_or(4) == wanted;
+                assert_eq!(rounds.span(wanted).unwrap().holds(at(millis)), holds);
+            }
+        };
+        check(0, Some(1));
+        check(10, Some(1));
+        check(11, Some(3));
+        check(30, Some(3));
+        check(40, Some(4));
+        check(41, None);
+        assert_eq!(rounds.numbers(None), [1, 3, 4]);
+        let refused = rounds.span(2).unwrap_err().to_string();
+        assert_eq!(refused, "there is no round 2: the last one is round 4");
+        assert!(!Span::default().is_limited() && rounds.span(1).unwrap().is_limited());
+    }
+}

@@ -1,0 +1,82 @@
+"""Holds a WACZ file against the programs of others, and against what its specification asks for.
+
+Arguments: the file, and an empty folder to unpack it into.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import frictionless
+
+
+def run(program, *args):
+    """The output of a program of this environment, which has to succeed."""
+    program = os.path.join(os.path.dirname(sys.executable), program)
+    ran = subprocess.run([program, *args], capture_output=True, text=True)
+    assert ran.returncode == 0, f"{program}: {ran.stdout}{ran.stderr}"
+    return ran.stdout
+
+
+wacz, folder = sys.argv[1:]
+folder = os.path.join(folder, "unpacked")
+with zipfile.ZipFile(wacz) as file:
+    assert file.testzip() is None
+    stored = {entry.filename for entry in file.infolist() if entry.compress_type == zipfile.ZIP_STORED}
+    names = file.namelist()
+    file.extractall(folder)
+warcs = [name for name in names if name.startswith("archive/")]
+assert stored == {*warcs, "indexes/index.cdx.gz"}, stored
+
+
+def read(name):
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+# `wacz validate` looks at digests and the data package; frictionless at the latter alone.
+assert "the passed WACZ is valid" in run("wacz", "validate", "-f", wacz)
+report = frictionless.validate(os.path.join(folder, "datapackage.json"))
+assert report.valid, report.to_summary()
+package = json.loads(read("datapackage.json"))
+listed = {resource["path"]: resource for resource in package["resources"]}
+assert set(listed) == set(names) - {"datapackage.json", "datapackage-digest.json"}
+for name, resource in listed.items():
+    assert resource["bytes"] == len(read(name))
+    assert resource["hash"] == "sha256:" + hashlib.sha256(read(name)).hexdigest()
+
+# The index is that of another program, and each block begins where it is said to.
+paths = [os.path.join(folder, name) for name in warcs]
+run("warcio", "check", *paths)
+theirs = run("cdxj-indexer", "--sort", *paths)
+ours = gzip.decompress(read("indexes/index.cdx.gz")).decode()
+assert ours == theirs, [pair for pair in zip(ours.splitlines(), theirs.splitlines()) if pair[0] != pair[1]][:3]
+blocks = read("indexes/index.idx").decode().splitlines()
+assert blocks[0].startswith("!meta 0 "), blocks[0]
+index = read("indexes/index.cdx.gz")
+text = ""
+for block in blocks[1:]:
+    key, time, place = block.split(" ", 2)
+    place = json.loads(place)
+    member = index[place["offset"] : place["offset"] + place["length"]]
+    assert place["digest"] == "sha256:" + hashlib.sha256(member).hexdigest()
+    lines = gzip.decompress(member).decode()
+    assert lines.startswith(f"{key} {time} "), block
+    text += lines
+assert text == ours
+
+# Every page of the lists is in the index.
+urls = {json.loads(line.split(" ", 2)[2])["url"] for line in ours.splitlines()}
+pages = 0
+for name in ["pages/pages.jsonl", "pages/extraPages.jsonl"]:
+    head, *lines = read(name).decode().splitlines()
+    assert json.loads(head)["format"] == "json-pages-1.0"
+    for line in map(json.loads, lines):
+        assert line["url"] in urls and line["ts"] and "text" in line, line
+        pages += 1
+assert pages > 0
+print(pages, "pages,", len(ours.splitlines()), "captures,", len(warcs), "files")

@@ -1,0 +1,241 @@
+//! A crawl's directory as a crawl leaves it, and a package read back.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::rows::{PageRow, WarcPlace};
+use crawl_archive::{
+    Archive, ArchiveOptions, Capture, CaptureLine, CaptureMetadata, CapturedRequest, Encoder,
+    RecordIds, Revisit, Timestamp, WarcReader, WarcRecord,
+};
+use crawl_wacz::{Packaged, WaczError, WaczOptions, package};
+use crawl_weburl::canonicalize;
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+use tempfile::TempDir;
+use zip::ZipArchive;
+
+/// 2026-11-20T23:59:59Z.
+const BEGIN: u64 = 1_795_219_199_000_000;
+
+/// A crawl that is written capture by capture.
+pub(crate) struct Crawl {
+    dir: TempDir,
+    archive: Archive,
+    encoder: Encoder,
+    rows: String,
+    captures: u64,
+}
+
+/// A page as it is captured.
+#[derive(Clone, Copy)]
+pub(crate) struct Page<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) depth: u32,
+    pub(crate) round: u32,
+    pub(crate) status: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: &'a str,
+    pub(crate) revisit: Option<Revisit<'a>>,
+}
+
+impl<'a> Page<'a> {
+    pub(crate) fn html(url: &'a str, body: &'a str) -> Page<'a> {
+        Page {
+            url,
+            depth: 1,
+            round: 1,
+            status: 200,
+            content_type: "text/html; charset=utf-8",
+            body,
+            revisit: None,
+        }
+    }
+}
+
+impl Crawl {
+    pub(crate) fn new(max_file_bytes: u64) -> Crawl {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = "seed = [\"http://e.example/\"]\n[operator]\noperator-name = \"A. Author\"\n\
+                        contact = \"a@example.org\"\nstudy = \"Tea\"\n";
+        fs::write(dir.path().join("crawl.toml"), settings).unwrap();
+        let options = ArchiveOptions {
+            max_file_bytes,
+            ..ArchiveOptions::default()
+        };
+        Crawl {
+            archive: Archive::open(dir.path(), options, &BTreeMap::new()).unwrap(),
+            encoder: Encoder::default(),
+            rows: String::new(),
+            captures: 0,
+            dir,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The time of the next capture.
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_micros(BEGIN + self.captures * 1_000_000)
+    }
+
+    pub(crate) fn page(&mut self, page: Page<'_>) {
+        let url = canonicalize(None, page.url).unwrap();
+        let mut headers = http::HeaderMap::new();
+        headers.insert("content-type", page.content_type.parse().unwrap());
+        let started = self.now();
+        let capture = Capture {
+            url: &url,
+            started,
+            millis: 1,
+            address: None,
+            protocol: http::Version::HTTP_11,
+            tls: None,
+            request: CapturedRequest {
+                method: "GET",
+                headers: &[],
+            },
+            status: page.status,
+            reason: None,
+            headers: &headers,
+            body: page.body.as_bytes(),
+            truncated: None,
+            revisit: page.revisit,
+            about: CaptureMetadata::default(),
+        };
+        self.captures += 1;
+        let ids = RecordIds::numbered(self.captures);
+        let receipt = self.archive.append(&self.encoder.encode(&capture, &ids));
+        let receipt = receipt.unwrap();
+        let row = serde_json::json!({
+            "url": url.as_str(), "status": page.status, "fetched_at": started.rfc3339_millis(),
+            "ms": 1, "bytes": page.body.len(), "content_type": page.content_type, "digest": null,
+            "depth": page.depth, "via": null, "title": null, "robots": null, "usage": null,
+            "warc": WarcPlace { file: receipt.file, offset: receipt.offset }, "withheld": null,
+            "round": page.round, "error": null
+        });
+        let row: PageRow = serde_json::from_value(row).unwrap();
+        self.rows.push_str(&serde_json::to_string(&row).unwrap());
+        self.rows.push('\n');
+    }
+
+    /// Puts all on the disk, as a commit does.
+    pub(crate) fn sync(&mut self) {
+        self.archive.sync().unwrap();
+        fs::write(self.path().join("pages.jsonl"), &self.rows).unwrap();
+    }
+
+    /// The WARC files.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path().join("archive")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = paths
+            .filter(|path| path.extension().is_some_and(|ending| ending == "gz"))
+            .collect();
+        files.sort();
+        files
+    }
+
+    pub(crate) fn package(&self, round: Option<u32>) -> Package {
+        self.package_beside(round, &[]).unwrap()
+    }
+
+    pub(crate) fn package_beside(
+        &self,
+        round: Option<u32>,
+        earlier: &[PathBuf],
+    ) -> Result<Package, WaczError> {
+        Package::of(self.path(), round, earlier)
+    }
+}
+
+/// A package that was written.
+pub(crate) struct Package {
+    /// Removes the folder when the test ends.
+    _folder: TempDir,
+    pub(crate) told: Packaged,
+    pub(crate) entries: BTreeMap<String, Vec<u8>>,
+}
+
+impl Package {
+    pub(crate) fn of(
+        dir: &Path,
+        round: Option<u32>,
+        earlier: &[PathBuf],
+    ) -> Result<Package, WaczError> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = WaczOptions {
+            round,
+            earlier: earlier.to_vec(),
+            created: Timestamp::from_micros(BEGIN),
+            software: "crawl/0.0".to_owned(),
+        };
+        let told = package(dir, folder.path(), &options)?;
+        let mut zip = ZipArchive::new(File::open(&told.file).unwrap()).unwrap();
+        let mut entries = BTreeMap::new();
+        for at in 0..zip.len() {
+            let mut entry = zip.by_index(at).unwrap();
+            let mut bytes = Vec::new();
+            let name = entry.name().unwrap().into_owned();
+            entry.read_to_end(&mut bytes).unwrap();
+            entries.insert(name, bytes);
+        }
+        Ok(Package {
+            _folder: folder,
+            told,
+            entries,
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        fs::read(&self.told.file).unwrap()
+    }
+
+    pub(crate) fn text(&self, entry: &str) -> String {
+        String::from_utf8(self.entries[entry].clone()).unwrap()
+    }
+
+    /// The lines of the index.
+    pub(crate) fn index(&self) -> String {
+        let mut text = String::new();
+        let blocks = &self.entries["indexes/index.cdx.gz"][..];
+        MultiGzDecoder::new(blocks)
+            .read_to_string(&mut text)
+            .unwrap();
+        text
+    }
+
+    /// The record of each capture, read at the place that the index gives.
+    pub(crate) fn captures(&self) -> Vec<WarcRecord> {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |line: &str| {
+            let line = CaptureLine::parse(format!("{line}\n").as_bytes()).unwrap();
+            let path = folder.path().join(&*line.file);
+            fs::write(&path, &self.entries[&format!("archive/{}", line.file)]).unwrap();
+            let mut reader = WarcReader::open_at(&path, line.offset).unwrap();
+            let record = reader.next().unwrap().unwrap();
+            assert_eq!(record.length, line.length);
+            assert_eq!(record.wrong_digest(), None);
+            record
+        };
+        self.index().lines().map(read).collect()
+    }
+
+    /// All lines of both lists of pages, without their heads.
+    pub(crate) fn pages(&self) -> Vec<Value> {
+        let lists = ["pages/pages.jsonl", "pages/extraPages.jsonl"];
+        let lines = lists.map(|list| self.text(list));
+        let lines = lines.iter().flat_map(|list| list.lines().skip(1));
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    pub(crate) fn data_package(&self) -> Value {
+        serde_json::from_str(&self.text("datapackage.json")).unwrap()
+    }
+}

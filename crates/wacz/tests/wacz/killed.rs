@@ -1,0 +1,51 @@
+//! A crawl that was killed: its archive and its lists may each end anywhere.
+
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+
+use crate::crawl::{Crawl, Page};
+
+#[test]
+fn ours_of_a_crawl_that_was_killed_what_is_whole_is_packaged() {
+    let mut crawl = Crawl::new(u64::MAX);
+    for number in 0..6 {
+        let url = format!("http://e.example/{number}");
+        crawl.page(Page::html(&url, "<title>page</title>text"));
+    }
+    crawl.sync();
+    let warc = crawl.files().remove(0);
+    let log = crawl.path().join("archive/captures.cdxj");
+    let (records, lines) = (fs::read(&warc).unwrap(), fs::read(&log).unwrap());
+    let cut = |path, bytes: &[u8], length: usize| {
+        fs::write(path, bytes).unwrap();
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(length as u64).unwrap();
+    };
+    let mut seen = BTreeSet::new();
+    for (file, bytes, other, whole) in [
+        (&warc, &records, &log, &lines),
+        (&log, &lines, &warc, &records),
+    ] {
+        cut(other, whole, whole.len());
+        for length in (1..=bytes.len()).rev().step_by(97) {
+            cut(file, bytes, length);
+            let Ok(package) = crawl.package_beside(None, &[]) else {
+                continue;
+            };
+            let captures = package.captures();
+            let urls: BTreeSet<_> = captures
+                .iter()
+                .map(|record| record.url().unwrap())
+                .collect();
+            for page in package.pages() {
+                assert!(urls.contains(page["url"].as_str().unwrap()), "{page}");
+            }
+            assert_eq!(package.told.pages, captures.len() as u64);
+            seen.insert(captures.len());
+            // Where a record is torn, that is said.
+            let is_whole = *file == log || captures.len() == 6;
+            assert!(is_whole || !package.told.damages.is_empty());
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+}

@@ -1,0 +1,17 @@
+//! Packages of archives: what is in them, and what other programs say of them.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of a test that panics fails the test"
+)]
+
+#[path = "../../../archive/tests/archive/odd_captures.rs"]
+mod odd_captures;
+#[path = "../../../archive/tests/archive/sample.rs"]
+mod sample;
+
+mod crawl;
+mod killed;
+mod rounds;
+mod validators;
+mod whole;

@@ -1,0 +1,119 @@
+//! One round of several.
+
+use std::{fs, slice};
+
+use crawl_archive::{Revisit, RevisitOriginal, Timestamp};
+use crawl_wacz::WaczError;
+
+use crate::crawl::{Crawl, Page};
+
+const TEA: &str = "http://e.example/tea";
+
+/// Round 1 has a page; round 2 has it unmodified, and the same in another page; round 3 has it
+/// unmodified again, and a new one.
+fn of_three_rounds() -> Crawl {
+    let mut crawl = Crawl::new(u64::MAX);
+    let date = crawl.now();
+    let original = RevisitOriginal { url: TEA, date };
+    let html = "<title>Tea</title>green";
+    let unmodified = |round| Page {
+        round,
+        status: 304,
+        body: "",
+        revisit: Some(Revisit::NotModified(original)),
+        ..Page::html(TEA, "")
+    };
+    crawl.page(Page::html(TEA, html));
+    crawl.page(unmodified(2));
+    crawl.page(Page {
+        round: 2,
+        revisit: Some(Revisit::IdenticalPayload(original)),
+        ..Page::html("http://e.example/copy", html)
+    });
+    crawl.page(unmodified(3));
+    crawl.page(Page {
+        round: 3,
+        ..Page::html("http://e.example/new", "<title>New</title>")
+    });
+    crawl.sync();
+    crawl
+}
+
+#[test]
+fn ours_a_page_that_was_not_sent_again_has_the_title_and_text_of_the_capture_before() {
+    let package = of_three_rounds().package(None);
+    let pages = package.pages();
+    let of_tea = pages
+        .iter()
+        .filter(|page| page["url"] != "http://e.example/new");
+    let said: Vec<_> = of_tea.map(|page| (&page["title"], &page["text"])).collect();
+    assert_eq!(said, [(&"Tea".into(), &"green".into()); 4]);
+    assert_eq!(
+        package.data_package()["rounds"],
+        serde_json::json!([1, 2, 3])
+    );
+}
+
+#[test]
+fn ours_a_round_points_to_the_file_that_holds_what_it_refers_to() {
+    let crawl = of_three_rounds();
+    let first = crawl.package(Some(1));
+    assert_eq!((first.told.captures, first.told.pages), (1, 1));
+    assert_eq!(first.data_package()["rounds"], serde_json::json!([1]));
+    let folder = tempfile::tempdir().unwrap();
+    let earlier = folder.path().join("round-1.wacz");
+    fs::copy(&first.told.file, &earlier).unwrap();
+
+    let second = crawl
+        .package_beside(Some(2), slice::from_ref(&earlier))
+        .unwrap();
+    let told = &second.told;
+    assert_eq!((told.captures, told.pages), (2, 2));
+    assert_eq!((told.revisits_of_earlier, told.without_container), (2, 0));
+    for record in second.captures() {
+        assert_eq!(record.kind(), "revisit");
+        let container = record.field("WARC-Refers-To-Container");
+        assert_eq!(container, Some("file://round-1.wacz"));
+        assert_eq!(record.field("WARC-Refers-To-Target-URI"), Some(TEA));
+    }
+    let required = &second.data_package()["relation"]["requires"];
+    assert_eq!(required[0]["filename"], "round-1.wacz");
+    assert_eq!(required[0]["size"], fs::metadata(&earlier).unwrap().len());
+    // The pages can be searched all the same.
+    assert!(second.pages().iter().all(|page| page["text"] == "green"));
+
+    let alone = crawl.package(Some(3));
+    let told = &alone.told;
+    assert_eq!((told.captures, told.pages), (2, 2));
+    assert_eq!((told.revisits_of_earlier, told.without_container), (1, 1));
+    let captures = alone.captures();
+    assert!(
+        captures
+            .iter()
+            .all(|record| record.field("WARC-Refers-To-Container").is_none())
+    );
+    assert!(alone.data_package()["relation"].is_null());
+}
+
+#[test]
+fn ours_what_is_no_file_of_an_earlier_round_is_refused() {
+    let crawl = of_three_rounds();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.wacz");
+    let refused = || {
+        let why = crawl
+            .package_beside(Some(2), slice::from_ref(&path))
+            .err()
+            .unwrap();
+        assert!(matches!(why, WaczError::NotEarlier { .. }), "{why}");
+    };
+    refused();
+    fs::write(&path, "no ZIP").unwrap();
+    refused();
+    let why = crawl.package_beside(Some(4), &[]).err().unwrap();
+    assert_eq!(
+        why.to_string(),
+        "there is no round 4: the last one is round 3"
+    );
+    assert!(crawl.now() > Timestamp::from_micros(0));
+}

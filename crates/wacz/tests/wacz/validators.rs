@@ -1,0 +1,72 @@
+//! Independent programs take what we write.
+//!
+//! `CRAWL_PYTHON_BIN` names the folder of a Python environment's programs, with wacz, frictionless,
+//! warcio, FastWARC and cdxj-indexer in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crawl_archive::{Archive, ArchiveOptions, Encoder};
+
+use crate::crawl::Package;
+use crate::odd_captures::{odd_captures, odd_urls};
+use crate::sample::Sample;
+
+#[test]
+#[ignore = "needs the Python validators: cargo xtask test sets them up"]
+fn wacz_validate_frictionless_and_cdxj_indexer_take_odd_captures() {
+    let python = PathBuf::from(
+        std::env::var_os("CRAWL_PYTHON_BIN").expect("CRAWL_PYTHON_BIN names no environment"),
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let files = archive(dir.path());
+    assert!(files >= 5, "{files} files");
+    let package = Package::of(dir.path(), None, &[]).unwrap();
+    assert_eq!(package.told.warc_files, files);
+    assert!(package.told.pages > 100 && package.told.captures > 2000);
+    let checked = Command::new(python.join("python"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wacz/check.py"))
+        .args([&package.told.file, dir.path()])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&checked.stdout);
+    let complaint = String::from_utf8_lossy(&checked.stderr);
+    assert!(checked.status.success(), "{said}\n{complaint}");
+}
+
+/// Makes an archive of all that is odd, with a row for each capture. Says how many files it has.
+fn archive(dir: &Path) -> u64 {
+    let options = ArchiveOptions {
+        prefix: "example.org".into(),
+        max_file_bytes: 200_000,
+        ..ArchiveOptions::default()
+    };
+    let mut archive = Archive::open(dir, options, &BTreeMap::new()).unwrap();
+    let mut encoder = Encoder::default();
+    let mut rows = String::new();
+    let pages = (100..200).map(Sample::page);
+    for sample in odd_captures().into_iter().chain(pages).chain(odd_urls()) {
+        let receipt = archive.append(&sample.encode(&mut encoder)).unwrap();
+        let row = serde_json::json!({
+            "url": sample.url.as_str(), "status": sample.status,
+            "fetched_at": "2026-11-20T23:59:59.123Z", "ms": 1, "bytes": sample.body.len(),
+            "content_type": null, "digest": null, "depth": sample.number % 3, "via": null,
+            "title": null, "robots": null, "usage": null, "withheld": null, "error": null,
+            "warc": { "file": receipt.file, "offset": receipt.offset }
+        });
+        rows.push_str(&format!("{row}\n"));
+    }
+    archive.sync().unwrap();
+    fs::write(dir.join("pages.jsonl"), rows).unwrap();
+    fs::write(
+        dir.join("crawl.toml"),
+        "seed = [\"http://www.example.org/\"]\n",
+    )
+    .unwrap();
+    archive
+        .marks()
+        .filter(|(name, _)| name.ends_with(".gz"))
+        .count() as u64
+}
