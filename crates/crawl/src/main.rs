@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use cli::args::{self, Cli, Command, ConfigArgs, JobArgs};
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
-use commands::{export, index, inspect, records, robots, search};
+use commands::{export, index, inspect, plan, records, robots, search};
 use error::CommandError;
 use run::connection_limit;
 use settings::{Environment, check_without_seeds, defaults_listing, effective, gather, located};
@@ -56,6 +56,10 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         None => {
             let settings = gathered(cli.job)?;
             run::run(&settings)
+        }
+        Some(Command::Plan(args)) => {
+            let settings = gathered(args.job)?;
+            plan::run(&settings, args.json, args.html.as_deref())
         }
         Some(Command::Robots(args)) => robots::run(&args),
         Some(Command::Inspect(args)) => inspect::run(&args),

@@ -89,6 +89,9 @@ pub struct Config {
     pub links: bool,
     /// Build a search index.
     pub index: bool,
+    /// True if robots.txt files and sitemaps alone are asked for: each page that could be is
+    /// excluded as `planned`.
+    pub plan: bool,
     /// Name and version of the program, for the archive.
     pub software: String,
     /// The text of `crawl.toml`.
@@ -148,6 +151,7 @@ impl Config {
             warc: true,
             links: false,
             index: false,
+            plan: false,
             software: format!("{} {version}", agent.as_str()),
             config_text: "# set by a program, not by a file\n".to_owned(),
             agent,

@@ -52,5 +52,7 @@ pub use driver::run;
 pub use error::EngineError;
 pub use index::rebuild::{Reindex, Reindexed, reindex};
 pub use state::at_rest::{LastRound, last_round, park_at_rest, unpark_at_rest};
-pub use summary::{Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary, UnreachableHost};
+pub use summary::{
+    Ended, HasArchive, IndexFault, Indexed, OriginRules, SeedFailure, Summary, UnreachableHost,
+};
 pub use totals::Changes;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crawl_archive::rows::PageUsage;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
@@ -43,6 +44,17 @@ pub struct UnreachableHost {
     pub why: String,
     /// When it may next be asked; none for one that is parked.
     pub next_try: Option<Tick>,
+}
+
+/// The rules of an origin that are no rule for one URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginRules {
+    /// Scheme, host and port.
+    pub origin: String,
+    /// The Crawl-delay and its line.
+    pub crawl_delay: Option<(Duration, u32)>,
+    /// What its robots.txt says about the use of its first page; none where it says nothing.
+    pub usage: Option<PageUsage>,
 }
 
 /// A seed that could not be fetched.
@@ -139,6 +151,8 @@ pub struct Summary {
     /// Files that were asked for as robots.txt in this run and are plainly none, such as
     /// error pages; the first few.
     pub strange_robots: Vec<CanonicalUrl>,
+    /// The rules of each origin, in a run that only plans.
+    pub rules: Vec<OriginRules>,
     /// Length of this run.
     pub elapsed: Duration,
     /// Hosts that are parked, in the order of their names.

@@ -45,6 +45,15 @@ pub(crate) fn refusal(
     })
 }
 
+/// All that is said in an origin's robots.txt about the use of its first page.
+pub(crate) fn of_origin(rules: &CompiledRobots) -> Option<PageUsage> {
+    row(&UsageStatements::read(&Sources {
+        robots: Some(&rules.robots),
+        path_and_query: "/",
+        ..Sources::default()
+    }))
+}
+
 /// All that is said about a page that was fetched.
 pub(crate) fn statements(
     rules: &CompiledRobots,

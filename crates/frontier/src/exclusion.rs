@@ -106,6 +106,8 @@ reasons! {
     Action = 13, "action";
     /// Its page is asked for under another URL.
     Duplicate = 14, "duplicate";
+    /// It may be asked for, and the crawl only plans.
+    Planned = 15, "planned";
 }
 
 impl fmt::Display for Reason {

@@ -21,7 +21,7 @@ td,th{border:1px solid var(--line);padding:.2rem .6rem;text-align:left;vertical-
 th,td.n{white-space:nowrap}td.n{text-align:right}.w td{min-width:10rem}.w td.n{min-width:0}";
 
 /// Hosts that the page lists, those with most requests first.
-const MAX_LISTED_HOSTS: usize = 1000;
+pub(crate) const MAX_LISTED_HOSTS: usize = 1000;
 
 impl Report {
     /// The report as a self-contained HTML page. Whatever came from a server is escaped.
@@ -31,51 +31,59 @@ impl Report {
             Some(seed) => format!("Crawl of {}", safe_line(seed)),
             None => "Crawl".to_owned(),
         };
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width,initial-scale=1";
-                    title { (title) }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    h1 { (title) }
-                    @if let Some(started) = &self.crawl.started {
-                        p { "Started " (safe_line(started)) "." }
-                    }
-                    @for (what, text) in operator_lines(&self.crawl.operator) {
-                        p { (what) ": " (safe_line(text)) }
-                    }
-                    p {
-                        (counted(self.pages.total, "page", "pages")) ", " (size(self.pages.bytes)) "; "
-                        (grouped(self.pages.failed)) " failed; "
-                        (grouped(self.excluded.total)) " excluded; "
-                        (counted(self.requests.total, "request", "requests"))
-                        ". Gaps: " (kept(self.requests.short_gaps))
-                        ". Waits: " (kept(self.requests.short_waits)) "."
-                    }
-                    p { "Coverage of the hosts: " (self.coverage_line()) "." }
-                    @for flaw in &self.flaws {
-                        p { strong { "Flaw: " (safe_line(flaw)) } }
-                    }
-                    (counts("Pages by outcome", &self.pages.by_outcome))
-                    (counts("Pages by status", &self.pages.by_status))
-                    (counts("Pages by type", &self.pages.by_type))
-                    (counts("Pages by depth", &self.pages.by_depth))
-                    (rows("Rounds", &self.pages.rounds, ToString::to_string))
-                    (broken(&self.broken))
-                    (counts("Excluded by reason", &self.excluded.by_reason))
-                    (counts("Put aside, with the evidence", &self.excluded.put_aside))
-                    (counts("Requests by purpose", &self.requests.by_purpose))
-                    (counts("Requests without an answer", &self.requests.by_failure))
-                    (hosts(self))
-                }
+        let body = html! {
+            @if let Some(started) = &self.crawl.started {
+                p { "Started " (safe_line(started)) "." }
             }
+            @for (what, text) in operator_lines(&self.crawl.operator) {
+                p { (what) ": " (safe_line(text)) }
+            }
+            p {
+                (counted(self.pages.total, "page", "pages")) ", " (size(self.pages.bytes)) "; "
+                (grouped(self.pages.failed)) " failed; "
+                (grouped(self.excluded.total)) " excluded; "
+                (counted(self.requests.total, "request", "requests"))
+                ". Gaps: " (kept(self.requests.short_gaps))
+                ". Waits: " (kept(self.requests.short_waits)) "."
+            }
+            p { "Coverage of the hosts: " (self.coverage_line()) "." }
+            @for flaw in &self.flaws {
+                p { strong { "Flaw: " (safe_line(flaw)) } }
+            }
+            (counts("Pages by outcome", &self.pages.by_outcome))
+            (counts("Pages by status", &self.pages.by_status))
+            (counts("Pages by type", &self.pages.by_type))
+            (counts("Pages by depth", &self.pages.by_depth))
+            (rows("Rounds", &self.pages.rounds, ToString::to_string))
+            (broken(&self.broken))
+            (counts("Excluded by reason", &self.excluded.by_reason))
+            (counts("Put aside, with the evidence", &self.excluded.put_aside))
+            (counts("Requests by purpose", &self.requests.by_purpose))
+            (counts("Requests without an answer", &self.requests.by_failure))
+            (hosts(self))
         };
-        page.into_string()
+        page(&title, &body)
     }
+}
+
+/// A page that needs nothing else, under a heading.
+pub(crate) fn page(title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width,initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { (title) }
+                (body)
+            }
+        }
+    };
+    page.into_string()
 }
 
 fn broken(broken: &BrokenCounts) -> Markup {
@@ -158,7 +166,7 @@ fn rows<K: Display, V>(title: &str, rows: &BTreeMap<K, V>, show: impl Fn(&V) -> 
 }
 
 /// A heading, and a table in a box that scrolls by itself where the screen is narrower.
-fn table(title: &str, class: &str, rows: &Markup) -> Markup {
+pub(crate) fn table(title: &str, class: &str, rows: &Markup) -> Markup {
     html! {
         h2 { (title) }
         div class=(class) role="region" aria-label=(title) tabindex="0" { table { (rows) } }

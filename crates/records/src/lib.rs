@@ -36,6 +36,7 @@ mod hosts;
 mod html;
 mod numbers;
 mod outcome;
+mod plan;
 mod report;
 mod rows;
 mod text;
@@ -51,6 +52,7 @@ pub use explain::{Explanation, NamedBy, StateRead, explain};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use outcome::outcome;
+pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, plan};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, Operator, PageCounts, Report,
     RequestCounts, report, write_report,

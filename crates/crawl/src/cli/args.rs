@@ -46,8 +46,9 @@ pub(crate) struct JobArgs {
 
 /// The other commands.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, for a moment")]
 pub(crate) enum Command {
+    /// Tell what a crawl would cost its hosts: from robots.txt and sitemaps alone
+    Plan(PlanArgs),
     /// May we? The robots.txt verdict for URLs, and the line that decides
     Robots(RobotsArgs),
     /// Show what the extractor reads in a page, as JSON
@@ -77,6 +78,25 @@ pub(crate) enum Command {
     },
     /// Print the manual page
     Man,
+}
+
+/// Tell what a crawl would cost its hosts: from robots.txt and sitemaps alone
+///
+/// Takes the flags of the crawl, and asks as politely as that would. For each host and in all:
+/// pages that are known, what is excluded and by which rule, Crawl-delay, hours, bytes, and
+/// preferences about use against --purpose. Where --output holds a crawl, sizes of pages are those
+/// that it measured. Nothing is left on the disk. Exit code 0: a host could be asked; 1: none
+/// could; 2: the command line is wrong; 3: the disk failed; 130: interrupted.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write it to this file as a page instead
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
 }
 
 /// May we? The robots.txt verdict for URLs, and the line that decides
@@ -363,6 +383,7 @@ pub(crate) fn command() -> clap::Command {
     Cli::command()
         .mut_args(with_default)
         .mut_subcommand("config", |config| config.mut_args(with_default))
+        .mut_subcommand("plan", |plan| plan.mut_args(with_default))
 }
 
 /// Adds the default to a flag's help. clap is not told of it: a flag that was not typed

@@ -5,6 +5,7 @@ pub(crate) mod export;
 pub(crate) mod index;
 mod input;
 pub(crate) mod inspect;
+pub(crate) mod plan;
 pub(crate) mod records;
 pub(crate) mod robots;
 pub(crate) mod search;

@@ -76,6 +76,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
         index: settings.output.index.is_on(),
+        plan: false,
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
     }

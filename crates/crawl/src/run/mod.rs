@@ -3,9 +3,11 @@
 pub(crate) mod connection_limit;
 mod engine_config;
 mod job;
+mod plan;
 mod rounds;
 mod seed_schemes;
 pub(crate) mod signals;
 mod start;
 
+pub(crate) use plan::plan;
 pub(crate) use start::run;

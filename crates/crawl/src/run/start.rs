@@ -46,7 +46,7 @@ pub(crate) fn run(settings: &Settings) -> Result<u8, CommandError> {
 }
 
 /// Settles over which scheme those seeds are asked that were typed without one.
-async fn choose_schemes(
+pub(super) async fn choose_schemes(
     older: &toml::Table,
     settings: &mut Settings,
     checked: &mut Checked,

@@ -313,6 +313,7 @@ mod tests {
             seeds_fetched: 1,
             seeds_failed: Vec::new(),
             strange_robots: Vec::new(),
+            rules: Vec::new(),
             parked: Vec::new(),
             elapsed: Duration::from_secs(1_301),
             output: "crawl-e.example".into(),

@@ -23,8 +23,8 @@ Exit codes:
 
 - 0: finished, also by a budget.
 - 1: no seed could be fetched; some pages failed (with `--fail-on-error`); a host is partial or blocked (with
-  `--fail-on-partial`); `crawl robots` says disallowed;
-  `crawl report --fail-on-broken` found a broken page.
+  `--fail-on-partial`); `crawl robots` says disallowed; `crawl report --fail-on-broken` found a broken page; no host of
+  `crawl plan` could be asked.
 - 2: the command line or the configuration is wrong.
 - 3: the disk or the state failed.
 - 4: `crawl audit` found a breach.
@@ -39,7 +39,7 @@ const SHARED: &str = "Who we are [operator]:";
 /// The page with the help of a command and of those below it.
 fn describe(cmd: &Cmd, path: &[&str], page: &mut String) {
     let mut help = cmd.run(&[path, &["--help"]].concat()).ok();
-    // `crawl config` takes the flags of `crawl`, which stand above.
+    // `crawl config` and `crawl plan` take the flags of `crawl`, which stand above.
     if let Some(at) = help.find(SHARED).filter(|_| !path.is_empty()) {
         assert!(page.contains(help[at..].trim_end()), "{path:?}");
         help.replace_range(

@@ -24,6 +24,7 @@ mod hints;
 mod inspect;
 mod job;
 mod log;
+mod plan;
 mod records;
 mod recrawl;
 mod refusals;

@@ -157,6 +157,9 @@ impl Coordinator {
                 }
                 match usage::refusal(rules, path, self.config.purpose) {
                     Some(exclusion) => Judgement::Refused(exclusion),
+                    None if self.config.plan && lease.kind != UrlKind::Sitemap => {
+                        Judgement::Refused(Exclusion::of(Reason::Planned))
+                    }
                     None => Judgement::Allowed(FetchContext {
                         robots: request_rows::robots_verdict(&verdict),
                         rules: Arc::clone(rules),

@@ -16,7 +16,9 @@ use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 
 use crate::config::{Config, Forbidden, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
+use crate::summary::OriginRules;
 use crate::trace_events::TraceEvents;
+use crate::usage;
 
 /// Bytes that compiled copies of robots.txt may take in memory. Others are compiled
 /// anew from the state when their origin's turn comes.
@@ -83,10 +85,11 @@ impl RobotsStates {
             profile: config.profile,
             times: config.robots_times,
             forbidden: config.robots_forbidden,
-            needs_tdmrep: matches!(
-                config.purpose,
-                Some(UsagePurpose::AiInput | UsagePurpose::TrainAi)
-            ),
+            needs_tdmrep: !config.plan
+                && matches!(
+                    config.purpose,
+                    Some(UsagePurpose::AiInput | UsagePurpose::TrainAi)
+                ),
             own_site: config.own_site,
             is_quick: is_quick(&config.politeness),
             cache: RobotsCache::new(MAX_CACHE_BYTES),
@@ -95,6 +98,24 @@ impl RobotsStates {
             strange: Vec::new(),
             events: TraceEvents::new(config),
         }
+    }
+
+    /// The rules of each origin that this run met, as far as they can be had, in the order of their
+    /// text.
+    pub(super) fn rules(&self, frontier: &dyn Frontier) -> Vec<OriginRules> {
+        let compiled = self.met.keys().filter_map(|origin| {
+            let compiled = self.load(origin, frontier).ok()??;
+            Some((origin, compiled))
+        });
+        let mut rules: Vec<_> = compiled
+            .map(|(origin, compiled)| OriginRules {
+                origin: origin.to_string(),
+                crawl_delay: compiled.robots.crawl_delay(),
+                usage: usage::of_origin(&compiled),
+            })
+            .collect();
+        rules.sort_by(|one, other| one.origin.cmp(&other.origin));
+        rules
     }
 
     /// Takes the files that are plainly no robots.txt, the first few.

@@ -57,6 +57,10 @@ impl Coordinator {
             },
             seeds_failed,
             strange_robots: self.origins.take_strange(),
+            rules: match self.config.plan {
+                true => self.origins.rules(&*self.frontier),
+                false => Vec::new(),
+            },
             elapsed,
             parked: self.scheduler.parked().cloned().collect(),
             output: self.config.output.clone(),

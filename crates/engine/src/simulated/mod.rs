@@ -2,6 +2,7 @@
 //! same seed gives the same requests.
 
 mod misbehaviour;
+mod plan;
 mod robots;
 pub(crate) mod script;
 mod slow_reader;

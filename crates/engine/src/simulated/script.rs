@@ -70,8 +70,12 @@ impl Answer {
         self
     }
 
-    pub(super) fn after(mut self, seconds: u64) -> Answer {
-        self.takes = Duration::from_secs(seconds);
+    pub(super) fn after(self, seconds: u64) -> Answer {
+        self.taking(Duration::from_secs(seconds))
+    }
+
+    pub(super) fn taking(mut self, takes: Duration) -> Answer {
+        self.takes = takes;
         self
     }
 

@@ -1,0 +1,33 @@
+//! `crawl plan`: what a crawl would cost its hosts.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE, unwritable};
+use crate::run::plan;
+use crate::settings::Settings;
+use crate::terminal::{note, print, print_json};
+
+/// Runs `crawl plan`.
+pub(crate) fn run(
+    settings: &Settings,
+    as_json: bool,
+    html: Option<&Path>,
+) -> Result<u8, CommandError> {
+    let Some(plan) = plan(settings)? else {
+        note("interrupted: there is no plan");
+        return Ok(INTERRUPTED);
+    };
+    let printed = match html {
+        Some(path) => {
+            fs::write(path, plan.to_html()).map_err(|why| unwritable(path, &why))?;
+            FINISHED
+        }
+        None if as_json => print_json(&plan)?,
+        None => print(plan.to_string().as_bytes())?,
+    };
+    Ok(match plan.hosts.iter().all(|host| host.waiting > 0) {
+        true => NOTHING_DONE,
+        false => printed,
+    })
+}

@@ -1,0 +1,146 @@
+//! `crawl plan`: what a crawl would cost, without asking for a page.
+
+use crawl_testweb::{Answer, LinkMix, TestWeb};
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::harness::{Cmd, Dir, setup};
+
+/// A folder for temporary files of the test's own.
+fn planner(name: &str) -> (Dir, Cmd) {
+    let (dir, mut cmd) = setup(name);
+    std::fs::create_dir(dir.file("tmp")).unwrap();
+    cmd.env("TMPDIR", dir.file("tmp").to_str().unwrap());
+    (dir, cmd)
+}
+
+fn plan<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["plan", "--seed", seed, "--output", "c"], more].concat()
+}
+
+/// A site of four pages whose sitemap lists three of them, and two that may not be asked for.
+fn web() -> TestWeb {
+    let web = TestWeb::builder().pages(4).mix(LinkMix::plain()).start();
+    let url = |path: &str| web.url(0, path);
+    let listed = ["/", "/a", "/b", "/private/x", "/private/y"].map(url);
+    let robots = format!(
+        "User-agent: *\nContent-Signal: ai-train=no\nCrawl-delay: 0.5\nDisallow: /private/\nSitemap: {}\n",
+        url("/map.txt")
+    );
+    web.script(0, "/robots.txt", Answer::text(&robots));
+    web.script(0, "/map.txt", Answer::text(&listed.join("\n")));
+    web
+}
+
+#[test]
+fn ours_a_plan_asks_for_robots_txt_and_sitemaps_alone_and_leaves_nothing() {
+    let (dir, cmd) = planner("plan");
+    let web = web();
+    let ran = cmd.run(&plan(&web.url(0, "/"), &["--delay", "100ms"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let paths: Vec<_> = web.log().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(paths, ["/robots.txt", "/map.txt"]);
+    assert_eq!(dir.file("tmp").read_dir().unwrap().count(), 0);
+    assert!(!dir.file("c").exists());
+    // How long an answer takes is the machine's matter.
+    let lines = ran.stdout.lines().map(|line| {
+        let line = line.split(", answers take").next().unwrap();
+        let line = line.replace(web.authority(0), "HOST");
+        let is_time = line.trim_start().starts_with("hours");
+        let (start, end) = line.split_once(';').unwrap_or((&line, ""));
+        match is_time {
+            true => format!("{}..;{end}\n", start.split("  ").next().unwrap_or_default()),
+            false => format!("{line}\n"),
+        }
+    });
+    expect![[r#"
+        seed      http://HOST/
+        purpose   unstated
+        pages     3 known
+        requests  5
+        hours..; hosts are asked at the same time, and HOST takes longest
+        bytes     36.1 kB to 354 kB; the sum over the hosts
+        excluded  2
+          robots: 2
+        hosts     1
+          HOST: 3 pages known
+            sitemaps: 1
+        ..; if its sitemaps list all pages: others that links lead to come on top
+            gap: 500 ms (crawl-delay)
+            bytes: 36.1 kB to 354 kB; none of its pages was measured; 12 to 118 kB of HTML a page, the 10th and the 90th percentile of shops in the Web Almanac 2019, figure 13.11
+            excluded: 2 URLs by robots Disallow: /private/ (line 4)
+            http://HOST/robots.txt: Crawl-delay 500 ms (line 3)
+            http://HOST/robots.txt: content-signal: ai-train=no (line 2)
+            http://HOST/robots.txt: preferences bind no crawl whose purpose is unstated
+        asked     2 requests, for robots.txt and sitemaps alone
+    "#]]
+    .assert_eq(&lines.collect::<String>());
+}
+
+#[test]
+fn ours_a_plan_holds_preferences_against_the_purpose() {
+    let (dir, cmd) = planner("purpose");
+    let web = web();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&plan(&seed, &["--json", "--purpose", "train-ai"]));
+    let plan_of: Value = serde_json::from_str(&ran.stdout).unwrap();
+    // The seed, and the sitemap: what would not be asked for is not asked for by a plan.
+    assert_eq!(plan_of["excluded"]["usage"], 2, "{}", ran.stdout);
+    let host = &plan_of["hosts"][0];
+    assert_eq!(host["pages"], 0);
+    assert_eq!(host["rules"][0]["rule"], "Content-Signal: ai-train=no");
+    assert_eq!(host["origins"][0]["usage"]["train-ai"], "refused");
+    assert_eq!(host["origins"][0]["crawl_delay_ms"], 500);
+    let ran = cmd.run(&plan(
+        &seed,
+        &["--html", "plan.html", "--purpose", "search"],
+    ));
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    let page = dir.read("plan.html");
+    assert!(page.contains("for search: nothing is said") && page.contains("3 pages are known."));
+    assert!(
+        web.log()
+            .iter()
+            .all(|entry| !entry.path.starts_with("/tdmrep"))
+    );
+}
+
+#[test]
+fn ours_a_plan_takes_sizes_from_an_earlier_crawl_and_budgets_from_the_flags() {
+    let (_dir, cmd) = planner("sizes");
+    let web = TestWeb::builder()
+        .pages(12)
+        .mix(LinkMix::plain())
+        .gzip(false)
+        .start();
+    let seed = web.url(0, "/");
+    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    let crawl = ["--seed", seed.as_str(), "--output", "c"];
+    let ran = cmd.run(&[&crawl[..], &quick, &["--max-pages", "7"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let told = |more: &[&str]| -> Value {
+        let ran = cmd.run(&[&plan(&seed, &["--json"])[..], &quick, more].concat());
+        serde_json::from_str(&ran.stdout).unwrap()
+    };
+    let all = told(&[]);
+    let number = |plan: &Value, key: &str| plan["bytes"][key].as_f64().unwrap();
+    assert_eq!(all["pages"], 12);
+    assert!(number(&all, "least") <= number(&all, "expected"), "{all}");
+    let why = all["hosts"][0]["bytes"]["why"].as_str().unwrap();
+    assert!(why.contains("of 6 of its pages in c"), "{why}");
+    let few = told(&["--max-pages-per-host", "3"]);
+    assert_eq!((&few["pages"], &few["requests"]), (&3.into(), &5.into()));
+    assert!(number(&few, "expected") < number(&all, "expected") / 2.0);
+}
+
+#[test]
+fn ours_a_host_that_can_t_be_asked_has_no_plan() {
+    let (_dir, cmd) = planner("unasked");
+    let web = TestWeb::builder().start();
+    web.script(0, "/robots.txt", Answer::of(503));
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&plan(&seed, &["--wait-unreachable", "0s"]));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let why = "its robots.txt can't be had, so no page may be asked for now";
+    assert!(ran.stdout.contains(why), "{}", ran.stdout);
+}

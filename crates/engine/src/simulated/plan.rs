@@ -1,0 +1,215 @@
+//! What a plan says of a crawl, and what that crawl then costs: over sites of the test web, whose
+//! answers are its own and whose time is virtual.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::MemoryFrontier;
+use crawl_records::{Estimate, HostReport, PlanSettings};
+use crawl_scheduler::Tick;
+use crawl_testweb::{Answer as WebAnswer, LinkMix, TestWeb};
+use crawl_weburl::canonicalize;
+use tempfile::TempDir;
+
+use super::script::{Answer, answer};
+use super::{Played, Run, START, Servers, config, drawn, play_run};
+use crate::config::Config;
+use crate::messages::Job;
+use crate::revisit::visit::Round;
+
+const SITES: u32 = 50;
+
+/// The sites of a test web. Each answers after a time of its own, more or less.
+struct Sites<'w>(&'w TestWeb);
+
+impl Servers for Sites<'_> {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        let url = job.request().url;
+        let mut hosts = 0..self.0.hosts();
+        let host = hosts.find(|host| url.as_str().contains(self.0.authority(*host)));
+        let host = host.unwrap();
+        let millis = 100 + 100 * u64::from(host % 7);
+        let more = drawn(7, &[u64::from(host), now.as_micros()]) % (millis / 5);
+        let takes = Duration::from_millis(millis + more);
+        let answer = get(self.0, host, url.path_and_query()).taking(takes);
+        answer.result(&url, now)
+    }
+}
+
+/// One GET on a connection of its own.
+fn get(web: &TestWeb, host: u32, path: &str) -> Answer {
+    let mut stream = TcpStream::connect(web.address(host)).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    let kind = fields.find(|(name, _)| *name == "content-type");
+    answer(status, body).with("content-type", kind.map_or("text/html", |(_, kind)| kind))
+}
+
+/// Sites of many sizes with complete sitemaps; every fifth asks for a pace.
+fn web() -> TestWeb {
+    let web = TestWeb::builder().seed(16).hosts(SITES).pages(40);
+    let web = web.mix(LinkMix::plain()).gzip(false).start();
+    for host in (0..SITES).step_by(5) {
+        let sitemap = web.url(host, "/sitemap.xml");
+        let rules = format!(
+            "User-agent: *\nCrawl-delay: {}\nDisallow: /private/\nSitemap: {sitemap}\n",
+            2 + host % 3
+        );
+        web.script(host, "/robots.txt", WebAnswer::text(&rules));
+    }
+    web
+}
+
+/// A run over all sites, with its rows.
+fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, Played) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    let roots = (0..web.hosts()).map(|host| canonicalize(None, &web.url(host, "/")).unwrap());
+    config.seeds = roots.collect();
+    config.politeness.per_address = 64;
+    change(&mut config);
+    let run = Run {
+        config,
+        frontier: Arc::new(MemoryFrontier::new()),
+        seed: 1,
+        round: Round::first(0),
+        page_takes: Duration::ZERO,
+        earlier: &mut |_| {},
+    };
+    let played = play_run(run, &mut |_, _| Vec::new(), &mut Sites(web));
+    let rows = played.requests.iter();
+    let rows: String = rows
+        .map(|row| serde_json::to_string(row).unwrap() + "\n")
+        .collect();
+    fs::write(dir.path().join("requests.jsonl"), rows).unwrap();
+    (dir, played)
+}
+
+fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::Plan {
+    let (dir, played) = run(web, |config| config.plan = true);
+    let asked = played.requests.iter().map(|row| row.purpose.as_str());
+    for purpose in asked {
+        assert!(matches!(purpose, "robots" | "sitemap"), "{purpose}");
+    }
+    let settings = PlanSettings {
+        delay_ms: 1000,
+        per_host: 1,
+        ..PlanSettings::default()
+    };
+    crawl_records::plan(dir.path(), earlier, &settings).unwrap()
+}
+
+/// Seconds from the first request of each host to the end of its last.
+fn seconds_by_host(played: &Played) -> BTreeMap<&str, f64> {
+    let mut times: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for row in &played.requests {
+        let (first, last) = times.entry(&row.host).or_insert((row.start, row.end));
+        (*first, *last) = ((*first).min(row.start), (*last).max(row.end));
+    }
+    let seconds = times.into_iter();
+    seconds
+        .map(|(host, (first, last))| (host, (last - first) as f64 / 1000.0))
+        .collect()
+}
+
+fn near(estimate: &Estimate, truth: f64, what: &str) {
+    let expected = estimate.expected.unwrap();
+    let off = (expected / truth - 1.0).abs();
+    assert!(off < 0.1, "{what}: {expected} expected, {truth} in truth");
+}
+
+/// Takes some 10 seconds.
+#[test]
+fn ours_a_plan_is_within_a_tenth_of_the_crawl_that_follows() {
+    let web = web();
+    // Sizes of pages are known only where some were fetched.
+    let (pilot, _) = run(&web, |config| {
+        config.budgets.per_host.max_pages = Some(16);
+    });
+    let plan = plan_of(&web, Some(pilot.path()));
+    let (dir, played) = run(&web, |_| {});
+    let report = crawl_records::report(dir.path()).unwrap();
+    let reports: BTreeMap<&str, &HostReport> = report
+        .hosts
+        .iter()
+        .map(|host| (host.host.as_str(), host))
+        .collect();
+    let took = played.ended_at.since(START).as_secs_f64();
+    near(&plan.hours, took / 3600.0, "hours");
+    near(&plan.bytes, report.pages.bytes as f64, "bytes");
+    assert_eq!(plan.requests, report.requests.total);
+    let seconds = seconds_by_host(&played);
+    assert_eq!(plan.hosts.len(), SITES as usize);
+    let (mut in_interval, mut within_a_tenth) = (0, 0);
+    for host in &plan.hosts {
+        let truth = reports[host.host.as_str()];
+        // The sitemap is a row, too.
+        assert_eq!(host.pages + host.sitemaps, truth.pages, "{}", host.host);
+        near(
+            &host.hours,
+            seconds[host.host.as_str()] / 3600.0,
+            &host.host,
+        );
+        let bytes = truth.bytes as f64;
+        let is_in = host.bytes.least <= bytes && host.bytes.most.unwrap() >= bytes;
+        in_interval += usize::from(is_in);
+        let off = (host.bytes.expected.unwrap() / bytes - 1.0).abs();
+        within_a_tenth += usize::from(off < 0.1);
+    }
+    // Sixteen pages are a small sample, and the first that a crawl meets have more links.
+    let counts = (within_a_tenth, in_interval);
+    assert!(within_a_tenth >= 37 && in_interval >= 47, "{counts:?}");
+    // Of a crawl that had them all, the next one knows their sizes.
+    for host in plan_of(&web, Some(dir.path())).hosts {
+        let truth = reports[host.host.as_str()].bytes;
+        near(&host.bytes, truth as f64, &host.host);
+    }
+}
+
+#[test]
+fn ours_a_plan_that_measured_no_page_says_no_number_of_bytes() {
+    let web = TestWeb::builder()
+        .hosts(2)
+        .pages(9)
+        .mix(LinkMix::plain())
+        .gzip(false)
+        .start();
+    web.script(1, "/sitemap.xml", WebAnswer::of(404));
+    let robots = "User-agent: *\nDisallow: /\nAllow: /$\n";
+    web.script(1, "/robots.txt", WebAnswer::text(robots));
+    let plan = plan_of(&web, None);
+    assert_eq!(plan.bytes.expected, None);
+    let [listed, alone] = &plan.hosts[..] else {
+        panic!("{} hosts", plan.hosts.len());
+    };
+    assert_eq!((listed.pages, listed.sitemaps), (9, 1));
+    assert!(listed.bytes.most.unwrap() > 9.0 * 118e3 && listed.bytes.least > 9.0 * 12e3);
+    assert!(
+        listed.bytes.why.contains("Web Almanac 2019"),
+        "{}",
+        listed.bytes.why
+    );
+    // Only links lead to its pages.
+    assert_eq!((alone.pages, alone.sitemaps), (1, 0));
+    assert_eq!((alone.hours.expected, alone.bytes.most), (None, None));
+    assert!(
+        alone.hours.why.contains("no sitemap"),
+        "{}",
+        alone.hours.why
+    );
+}

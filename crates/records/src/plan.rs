@@ -1,0 +1,351 @@
+//! A plan: what a crawl would cost its hosts, from a run that asked for robots.txt and sitemaps
+//! alone.
+
+mod html;
+mod sizes;
+mod text;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use crawl_archive::rows::{ExcludedRow, PageUsage};
+use crawl_weburl::canonicalize;
+use serde::{Deserialize, Serialize};
+
+use self::sizes::{PageSizes, estimate_bytes};
+use crate::coverage::{MissingReason, Shortfall};
+use crate::error::RecordsError;
+use crate::hosts::HostReport;
+use crate::report::report;
+use crate::rows::{excluded, requests};
+
+/// The reason of URLs that a plan names, and a crawl would ask for.
+const PLANNED: &str = "planned";
+
+/// Rules of a host that are named one by one, those that bar most URLs first.
+const MAX_RULES: usize = 20;
+
+/// The kinds of gaps that a crawl keeps from one page to the next; others follow what a host
+/// answered just then.
+const LASTING_GAPS: [&str; 5] = [
+    "delay",
+    "delay-factor",
+    "crawl-delay",
+    "request-rate",
+    "site-delay",
+];
+
+/// What a crawl of these seeds would cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The layout of this plan: 1.
+    pub format: u32,
+    /// The seeds.
+    pub seeds: Vec<String>,
+    /// What the pages are for, where that was said.
+    pub purpose: Option<String>,
+    /// Pages that are known and may be asked for.
+    pub pages: u64,
+    /// URLs that are known and would not be asked for, by reason.
+    pub excluded: BTreeMap<String, u64>,
+    /// Requests for those pages, robots.txt files and sitemaps.
+    pub requests: u64,
+    /// Hours that the crawl takes.
+    pub hours: Estimate,
+    /// Bytes of its bodies, as received.
+    pub bytes: Estimate,
+    /// Requests that the plan itself sent.
+    pub asked: u64,
+    /// Each host, by host key.
+    pub hosts: Vec<HostPlan>,
+}
+
+/// What a crawl would cost one host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostPlan {
+    /// The host key.
+    pub host: String,
+    /// Pages that are known and may be asked for, as far as its budget goes.
+    pub pages: u64,
+    /// Known pages that wait for a robots.txt which can't be had.
+    pub waiting: u64,
+    /// Sitemaps that were read.
+    pub sitemaps: u64,
+    /// True if one of them could not be read whole.
+    pub is_sitemap_missing: bool,
+    /// URLs that are known and would not be asked for, by reason.
+    pub excluded: BTreeMap<String, u64>,
+    /// The same by rule; the first twenty.
+    pub rules: Vec<PlanRule>,
+    /// Its origins, and what their robots.txt files say.
+    pub origins: Vec<PlanOrigin>,
+    /// The gap from the end of a request to the start of the next, in milliseconds.
+    pub gap_ms: u64,
+    /// The rule that asks for it: `delay`, `crawl-delay` ..
+    pub gap_by: String,
+    /// The mean time of its answers so far, in milliseconds.
+    pub answer_ms: f64,
+    /// Requests for its pages, robots.txt and sitemaps.
+    pub requests: u64,
+    /// Hours that they take.
+    pub hours: Estimate,
+    /// Bytes of their bodies, as received.
+    pub bytes: Estimate,
+}
+
+/// A rule that bars URLs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRule {
+    /// `robots`, `usage`, `scope` ..
+    pub reason: String,
+    /// The rule as written.
+    pub rule: Option<String>,
+    /// Its line.
+    pub line: Option<u32>,
+    /// The URLs that it bars.
+    pub urls: u64,
+}
+
+/// What the robots.txt of an origin says beside its rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanOrigin {
+    /// Scheme, host and port.
+    pub origin: String,
+    /// Its Crawl-delay, in milliseconds.
+    pub crawl_delay_ms: Option<u64>,
+    /// The line of it.
+    pub crawl_delay_line: Option<u32>,
+    /// What it says about the use of pages.
+    pub usage: Option<PageUsage>,
+}
+
+/// A number that is known or not, and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The number that is expected; null where nothing tells.
+    pub expected: Option<f64>,
+    /// It is no less.
+    pub least: f64,
+    /// It is no more; null where nothing bounds it.
+    pub most: Option<f64>,
+    /// Where the number is from, and what it does not know.
+    pub why: String,
+}
+
+/// What a plan is made of beside the records.
+#[derive(Clone, Debug, Default)]
+pub struct PlanSettings {
+    /// What the pages are for, where that was said.
+    pub purpose: Option<String>,
+    /// The least gap, in milliseconds.
+    pub delay_ms: u64,
+    /// Requests in flight per host.
+    pub per_host: u32,
+    /// Pages of one host, at most.
+    pub max_pages_per_host: Option<u64>,
+    /// Requests a second in all, at most.
+    pub max_rate: Option<f64>,
+    /// What the robots.txt files say.
+    pub origins: Vec<PlanOrigin>,
+}
+
+/// Sums up a run that only planned, in `dir`. Sizes of pages are those of the crawl in `earlier`.
+///
+/// # Errors
+/// [`RecordsError::NoCrawl`] where `dir` holds no records, and errors of the file system.
+pub fn plan(
+    dir: &Path,
+    earlier: Option<&Path>,
+    settings: &PlanSettings,
+) -> Result<Plan, RecordsError> {
+    let sizes = earlier.map(PageSizes::read).transpose()?;
+    let sizes = sizes.unwrap_or_default();
+    let (mut gaps, mut rules) = (last_gaps(dir)?, rules(dir)?);
+    let report = report(dir)?;
+    let asked = report.hosts.iter().filter(|host| host.coverage.is_some());
+    let hosts = asked.map(|host| {
+        let gap = gaps.remove(&host.host);
+        let rules = rules.remove(&host.host).unwrap_or_default();
+        host_plan(host, gap, rules, &sizes, settings)
+    });
+    let hosts: Vec<HostPlan> = hosts.collect();
+    let sum = |of: fn(&HostPlan) -> u64| hosts.iter().map(of).sum::<u64>();
+    let mut excluded = report.excluded.by_reason;
+    excluded.remove(PLANNED);
+    let requests = sum(|host| host.requests);
+    Ok(Plan {
+        format: 1,
+        seeds: report.crawl.seeds,
+        purpose: settings.purpose.clone(),
+        pages: sum(|host| host.pages),
+        excluded,
+        requests,
+        hours: all_hours(&hosts, requests, settings.max_rate),
+        bytes: all_bytes(&hosts),
+        asked: report.requests.total,
+        hosts,
+    })
+}
+
+fn host_plan(
+    host: &HostReport,
+    gap: Option<(u64, String)>,
+    rules: Vec<PlanRule>,
+    sizes: &PageSizes,
+    settings: &PlanSettings,
+) -> HostPlan {
+    let mut excluded = host.excluded_by.clone();
+    let known = excluded.remove(PLANNED).unwrap_or_default();
+    let pages = known.min(settings.max_pages_per_host.unwrap_or(u64::MAX));
+    let of_host = |origin: &&PlanOrigin| host_key(&origin.origin) == host.host;
+    let origins: Vec<_> = settings.origins.iter().filter(of_host).cloned().collect();
+    let asked_delay = origins.iter().filter_map(|origin| origin.crawl_delay_ms);
+    let (gap_ms, gap_by) = gap.unwrap_or_else(|| match asked_delay.max() {
+        Some(asked) if asked > settings.delay_ms => (asked, "crawl-delay".to_owned()),
+        _ => (settings.delay_ms, "delay".to_owned()),
+    });
+    let answer_ms = host.busy_ms as f64 / host.requests.max(1) as f64;
+    let requests = host.requests + pages;
+    let is_unread = |shortfall: &Shortfall| {
+        matches!(
+            shortfall.reason,
+            MissingReason::Refused | MissingReason::Errors | MissingReason::Limits
+        )
+    };
+    let is_sitemap_missing = host.missing.iter().any(is_unread);
+    let is_listed = host.pages > 0 && !is_sitemap_missing;
+    // A gap lies between two requests, and each slot keeps its own.
+    let slots = f64::from(settings.per_host.max(1));
+    let busy = requests as f64 * answer_ms;
+    let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;
+    let least = least_ms / 3_600_000.0;
+    let hours = Estimate {
+        expected: (is_listed && host.waiting == 0).then_some(least),
+        least,
+        most: None,
+        why: known_words(host, is_listed).to_owned(),
+    };
+    HostPlan {
+        host: host.host.clone(),
+        pages,
+        waiting: host.waiting,
+        sitemaps: host.pages,
+        is_sitemap_missing,
+        excluded,
+        rules,
+        origins,
+        gap_ms,
+        gap_by,
+        answer_ms,
+        requests,
+        bytes: estimate_bytes(host, pages, hours.expected.is_some(), sizes),
+        hours,
+    }
+}
+
+/// What is known of a host's pages, and what is not.
+fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
+    match is_listed {
+        _ if host.waiting > 0 => "its robots.txt can't be had, so no page may be asked for now",
+        true => "if its sitemaps list all pages: others that links lead to come on top",
+        false if host.pages > 0 => "a sitemap could not be read whole",
+        false => "it has no sitemap, so only the seeds are known",
+    }
+}
+
+/// Hosts are asked at the same time, so the slowest one decides, or the rate in all.
+fn all_hours(hosts: &[HostPlan], requests: u64, max_rate: Option<f64>) -> Estimate {
+    let rate = max_rate.filter(|rate| *rate > 0.0);
+    let by_rate = rate.map_or(0.0, |rate| requests as f64 / rate / 3600.0);
+    let longest = |hours: &mut dyn Iterator<Item = f64>| hours.fold(by_rate, f64::max);
+    let expected: Option<Vec<f64>> = hosts.iter().map(|host| host.hours.expected).collect();
+    let expected = expected.filter(|hours| !hours.is_empty());
+    let slowest = hosts
+        .iter()
+        .max_by(|one, other| one.hours.least.total_cmp(&other.hours.least));
+    Estimate {
+        expected: expected.map(|hours| longest(&mut hours.into_iter())),
+        least: longest(&mut hosts.iter().map(|host| host.hours.least)),
+        most: None,
+        why: match slowest {
+            Some(host) if host.hours.least >= by_rate => {
+                format!(
+                    "hosts are asked at the same time, and {} takes longest",
+                    host.host
+                )
+            }
+            Some(_) => "the rate in all decides".to_owned(),
+            None => "no host was asked".to_owned(),
+        },
+    }
+}
+
+fn all_bytes(hosts: &[HostPlan]) -> Estimate {
+    let sum = |of: fn(&Estimate) -> Option<f64>| {
+        let numbers = hosts.iter().map(|host| of(&host.bytes));
+        numbers.sum::<Option<f64>>()
+    };
+    Estimate {
+        expected: sum(|bytes| bytes.expected),
+        least: hosts.iter().map(|host| host.bytes.least).sum(),
+        most: sum(|bytes| bytes.most),
+        why: "the sum over the hosts".to_owned(),
+    }
+}
+
+/// The last gap that was asked for of each host and lasts, and by what.
+fn last_gaps(dir: &Path) -> Result<HashMap<String, (u64, String)>, RecordsError> {
+    let mut gaps = HashMap::new();
+    for row in requests(dir)? {
+        match row {
+            Ok(row) if row.gap_asked > 0 && LASTING_GAPS.contains(&row.why.as_str()) => {
+                gaps.insert(row.host, (row.gap_asked, row.why));
+            }
+            // What is no row is told by the report.
+            Ok(_) | Err(RecordsError::Row { .. }) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(gaps)
+}
+
+/// The rules that bar URLs of each host.
+fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
+    type Key = (String, Option<String>, Option<u32>);
+    let mut counts: HashMap<String, HashMap<Key, u64>> = HashMap::new();
+    for row in excluded(dir)? {
+        match row {
+            Ok(ExcludedRow { reason, .. }) if reason == PLANNED => {}
+            Ok(row) => {
+                let of_host = counts.entry(host_key(&row.url)).or_default();
+                *of_host.entry((row.reason, row.rule, row.line)).or_default() += 1;
+            }
+            Err(RecordsError::Row { .. }) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    let listed = counts.into_iter().map(|(host, counts)| {
+        let rules = counts
+            .into_iter()
+            .map(|((reason, rule, line), urls)| PlanRule {
+                reason,
+                rule,
+                line,
+                urls,
+            });
+        let mut rules: Vec<_> = rules.collect();
+        rules.sort_by(|one, other| {
+            let key = |rule: &PlanRule| (rule.reason.clone(), rule.line, rule.rule.clone());
+            (other.urls, key(one)).cmp(&(one.urls, key(other)))
+        });
+        rules.truncate(MAX_RULES);
+        (host, rules)
+    });
+    Ok(listed.collect())
+}
+
+fn host_key(url: &str) -> String {
+    let url = canonicalize(None, url);
+    url.map(|url| url.host_key().to_string())
+        .unwrap_or_default()
+}

@@ -1,0 +1,69 @@
+//! The plan as one page that needs nothing else.
+
+use crawl_weburl::safe_line;
+use maud::{Markup, html};
+
+use super::text::{bytes, gap, hours, origin_lines, rule_words};
+use super::{HostPlan, Plan};
+use crate::html::{MAX_LISTED_HOSTS, page, table};
+use crate::numbers::{counted, grouped};
+
+impl Plan {
+    /// The plan as a self-contained HTML page. Whatever came from a server is escaped.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let title = match self.seeds.first() {
+            Some(seed) => format!("Plan of a crawl of {}", safe_line(seed)),
+            None => "Plan of a crawl".to_owned(),
+        };
+        let purpose = self.purpose.as_deref().unwrap_or("unstated");
+        let body = html! {
+            p { "Purpose: " (purpose) ". " (counted(self.pages, "page is", "pages are")) " known." }
+            p { "Hours: " (safe_line(&hours(&self.hours))) "." }
+            p { "Bytes: " (safe_line(&bytes(&self.bytes))) "." }
+            p { (counted(self.asked, "request was", "requests were")) " sent for this plan, for robots.txt and sitemaps alone." }
+            (hosts(self))
+        };
+        page(&title, &body)
+    }
+}
+
+fn hosts(plan: &Plan) -> Markup {
+    let hosts = plan.slowest_first();
+    let more = hosts.len().saturating_sub(MAX_LISTED_HOSTS) as u64;
+    let purpose = plan.purpose.as_deref();
+    let list = html! {
+        tr {
+            @for name in ["host", "pages", "sitemaps", "gap", "hours", "bytes", "excluded", "robots.txt"] {
+                th { (name) }
+            }
+        }
+        @for host in hosts.iter().take(MAX_LISTED_HOSTS) { (row(host, purpose)) }
+    };
+    html! {
+        (table("Hosts", "t w", &list))
+        @if more > 0 {
+            p { "And " (counted(more, "more host", "more hosts")) "." }
+        }
+    }
+}
+
+fn row(host: &HostPlan, purpose: Option<&str>) -> Markup {
+    let rules: Vec<_> = host.rules.iter().map(rule_words).collect();
+    let origins = host.origins.iter();
+    let said: Vec<_> = origins
+        .flat_map(|origin| origin_lines(origin, purpose))
+        .collect();
+    html! {
+        tr {
+            td { (safe_line(&host.host)) }
+            td.n { (grouped(host.pages)) }
+            td.n { (grouped(host.sitemaps)) }
+            td { (safe_line(&gap(host))) }
+            td { (safe_line(&hours(&host.hours))) }
+            td { (safe_line(&bytes(&host.bytes))) }
+            td { (safe_line(&rules.join("; "))) }
+            td { (safe_line(&said.join("; "))) }
+        }
+    }
+}
