@@ -132,7 +132,7 @@ fn crawl_in_words() {
                 waits: 1 asked for, the longest 60,000 ms, 60,000 ms in all; 28,900 ms given; 1 cut short
                 http://e.example/robots.txt: rules (200)
               other.example: 1 page, 0 B, 0 requests, 0 excluded
-                coverage: partial: 1 errors (no answer: 1)
+                coverage: partial: errors 1 (no answer: 1)
                 gaps: none, a single request
             flaw      the last line of `requests.jsonl` is torn
             flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
