@@ -16,15 +16,20 @@ mod settings;
 mod terminal;
 mod values;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cli::args::{self, Cli, Command, ConfigArgs, JobArgs};
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
+use commands::input::read_file;
 use commands::{export, index, inspect, plan, records, robots, search};
-use error::CommandError;
+use error::{CommandError, Problems};
 use run::connection_limit;
-use settings::{Environment, check_without_seeds, defaults_listing, effective, gather, located};
+use settings::{
+    Environment, MAX_SEED_LIST_BYTES, check_without_seeds, defaults_listing, effective, gather,
+    located,
+};
 use terminal::{note, print};
 
 /// It keeps less of what was freed than the system's does where many threads take and free.
@@ -81,8 +86,28 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
     }
 }
 
-fn gathered(job: JobArgs) -> Result<settings::Settings, CommandError> {
+fn gathered(mut job: JobArgs) -> Result<settings::Settings, CommandError> {
+    let listed = listed_seeds(&job.seed_file)?;
+    if !listed.is_empty() {
+        job.layer.seed.get_or_insert_default().extend(listed);
+    }
     gather(job.layer, job.config.as_deref(), &Environment::of_process())
+}
+
+/// The seeds of all files of `--seed-file`, or all that is wrong with them.
+fn listed_seeds(files: &[PathBuf]) -> Result<Vec<String>, CommandError> {
+    let mut problems = Problems::default();
+    let mut seeds = Vec::new();
+    for file in files {
+        let list = read_file(file, MAX_SEED_LIST_BYTES as u64 + 1);
+        let name = match file.as_os_str() == "-" {
+            true => "stdin".to_owned(),
+            false => file.display().to_string(),
+        };
+        let listed = list.and_then(|list| settings::read_list(&list, &name));
+        seeds.extend(problems.note(listed).unwrap_or_default());
+    }
+    problems.or(seeds)
 }
 
 fn config(args: ConfigArgs) -> Result<u8, CommandError> {

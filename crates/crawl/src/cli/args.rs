@@ -40,6 +40,12 @@ pub(crate) struct JobArgs {
     /// `crawl config` prints a file with every key.
     #[arg(long, value_name = "FILE", display_order = 1)]
     pub(crate) config: Option<PathBuf>,
+    /// Take the seeds that this file lists too; `-` is stdin (may be repeated)
+    ///
+    /// A line for each: a URL or a host; lines that begin with `#` are left out. A file that begins
+    /// with `<` is read as a sitemap, whose pages are the seeds.
+    #[arg(long, value_name = "FILE", display_order = 1)]
+    pub(crate) seed_file: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) layer: Layer,
 }

@@ -3,7 +3,7 @@
 pub(crate) mod control;
 pub(crate) mod export;
 pub(crate) mod index;
-mod input;
+pub(crate) mod input;
 pub(crate) mod inspect;
 pub(crate) mod plan;
 pub(crate) mod records;

@@ -42,6 +42,8 @@ pub(crate) struct CommandError {
     pub(crate) code: u8,
     /// The setting that it is about, by its key, where it is one.
     pub(crate) key: Option<&'static str>,
+    /// The name of the table `[site."NAME"]` that it is about, where it is one.
+    pub(crate) site: Option<String>,
     /// What else is wrong, found in the same look.
     pub(crate) others: Vec<CommandError>,
 }
@@ -80,6 +82,7 @@ impl CommandError {
             hint: None,
             code: USAGE,
             key: None,
+            site: None,
             others: Vec::new(),
         }
     }
@@ -104,6 +107,14 @@ impl CommandError {
     pub(crate) fn about(self, key: &'static str) -> CommandError {
         CommandError {
             key: Some(key),
+            ..self
+        }
+    }
+
+    /// The same about the table of a site, by its name.
+    pub(crate) fn about_site(self, name: &str) -> CommandError {
+        CommandError {
+            site: Some(name.to_owned()),
             ..self
         }
     }

@@ -1,5 +1,6 @@
 //! Checks of the settings, before any request is sent.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -183,15 +184,19 @@ fn no_seed() -> CommandError {
 /// The seeds that can be used, each once.
 fn check_seeds(seeds: &[String], problems: &mut Problems) -> Vec<Seed> {
     let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
+    let mut places: HashMap<CanonicalUrl, usize> = HashMap::new();
     for typed in seeds {
         let seed = check_seed(typed).map_err(|problem| problem.about("seed"));
         let Some(seed) = problems.note(seed) else {
             continue;
         };
-        match read.iter_mut().find(|known| known.url == seed.url) {
+        match places.get(&seed.url).and_then(|&place| read.get_mut(place)) {
             // Who typed the scheme as well wants that one.
             Some(known) => known.stand_in = known.stand_in.take().and(seed.stand_in),
-            None => read.push(seed),
+            None => {
+                places.insert(seed.url.clone(), read.len());
+                read.push(seed);
+            }
         }
     }
     read
@@ -279,7 +284,8 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Command
                 per_host.unwrap_or(1),
                 "",
                 name,
-            )?;
+            )
+            .map_err(|problem| problem.about_site(name))?;
         }
     }
     Ok(())

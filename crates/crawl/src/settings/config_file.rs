@@ -66,8 +66,14 @@ pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> 
         name: &name,
     };
     let located = |problem: &mut CommandError| {
-        let key = problem.key.filter(|key| !flags.says_key(key));
-        if let Some(at) = key.and_then(|key| source.place(key)) {
+        let place = match &problem.site {
+            Some(name) => source.place_of_site(name, problem.key),
+            None => {
+                let key = problem.key.filter(|key| !flags.says_key(key));
+                key.and_then(|key| source.place(key))
+            }
+        };
+        if let Some(at) = place {
             problem.message = source.at(at, &problem.message).message;
         }
     };
@@ -241,6 +247,18 @@ impl<'a> Source<'a> {
             let table = root.get_ref().get(table_of(key)?)?.get_ref();
             named(table.as_table()?)
         })
+    }
+
+    /// The byte at which the file speaks of a key of a site's table, or of that table.
+    fn place_of_site(&self, name: &str, key: Option<&str>) -> Option<usize> {
+        let (root, _) = DeTable::parse_recoverable(self.text);
+        let names = root.get_ref().get(sites::TABLE)?.get_ref().as_table()?;
+        let (at, table) = names.iter().find(|(found, _)| found.get_ref() == name)?;
+        let mut keys = table.get_ref().as_table()?.keys();
+        let is_key =
+            |found: &&Spanned<DeString<'_>>| key.is_some_and(|key| key_of(found.get_ref()) == key);
+        let place = keys.find(is_key).unwrap_or(at);
+        Some(place.span().start)
     }
 
     /// The error for a name that is none; `table` is where it stands, if not above all tables.

@@ -19,6 +19,7 @@ mod number_checks;
 mod reach;
 mod remembered;
 mod schema;
+mod seed_list;
 pub(crate) mod seeds;
 mod sites;
 mod sources;
@@ -38,6 +39,7 @@ pub(crate) use listing::{
 pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::own_mark;
 pub(crate) use schema::schema;
+pub(crate) use seed_list::{MAX_SEED_LIST_BYTES, read_list};
 pub(crate) use sites::hours;
 pub(crate) use sources::{gather, user_contact};
 pub(crate) use tables::{Layer, Settings};

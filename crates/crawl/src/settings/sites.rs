@@ -115,11 +115,14 @@ pub(super) fn overrides(sites: &Sites) -> Result<PolitenessOverrides, CommandErr
             return Err(CommandError::usage(format!(
                 "per-host is 0 in [site.\"{name}\"], and nothing could be fetched"
             ))
-            .hint("leave the key out for the crawl's own"));
+            .hint("leave the key out for the crawl's own")
+            .about("per-host")
+            .about_site(name));
         }
         overrides.insert(name, terms.politeness()).map_err(|why| {
             CommandError::usage(format!("unusable table [site.\"{name}\"]: {why}"))
                 .hint("it is named by a host, as in [site.\"example.org\"], which stands for its subdomains too")
+                .about_site(name)
         })?;
     }
     Ok(overrides)
@@ -132,6 +135,8 @@ pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
         terms.access.access(host).map_err(|(key, why)| {
             CommandError::usage(format!("unusable `{key}` in [site.\"{host}\"]: {why}"))
                 .hint("a value may stand in the environment: `env:NAME` takes what NAME holds")
+                .about(key)
+                .about_site(host)
         })
     })
     .collect()

@@ -378,3 +378,40 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
         assert!(refused.contains(&name.as_str()), "{faulty}: {refused:?}");
     }
 }
+
+#[test]
+fn ours_what_is_wrong_with_a_site_is_told_with_its_line() {
+    let (dir, cmd) = setup("site-lines");
+    dir.write(
+        "c.toml",
+        "seed = [\"http://127.0.0.1/\"]\n\n[site.\"exa/mple\"]\ndelay = \"10s\"\n\n\
+         [site.\"a.example\"]\nmax-pages = 3\nbasic-auth = \"env:NONE\"\n",
+    );
+    let ran = cmd.run(&["config", "--check", "c.toml"]);
+    expect![[r#"
+        2
+        error: c.toml:3:7: unusable table [site."exa/mple"]: not a host name or address: `exa/mple`
+        hint: it is named by a host, as in [site."example.org"], which stands for its subdomains too
+        error: c.toml:8:1: unusable `basic-auth` in [site."a.example"]: the environment has no text under `NONE`
+        hint: a value may stand in the environment: `env:NAME` takes what NAME holds"#]].assert_eq(&ran.refusal(&dir));
+    dir.write(
+        "c.toml",
+        "seed = [\"http://b.example/\"]\n[operator]\ncontact = \"a@b.example\"\n\
+         [site.\"b.example\"]\nmax-pages = 3\ndelay = \"10ms\"\n",
+    );
+    let ran = cmd.run(&["config", "--check", "c.toml"]);
+    expect![[r#"
+        2
+        error: c.toml:6:1: delay 10ms is under 200ms, and b.example is not on loopback or in a private range
+        hint: add --own-site if you answer for the hosts of this crawl"#]].assert_eq(&ran.refusal(&dir));
+    dir.write(
+        "c.toml",
+        "[site.\"b.example\"]\nmax-pages = 3\nper-host = 0\n",
+    );
+    let ran = cmd.run(&["config", "--check", "c.toml"]);
+    expect![[r#"
+        2
+        error: c.toml:3:1: per-host is 0 in [site."b.example"], and nothing could be fetched
+        hint: leave the key out for the crawl's own"#]]
+    .assert_eq(&ran.refusal(&dir));
+}

@@ -166,3 +166,56 @@ fn ours_what_is_a_file_or_a_crawl_here_is_no_host() {
         ran.stderr
     );
 }
+
+#[test]
+fn ours_seeds_are_taken_from_lists_stdin_and_sitemaps() {
+    let (dir, cmd) = setup("lists");
+    let mut web = TestWeb::builder().hosts(1).sitemap(false);
+    for path in ["/typed", "/listed", "/piped", "/mapped"] {
+        web = web.script(0, path, Answer::html("alone"));
+    }
+    let web = web.start();
+    let url = |path: &str| web.url(0, path);
+    dir.write(
+        "list.txt",
+        &format!("# mine\n{}\n\n{}\n", url("/listed"), url("/typed")),
+    );
+    let map = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>";
+    let map = format!("{map}<url><loc>{}</loc></url></urlset>", url("/mapped"));
+    dir.write("map.xml", &map);
+    let typed = url("/typed");
+    let files = [
+        "--seed-file",
+        "list.txt",
+        "--seed-file",
+        "-",
+        "--seed-file",
+        "map.xml",
+    ];
+    let words = [&QUICK[..], &[&typed, "--output", "c"], &files].concat();
+    let ran = cmd.run_with_stdin(&words, &url("/piped"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let seeds = ["/typed", "/listed", "/piped", "/mapped"].map(url);
+    assert!(fetched(&dir).is_superset(&BTreeSet::from(seeds.clone())));
+    // They are seeds like any other: a run without one goes on with them.
+    let kept: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
+    let kept = kept["seed"].as_array().unwrap().iter();
+    let kept: BTreeSet<_> = kept.map(|seed| seed.as_str().unwrap()).collect();
+    assert_eq!(kept, seeds.iter().map(String::as_str).collect());
+}
+
+#[test]
+fn ours_all_that_is_wrong_with_lists_of_seeds_is_told_at_once() {
+    let (dir, cmd) = setup("lists");
+    dir.write("a.txt", "http://a.example/\nexample\n");
+    dir.write("b.txt", "# none\n");
+    let files = ["a.txt", "b.txt", "c.txt"].map(|file| ["--seed-file", file]);
+    let ran = cmd.run(&files.concat());
+    expect![[r#"
+        2
+        error: a.txt:2:1: unusable seed `example`: not a URL: relative URL without a base
+        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+        error: b.txt: it lists no seed
+        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+        error: can't read c.txt: No such file or directory (os error 2)"#]].assert_eq(&ran.refusal(&dir));
+}

@@ -1,0 +1,193 @@
+//! Lists of seeds: a line for each, or a sitemap.
+
+use crawl_extractor::{Limits, SitemapKind, read_sitemap};
+
+use super::seeds;
+use crate::error::{CommandError, Problems};
+
+/// A list that is longer is refused: seeds stand in `crawl.toml`, which is read whole. Bytes.
+pub(crate) const MAX_SEED_LIST_BYTES: usize = 2 * 1024 * 1024;
+/// Seeds of one list.
+const MAX_LISTED_SEEDS: usize = 10_000;
+/// Lines of a list that are told to be unusable; of others the number is.
+const MAX_LINES_TOLD: usize = 20;
+
+const LINE_HINT: &str = "a line is a URL such as `https://example.org/`, or a host such as \
+                         `example.org`; one that begins with `#` is left out";
+
+/// Reads the seeds of a list, which is a sitemap where it begins with `<`; `name` is the list's
+/// name in messages.
+///
+/// # Errors
+/// All that is wrong with it, each with its line.
+pub(crate) fn read_list(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
+    let list = list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list);
+    let refuse = |what: String| CommandError::usage(format!("{name}: {what}"));
+    if list.len() > MAX_SEED_LIST_BYTES {
+        let what = format!("a list of seeds of more than {MAX_SEED_LIST_BYTES} bytes");
+        return Err(refuse(what).hint("give it in parts, to a crawl each"));
+    }
+    let seeds = match list.trim_ascii_start().first() {
+        Some(b'<') => of_sitemap(list, name)?,
+        _ => of_lines(list, name)?,
+    };
+    match seeds.len() {
+        0 => Err(refuse("it lists no seed".to_owned()).hint(LINE_HINT)),
+        count if count > MAX_LISTED_SEEDS => {
+            let what = format!("it lists {count} seeds, and {MAX_LISTED_SEEDS} are the most");
+            Err(refuse(what).hint("give it in parts, to a crawl each"))
+        }
+        _ => Ok(seeds),
+    }
+}
+
+fn of_lines(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
+    let mut problems = Problems::default();
+    let (mut seeds, mut wrong) = (Vec::new(), 0);
+    for (number, line) in (1..).zip(list.split(|&byte| byte == b'\n')) {
+        match of_line(line) {
+            Ok(None) => {}
+            Ok(Some(seed)) => seeds.push(seed.to_owned()),
+            Err(what) => {
+                wrong += 1;
+                if wrong <= MAX_LINES_TOLD {
+                    let what = CommandError::usage(format!("{name}:{number}:1: {what}"));
+                    problems.note::<()>(Err(what.hint(LINE_HINT)));
+                }
+            }
+        }
+    }
+    if wrong > MAX_LINES_TOLD {
+        let more = wrong - MAX_LINES_TOLD;
+        let what = format!("{name}: {more} more lines are unusable");
+        problems.note::<()>(Err(CommandError::usage(what)));
+    }
+    problems.or(seeds)
+}
+
+/// The seed of a line; none where it is empty or a comment.
+fn of_line(line: &[u8]) -> Result<Option<&str>, String> {
+    let seed = std::str::from_utf8(line).map(str::trim).map_err(|_| {
+        let text = String::from_utf8_lossy(line);
+        format!("`{}` is no UTF-8", text.trim())
+    })?;
+    if seed.is_empty() || seed.starts_with('#') {
+        return Ok(None);
+    }
+    match seeds::read(seed) {
+        Ok(_) => Ok(Some(seed)),
+        Err(why) => Err(format!("unusable seed `{seed}`: {why}")),
+    }
+}
+
+/// The pages of a sitemap that lies in a file.
+fn of_sitemap(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
+    let sitemap = read_sitemap(list, None, &Limits::default());
+    let refuse = |what: &str, hint: &str| {
+        Err(CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned()))
+    };
+    match sitemap.kind {
+        SitemapKind::UrlSet => {
+            let mut problems = Problems::default();
+            let entries = sitemap.entries.into_iter().map(|entry| entry.loc);
+            let (seeds, unusable): (Vec<_>, Vec<_>) =
+                entries.partition(|seed| seeds::read(seed).is_ok());
+            for seed in unusable.iter().take(MAX_LINES_TOLD) {
+                let what = format!("{name}: unusable seed `{seed}` in the sitemap");
+                problems.note::<()>(Err(CommandError::usage(what).hint("a `loc` is a whole URL")));
+            }
+            problems.or(seeds)
+        }
+        SitemapKind::Index => refuse(
+            "a sitemap index, which lists sitemaps and no pages",
+            "give the sitemaps that it lists, each by --seed-file",
+        ),
+        _ => refuse(
+            "it begins as XML and is no sitemap",
+            "a sitemap has the element `urlset`; other lists have a URL on each line",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::read_list;
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "an expectation is written where it is used"
+    )]
+    fn check(list: &[u8], expect: Expect) {
+        let found = match read_list(list, "seeds.txt") {
+            Ok(seeds) => seeds.join(" "),
+            Err(refusal) => refusal.to_string(),
+        };
+        expect.assert_eq(&found);
+    }
+
+    #[test]
+    fn ours_a_line_is_a_seed_and_what_is_wrong_is_told_at_once() {
+        check(
+            "\u{feff}# mine\r\nhttp://a.example/x \r\n\n  b.example\nhttp://a.example/x".as_bytes(),
+            expect!["http://a.example/x b.example http://a.example/x"],
+        );
+        check(
+            b"a.example\nexample\nftp://c.example/\n\xff\n{\"url\": \"http://a/\"}\n",
+            expect![[r#"
+                error: seeds.txt:2:1: unusable seed `example`: not a URL: relative URL without a base
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+                error: seeds.txt:3:1: unusable seed `ftp://c.example/`: scheme `ftp` is not http or https
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+                error: seeds.txt:4:1: `�` is no UTF-8
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+                error: seeds.txt:5:1: unusable seed `{"url": "http://a/"}`: not a URL: relative URL without a base
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out"#]],
+        );
+        check(
+            b"\n# none\n",
+            expect![[r#"
+            error: seeds.txt: it lists no seed
+            hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out"#]],
+        );
+        let unusable = read_list(&b"x\n".repeat(25), "s").unwrap_err();
+        assert_eq!(unusable.others.len(), 20);
+        assert_eq!(unusable.others[19].message, "s: 5 more lines are unusable");
+        let many = read_list(&b"a.example\n".repeat(10_001), "s").unwrap_err();
+        assert_eq!(
+            many.message,
+            "s: it lists 10001 seeds, and 10000 are the most"
+        );
+        let long = read_list(&b"#\n".repeat(1024 * 1024 + 1), "s").unwrap_err();
+        assert!(long.message.ends_with("more than 2097152 bytes"), "{long}");
+    }
+
+    #[test]
+    fn ours_the_pages_of_a_sitemap_are_seeds() {
+        check(
+            b"<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>\
+              <url><loc> http://a.example/?x=1&amp;y </loc></url><url><loc>http://b.example/</loc></url></urlset>",
+            expect!["http://a.example/?x=1&y http://b.example/"],
+        );
+        check(
+            b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>/x</loc></url></urlset>",
+            expect![[r#"
+                error: seeds.txt: unusable seed `/x` in the sitemap
+                hint: a `loc` is a whole URL"#]],
+        );
+        check(
+            b"<sitemapindex xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>\
+              <sitemap><loc>http://a.example/s.xml</loc></sitemap></sitemapindex>",
+            expect![[r#"
+                error: seeds.txt: a sitemap index, which lists sitemaps and no pages
+                hint: give the sitemaps that it lists, each by --seed-file"#]],
+        );
+        check(
+            b"<html><a href=x>",
+            expect![[r#"
+            error: seeds.txt: it begins as XML and is no sitemap
+            hint: a sitemap has the element `urlset`; other lists have a URL on each line"#]],
+        );
+    }
+}
