@@ -44,16 +44,16 @@ use crate::visit::Visit;
 /// The memory and disk that a [`FjallFrontier`] uses.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Memory for blocks read from disk, in bytes; 64 MiB by default. A quarter is for
+    /// Memory for blocks read from disk, in bytes; 32 MiB by default. A quarter is for
     /// what is known of links that were met lately.
     pub cache_bytes: u64,
     /// The number of queue entries that are held ready in memory, over all origins; a queue is read
     /// from disk in steps of 1/1024 of this, of 2 at least and 64 at most. The default,
-    /// 65,536, is about 20 MB, and 64 entries for each of a thousand hosts at work.
+    /// 32,768, is about 10 MB, and 32 entries for each of a thousand hosts at work.
     pub head_entries: usize,
     /// The number of new or changed URLs that gather in memory before they are written as a sorted
-    /// run; up to three times as many may be held while one is written. The default, 450,000, is
-    /// 17 MB a time.
+    /// run; up to three times as many may be held while one is written. The default, 200,000, is
+    /// 9 MB a time.
     pub gather: usize,
     /// The failures that a commit that returned has survived.
     pub durability: Durability,
@@ -72,9 +72,9 @@ pub enum Durability {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            cache_bytes: 64 << 20,
-            head_entries: 65_536,
-            gather: 450_000,
+            cache_bytes: 32 << 20,
+            head_entries: 32_768,
+            gather: 200_000,
             durability: Durability::PowerCut,
         }
     }

@@ -45,20 +45,20 @@ const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 const WORKERS: usize = 1;
 
 /// Each table, and how much it gathers in memory before it writes a sorted run: more
-/// where more is written, and at random keys. All of them full are 68 MiB, and twice
+/// where more is written, and at random keys. All of them full are 36 MiB, and twice
 /// that while runs are on their way to disk; the store makes a commit wait where four
 /// runs of a table are.
 const TABLES: [(&str, u64); 10] = [
-    ("meta", 4 << 20),
-    ("origins", 8 << 20),
-    ("fresh", 8 << 20),
-    ("queue", 16 << 20),
-    ("notes", 4 << 20),
-    ("deferred", 8 << 20),
-    ("hosts", 4 << 20),
+    ("meta", 2 << 20),
+    ("origins", 4 << 20),
+    ("fresh", 4 << 20),
+    ("queue", 8 << 20),
+    ("notes", 2 << 20),
+    ("deferred", 4 << 20),
+    ("hosts", 2 << 20),
     ("robots", 4 << 20),
-    ("visits", 8 << 20),
-    ("due", 4 << 20),
+    ("visits", 4 << 20),
+    ("due", 2 << 20),
 ];
 
 /// The sieve's share of the memory for blocks is one in so many.

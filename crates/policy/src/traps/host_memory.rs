@@ -11,7 +11,7 @@ use super::template::Template;
 
 /// Bytes that all hosts may take, about; those that were left alone for longest go. A host takes
 /// some KiB with its first page and some 600 KiB at most.
-const MAX_BYTES: usize = 128 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Templates of one host, the latest.
 const MAX_TEMPLATES: usize = 512;
 /// Texts of one host, the latest.
@@ -81,14 +81,14 @@ impl HostMemories {
     /// The memory of a host of which a page came.
     pub(super) fn of_page(&mut self, key: &HostKey) -> &mut HostMemory {
         self.pages += 1;
-        if self.bytes > MAX_BYTES && !self.hosts.contains_key(key) {
-            self.forget_oldest();
-        }
         let host = self.hosts.entry(key.clone()).or_default();
         host.seen = self.pages;
         let bytes = host.weigh();
         self.bytes = self.bytes + bytes - std::mem::replace(&mut host.bytes, bytes);
-        host
+        if self.bytes > MAX_BYTES {
+            self.forget_oldest();
+        }
+        self.hosts.entry(key.clone()).or_default()
     }
 
     /// Memory held, about.
@@ -97,13 +97,14 @@ impl HostMemories {
         self.hosts.values().map(HostMemory::weigh).sum()
     }
 
-    /// Makes room for an eighth of all: each time, all hosts are looked at.
+    /// Makes room for an eighth of all, but for the host whose page came last: each time, all hosts
+    /// are looked at.
     fn forget_oldest(&mut self) {
         let ages = self.hosts.iter().map(|(key, host)| (host.seen, key));
         let mut ages: Vec<(u64, HostKey)> = ages.map(|(seen, key)| (seen, key.clone())).collect();
         ages.sort_unstable_by_key(|(seen, _)| *seen);
-        for (_, oldest) in ages {
-            if self.bytes <= MAX_BYTES / 8 * 7 {
+        for (seen, oldest) in ages {
+            if self.bytes <= MAX_BYTES / 8 * 7 || seen == self.pages {
                 break;
             }
             let gone = self.hosts.remove(&oldest);
@@ -136,21 +137,18 @@ mod tests {
         let host = |n: usize| HostKey::parse(&format!("h{n}.example")).unwrap();
         let mut memories = HostMemories::default();
         let mut n = 0;
-        while memories.bytes <= MAX_BYTES {
+        while memories.hosts.len() == n {
             for key in [host(0), host(n)] {
                 let texts = &mut memories.of_page(&key).texts;
                 for text in 0..1024 {
                     texts.entry(text, Text::default);
                 }
-                // They are weighed when the next page comes.
+                // They are weighed when the next page comes, and make room for themselves.
                 memories.of_page(&key);
             }
             n += 1;
         }
-        // Room is made for a host that is new, not for one that is known.
-        memories.of_page(&host(n - 1));
-        assert_eq!(memories.hosts.len(), n);
-        memories.of_page(&host(n));
+        assert!(memories.bytes <= MAX_BYTES);
         let forgotten = (0..n).filter(|n| memories.get(&host(*n)).is_none());
         let forgotten: Vec<usize> = forgotten.collect();
         assert_eq!(forgotten, (1..=forgotten.len()).collect::<Vec<_>>());
