@@ -11,7 +11,7 @@ const TEA: &str = "http://e.example/tea";
 
 /// Round 1 has a page; round 2 has it unmodified, and the same in another page; round 3 has it
 /// unmodified again, and a new one.
-fn of_three_rounds() -> Crawl {
+pub(crate) fn of_three_rounds() -> Crawl {
     let mut crawl = Crawl::new(u64::MAX);
     let date = crawl.now();
     let original = RevisitOriginal { url: TEA, date };

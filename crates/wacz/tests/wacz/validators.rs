@@ -7,28 +7,40 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::slice;
 
 use crawl_archive::{Archive, ArchiveOptions, Encoder};
 
 use crate::crawl::Package;
 use crate::odd_captures::{odd_captures, odd_urls};
+use crate::rounds::of_three_rounds;
 use crate::sample::Sample;
 
 #[test]
 #[ignore = "needs the Python validators: cargo xtask test sets them up"]
-fn wacz_validate_frictionless_and_cdxj_indexer_take_odd_captures() {
-    let python = PathBuf::from(
-        std::env::var_os("CRAWL_PYTHON_BIN").expect("CRAWL_PYTHON_BIN names no environment"),
-    );
+fn wacz_validate_frictionless_and_cdxj_indexer_take_odd_captures_and_a_round() {
     let dir = tempfile::tempdir().unwrap();
     let files = archive(dir.path());
     assert!(files >= 5, "{files} files");
     let package = Package::of(dir.path(), None, &[]).unwrap();
     assert_eq!(package.told.warc_files, files);
     assert!(package.told.pages > 100 && package.told.captures > 2000);
+    check(&package);
+    // Its revisits are written anew, with the name of the file that holds what they refer to.
+    let crawl = of_three_rounds();
+    let first = crawl.package(Some(1));
+    let second = crawl.package_beside(Some(2), slice::from_ref(&first.told.file));
+    check(&second.unwrap());
+}
+
+fn check(package: &Package) {
+    let python = PathBuf::from(
+        std::env::var_os("CRAWL_PYTHON_BIN").expect("CRAWL_PYTHON_BIN names no environment"),
+    );
+    let unpacked = tempfile::tempdir().unwrap();
     let checked = Command::new(python.join("python"))
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wacz/check.py"))
-        .args([&package.told.file, dir.path()])
+        .args([&package.told.file, unpacked.path()])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&checked.stdout);
