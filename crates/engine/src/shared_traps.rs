@@ -74,3 +74,34 @@ pub(crate) fn put_aside(reason: Reason, rule: String) -> Exclusion {
         ..Exclusion::of(reason)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_frontier::Admission;
+    use crawl_weburl::canonicalize;
+
+    use super::SharedTraps;
+    use crate::config::TrapRules;
+
+    #[test]
+    fn ours_traps_have_a_say_in_links_of_their_host_and_in_those_found_on_it() {
+        let stored = "parked 2\n0000000000000001\ttrap.example\t1\t-\tcalendar";
+        let traps = SharedTraps::new(&TrapRules::default(), Some(stored.as_bytes()));
+        let url = |host: &str| canonicalize(None, &format!("http://{host}.example/")).unwrap();
+        for (from, to, is_told) in [
+            ("a", &["a", "b"][..], false),
+            ("a", &["a", "trap"], true),
+            ("a", &["trap", "a"], true),
+            ("trap", &["a"], true),
+            ("trap", &[], true),
+        ] {
+            let links = to.iter().map(|to| Admission::link(url(to), 1, url(from)));
+            let links: Vec<_> = links.collect();
+            assert_eq!(
+                traps.may_change(&url(from), &links),
+                is_told,
+                "{from} {to:?}"
+            );
+        }
+    }
+}

@@ -73,3 +73,36 @@ impl DeferredKinds {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::HostKey;
+
+    use super::{DeferredKind, DeferredKinds};
+
+    #[test]
+    fn ours_kinds_speak_of_their_own_hosts() {
+        let host = |name: &str| HostKey::parse(name).unwrap();
+        let kind = |name: &str| DeferredKind {
+            host: host(name),
+            rule: "calendar".to_owned(),
+            by_looks: true,
+            names: None,
+            put_aside: 0,
+            next_probe: 0,
+        };
+        let mut kinds = DeferredKinds::default();
+        let told =
+            |kinds: &DeferredKinds| ["a.example", "b.example"].map(|of| kinds.speak_of(&host(of)));
+        assert_eq!(told(&kinds), [false, false]);
+        kinds.insert(1, kind("a.example"));
+        kinds.insert(2, kind("a.example"));
+        // In the place of one.
+        kinds.insert(2, kind("b.example"));
+        assert_eq!((kinds.len(), told(&kinds)), (2, [true, true]));
+        assert!(kinds.remove(1) && !kinds.remove(1));
+        assert_eq!(told(&kinds), [false, true]);
+        assert!(kinds.remove(2));
+        assert_eq!((kinds.is_empty(), told(&kinds)), (true, [false, false]));
+    }
+}

@@ -13,6 +13,7 @@ mod pages;
 type Site<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A crawl that is over.
+#[derive(Debug, PartialEq)]
 struct Crawled {
     fetched: Vec<String>,
     rules: BTreeMap<String, String>,
@@ -37,7 +38,22 @@ impl Crawled {
     }
 }
 
+/// Crawls a site, and once more with each page compared before it is told of.
 fn crawl(most: usize, site: Site<'_>) -> Crawled {
+    let plain = crawl_by(most, site, &|_, _, _, _| {});
+    let compared = crawl_by(most, site, &|traps, at, level, gist| {
+        if let Some(said_before) = traps.said_before(at, level, gist) {
+            said_before.compare(gist);
+        }
+    });
+    assert_eq!(plain, compared);
+    plain
+}
+
+/// What is done with a page before it is told of.
+type Prepare<'a> = &'a dyn Fn(&Traps, &CanonicalUrl, u8, &mut PageFingerprint);
+
+fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
     let mut traps = Traps::new(SpellingRules::default(), true);
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     // Level, depth, turn; by URL what names it and the redirects before.
@@ -69,7 +85,7 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
         over.fetched.push(path.clone());
         assert!(over.fetched.len() <= most, "{:#?}", over.fetched);
         let html = site(&path);
-        let (gist, to);
+        let (mut gist, to);
         let answer = match &html {
             None => PageAnswer::Nothing,
             Some(html) => match html.strip_prefix("-> ") {
@@ -79,6 +95,7 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
                 }
                 None => {
                     gist = PageFingerprint::of_markup(html, &at);
+                    prepare(&traps, &at, level, &mut gist);
                     PageAnswer::Text(&gist)
                 }
             },
