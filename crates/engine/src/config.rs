@@ -8,7 +8,7 @@ use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig};
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
-use crawl_policy::{ProductToken, Profile};
+use crawl_policy::{ProductToken, Profile, SurtPrefix};
 use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, SpellingRules};
 
@@ -121,6 +121,7 @@ impl Config {
             purpose: None,
             scope: ScopeRules {
                 mode: ScopeMode::Host,
+                surt: Vec::new(),
                 include: Vec::new(),
                 exclude: Vec::new(),
                 max_depth: None,
@@ -190,6 +191,8 @@ pub enum Forbidden {
 pub struct ScopeRules {
     /// The distance from the seeds.
     pub mode: ScopeMode,
+    /// What joins the scope whatever the seeds are.
+    pub surt: Vec<SurtPrefix>,
     /// Where any are given, one must match.
     pub include: Vec<String>,
     /// None may match.

@@ -205,6 +205,9 @@ impl Driver {
         for seed in config.seeds.iter().chain(&scope_seeds) {
             scope.add_seed(seed);
         }
+        for prefix in &rules.surt {
+            scope.add_prefix(prefix.clone());
+        }
         let now = clock.now();
         let mut coordinator = Coordinator::new(
             Arc::clone(config),

@@ -27,6 +27,7 @@ mod agent;
 mod page_directives;
 mod robots;
 pub mod scope;
+mod surt_prefix;
 pub mod traps;
 pub mod usage;
 
@@ -37,3 +38,4 @@ pub use robots::{
     CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestRate, Robots, RobotsAccess, RobotsOddity,
     RobotsOddityKind, Rule, SitemapLine, Verdict, VisitHours, VisitTime, request_path,
 };
+pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

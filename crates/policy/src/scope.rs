@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use crawl_weburl::{CanonicalUrl, HostKey, Site};
 use regex::RegexSet;
 
+use crate::surt_prefix::SurtPrefix;
+
 /// The distance from the seeds that a crawl may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
@@ -43,6 +45,7 @@ pub struct Scope {
     sites: HashSet<Site>,
     // Folders by host; each begins and ends with `/`.
     folders: HashMap<HostKey, Vec<String>>,
+    prefixes: Vec<SurtPrefix>,
 }
 
 /// Is a URL wanted?
@@ -92,7 +95,13 @@ impl Scope {
             hosts: HashSet::new(),
             sites: HashSet::new(),
             folders: HashMap::new(),
+            prefixes: Vec::new(),
         })
+    }
+
+    /// Takes in what lies in a SURT prefix, whatever the distance from the seeds may be.
+    pub fn add_prefix(&mut self, prefix: SurtPrefix) {
+        self.prefixes.push(prefix);
     }
 
     /// Takes a seed in, or the target of a seed's redirect: its host joins the scope, and
@@ -146,7 +155,7 @@ impl Scope {
     }
 
     fn reaches(&self, url: &CanonicalUrl) -> bool {
-        match self.mode {
+        let by_seeds = match self.mode {
             ScopeMode::Host => self.hosts.contains(&url.host_key()),
             ScopeMode::Domain => self.sites.contains(&url.site()),
             ScopeMode::Prefix => self
@@ -154,7 +163,8 @@ impl Scope {
                 .get(&url.host_key())
                 .is_some_and(|folders| folders.iter().any(|f| url.path().starts_with(f.as_str()))),
             ScopeMode::Any => true,
-        }
+        };
+        by_seeds || self.prefixes.iter().any(|prefix| prefix.holds(url))
     }
 }
 
@@ -282,6 +292,25 @@ mod tests {
             http://www.example.org/other Scope: prefix
             http://example.org/docs/ Scope: prefix
             http://elsewhere.example/docs/ Scope: prefix
+        "#]],
+        );
+    }
+
+    #[test]
+    fn ours_a_surt_prefix_joins_what_the_seeds_reach() {
+        let mut scope = scope(ScopeMode::Prefix, &[], &["/b$"], None);
+        for prefix in ["example,elsewhere,", "org,example)/docs/"] {
+            scope.add_prefix(prefix.parse().unwrap());
+        }
+        check(
+            &scope,
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y in
+            https://www.example.org/docs/a/b Scope: exclude /b$
+            http://www.example.org:8080/docs/ in
+            http://www.example.org/other Scope: prefix
+            http://example.org/docs/ in
+            http://elsewhere.example/docs/ in
         "#]],
         );
     }

@@ -32,6 +32,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         purpose: settings.exclusion.purpose.meaning(),
         scope: ScopeRules {
             mode: scope.scope.meaning(),
+            surt: scope.surt.iter().map(|surt| surt.0.clone()).collect(),
             include: scope.include.clone(),
             exclude: scope.exclude.clone(),
             max_depth: scope.max_depth.0.map(|depth| narrow(depth.0)),

@@ -10,6 +10,7 @@ use super::sites::Sites;
 use crate::values::DayHours;
 use crate::values::NameServer;
 use crate::values::Period;
+use crate::values::Surt;
 use crate::values::{Count, Factor, FilePath, Limit, Resolve, SchemaValue, Size, Span, Switch};
 
 /// The use that a later run makes of a key of the directory's crawl.toml.
@@ -207,6 +208,13 @@ tables! {
         /// the folders of the seeds. any: every host.
         #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
         scope: ScopeName = ScopeName::Host, GoesOn;
+        /// Take what lies in this SURT prefix into the scope too (may be repeated)
+        ///
+        /// `org,example,` is a domain with all below it, `org,example,www)/docs/` a host and
+        /// the beginning of a path, as archives write them; `http://(` may stand before. http
+        /// and https are alike. What is to be fetched there has to be linked, or be a seed.
+        #[arg(value_name = "PREFIX")]
+        surt: Vec<Surt> = Vec::new(), GoesOn;
         /// Fetch only URLs that match this regular expression (may be repeated)
         ///
         /// Matched anywhere in the canonical URL. A URL needs to match one of them; seeds

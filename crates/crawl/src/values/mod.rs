@@ -13,6 +13,7 @@ mod resolve;
 mod schema;
 mod size;
 mod span;
+mod surt;
 mod switch;
 mod text;
 mod unit;
@@ -26,6 +27,7 @@ pub(crate) use resolve::Resolve;
 pub(crate) use schema::{SchemaValue, words};
 pub(crate) use size::Size;
 pub(crate) use span::Span;
+pub(crate) use surt::Surt;
 pub(crate) use switch::Switch;
 
 /// Why a value can't be read; lower case, with the value in it.

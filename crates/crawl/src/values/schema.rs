@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    Count, DayHours, Factor, FilePath, Limit, NameServer, Period, Resolve, Size, Span, Switch,
+    Count, DayHours, Factor, FilePath, Limit, NameServer, Period, Resolve, Size, Span, Surt, Switch,
 };
 
 /// A value of a setting, as files hold it.
@@ -104,6 +104,12 @@ impl SchemaValue for FilePath {
 impl SchemaValue for NameServer {
     fn schema() -> Value {
         String::schema()
+    }
+}
+
+impl SchemaValue for Surt {
+    fn schema() -> Value {
+        text("[,)]")
     }
 }
 

@@ -26,6 +26,15 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--include", "a", "--include", "b"],
         "include = [\"a\", \"b\"]",
     ),
+    (
+        &[
+            "--surt",
+            "org,example,",
+            "--surt",
+            "http://(org,example,)/a",
+        ],
+        "surt = [\"org,example,\", \"http://(org,example,)/a\"]",
+    ),
     (&["--exclude", r"\.pdf$"], r"exclude = ['\.pdf$']"),
     (&["--max-depth", "3"], "max-depth = 3"),
     (&["--max-depth", "unlimited"], "max-depth = \"unlimited\""),

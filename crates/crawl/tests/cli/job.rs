@@ -253,6 +253,31 @@ fn ours_hosts_that_are_not_whole_count_only_where_asked() {
 }
 
 #[test]
+fn ours_a_surt_prefix_takes_a_part_of_another_host_in() {
+    let (dir, cmd) = setup("surt");
+    let web = TestWeb::builder().hosts(2).sitemap(false).start();
+    let (inside, outside) = (web.url(1, "/docs/a"), web.url(1, "/blog"));
+    let links = format!("<a href='{inside}'>a</a><a href='{outside}'>b</a>");
+    web.script(0, "/", Answer::html(&links));
+    web.script(1, "/docs/a", Answer::html("a"));
+    let (address, port) = web.authority(1).split_once(':').unwrap();
+    let surt = format!("http://({address}:{port})/docs/");
+    let more = ["--sitemaps", "off", "--allow-private", "--surt", &surt];
+    let ran = cmd.run(&args(&web.url(0, "/"), &more));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let asked: Vec<_> = web.log_of(1).into_iter().map(|entry| entry.path).collect();
+    assert_eq!(asked, ["/robots.txt", "/docs/a"]);
+    assert!(dir.read("c/excluded.jsonl").contains(&outside));
+    let refused = cmd.run(&args(&web.url(0, "/"), &["--surt", "example.org/docs"]));
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.stderr.contains("is no SURT prefix"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn directory_that_holds_something_else_is_refused() {
     let (dir, cmd) = setup("foreign");
     dir.write("c/thesis.txt", "dear");

@@ -175,6 +175,7 @@ fn config(dir: &Path) -> Config {
     Config {
         scope: ScopeRules {
             mode: ScopeMode::Any,
+            surt: Vec::new(),
             include: Vec::new(),
             exclude: Vec::new(),
             max_depth: None,

@@ -1,0 +1,33 @@
+//! A SURT prefix as users write it: `org,example,` or `http://(org,example,www,)/docs/`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crawl_policy::SurtPrefix;
+
+use super::BadValue;
+use super::text::as_text;
+
+/// A part of the web that joins the scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Surt(pub(crate) SurtPrefix);
+
+impl FromStr for Surt {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Surt, BadValue> {
+        let prefix = text.parse();
+        let example = "it looks like `org,example,` or `org,example,www)/docs/`";
+        prefix
+            .map(Surt)
+            .map_err(|why| BadValue::new(format!("{why}; {example}")))
+    }
+}
+
+impl fmt::Display for Surt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+as_text!(Surt);
