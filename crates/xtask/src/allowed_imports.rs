@@ -216,7 +216,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("error", &["control"]),
             ("summary", &["totals"]),
             ("admissions", &["priority"]),
-            ("shared_traps", &["config"]),
+            ("shared_traps", &["config", "priority"]),
             (
                 "revisit",
                 &["config", "error", "meta_keys", "time", "totals"],
@@ -279,6 +279,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "priority",
                     "revisit",
                     "secrets",
+                    "shared_traps",
                     "state",
                     "time",
                     "trace_events",
