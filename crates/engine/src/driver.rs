@@ -272,7 +272,7 @@ impl Driver {
                 Some(started.0)
             }
         };
-        let reader = PageReader::new(config, &visits).beside(Arc::clone(&frontier), traps.clone());
+        let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
             .telling(TraceEvents::new(config))
@@ -416,6 +416,10 @@ impl Driver {
             _ => None,
         });
         let noted = self.requests.append_all(rows);
+        if noted.is_err() {
+            // Nothing is handed on that no row bears out: it is pending at the next start.
+            effects.clear();
+        }
         self.unless_broken(noted);
         for effect in effects.drain(..) {
             match effect {

@@ -39,11 +39,11 @@ impl SharedTraps {
 
     /// Notes how much of a page is new on its host, where that is in doubt, so that the writer need
     /// not look at each of its words.
-    pub(crate) fn compare(&self, lease: &Lease, gist: &mut PageFingerprint) {
+    pub(crate) fn compare(&self, lease: &Lease, fingerprint: &mut PageFingerprint) {
         let level = Priority::of(lease).level();
-        let said_before = self.lock().said_before(&lease.url, level, gist);
-        if let Some(said_before) = said_before {
-            said_before.compare(gist);
+        let words = self.lock().words_to_compare(&lease.url, level, fingerprint);
+        if let Some(words) = words {
+            words.compare(fingerprint);
         }
     }
 

@@ -102,11 +102,11 @@ pub trait Frontier: Send + Sync {
     /// Takes out the links that would change nothing if they were admitted now, as far as that
     /// is told at once: by what is committed and in memory. Most links of a page are known; those
     /// that stay in may be known too. `settled` is told of those that are settled: they stay so
-    /// until [`Frontier::revivals`] grows.
+    /// until [`Frontier::reopenings`] grows.
     fn leave_out_known(&self, links: &mut Vec<Admission>, settled: &mut dyn FnMut(&CanonicalUrl));
 
     /// The number of commits of this life by which settled URLs became pending again.
-    fn revivals(&self) -> u64;
+    fn reopenings(&self) -> u64;
 
     /// The visit of `url` that was kept last, by [`Transaction::settle_until`].
     ///

@@ -30,7 +30,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules, TrapSigns};
 use self::deferred_kinds::{DeferredKind, DeferredKinds};
 use self::host_memory::{Followed, HostMemories, HostMemory, Text};
 use self::mirrors::Mirrors;
-pub use self::novelty::SaidBefore;
+pub use self::novelty::HostWords;
 pub use self::page_fingerprint::{FingerprintReader, PageFingerprint};
 pub use self::template::Trap;
 use self::template::{Template, Yield};
@@ -149,19 +149,19 @@ impl Traps {
     /// The words that were said before on a page's host, where the page is to be compared with them:
     /// whoever does it keeps nobody else from these traps. [`Traps::observe`] does it otherwise.
     #[must_use]
-    pub fn said_before(
+    pub fn words_to_compare(
         &self,
         url: &CanonicalUrl,
         level: u8,
         gist: &PageFingerprint,
-    ) -> Option<SaidBefore> {
+    ) -> Option<HostWords> {
         let key = url.host_key();
         let host = self.hosts.get(&key).filter(|_| self.defers)?;
         let shape = Shape::of(url);
         let (template, _) = keys(&key, &shape);
         let is_wanted =
             !host.names.has_met(url) && is_doubtful(host, gist, level, (&shape, template));
-        is_wanted.then(|| host.said_before.clone())
+        is_wanted.then(|| host.words.clone())
     }
 
     /// Takes a page in that was fetched. One that is visited again tells nothing.
@@ -417,7 +417,7 @@ impl Traps {
             return false;
         }
         let deferred = DeferredKind {
-            host: host.clone(),
+            host: Some(host.clone()),
             rule,
             by_looks,
             names,
@@ -475,8 +475,8 @@ fn is_doubtful(
 fn read(host: &mut HostMemory, gist: &PageFingerprint, is_doubtful: bool) -> Yield {
     let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
     let new_words = || {
-        let compared = gist.new_words.map(|words| words as usize);
-        compared.unwrap_or_else(|| host.said_before.new_words(gist))
+        let compared = gist.new_words.unwrap_or_else(|| host.words.new_words(gist));
+        compared as usize
     };
     let says_new_words = !is_doubtful || new_words() > enough;
     let pages = host.texts.entry(gist.said, Text::default);

@@ -34,15 +34,15 @@ pub(crate) struct LinkCache {
     links: Vec<Link>,
     targets: Vec<Target>,
     /// Of each target.
-    marks: Vec<Mark>,
+    states: Vec<TargetState>,
     /// Places in `targets`.
     by_url: HashMap<CanonicalUrl, usize, RandomState>,
     /// The base of the links that are asked for now.
     current: Option<CurrentBase>,
     /// The number of the document that is read now.
     document: u64,
-    /// The state of the frontier by which settled targets are told, where that is of use.
-    settled_by: Option<u64>,
+    /// The frontier's number of reopenings, where targets that are settled need not be named.
+    settled_at: Option<u64>,
     /// The place in `addresses` of its origin.
     origin: usize,
     bytes: usize,
@@ -103,14 +103,16 @@ pub(crate) struct Target {
     pub(crate) verdict: ScopeVerdict,
 }
 
-/// What changes with each document of a target. Apart from it, so that all of a page's are near
+/// The state of a target, which changes with each document. Apart from it, so that all of a page's are near
 /// each other in memory.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct TargetState {
     /// The document that the target was found in last, and its place among the links of that.
     found: (u64, usize),
-    /// The state of the frontier by which it is settled.
-    settled_by: Option<u64>,
+    /// The frontier's number of reopenings when it was found settled.
+    settled_at: Option<u64>,
+    /// The document that named it last while it was settled.
+    named_in: u64,
     /// The place in `addresses` of its origin.
     origin: usize,
 }
@@ -130,25 +132,25 @@ impl LinkCache {
             bases: HashMap::default(),
             links: Vec::new(),
             targets: Vec::new(),
-            marks: Vec::new(),
+            states: Vec::new(),
             by_url: HashMap::default(),
             current: None,
             document: 0,
-            settled_by: None,
+            settled_at: None,
             origin: 0,
             bytes: 0,
             max_bytes,
         }
     }
 
-    /// Begins a document. `settled_by` is the number of the frontier's revivals, where targets that
+    /// Begins a document. `settled_at` is the frontier's number of reopenings, where targets that
     /// are settled need not be named. What was judged by another scope is forgotten, and all where there is no
     /// more room.
     pub(super) fn begin(
         &mut self,
         from: &CanonicalUrl,
         scope: &Arc<Scope>,
-        settled_by: Option<u64>,
+        settled_at: Option<u64>,
     ) {
         let is_same = self
             .scope
@@ -162,7 +164,7 @@ impl LinkCache {
                 ..LinkCache::of_size(self.max_bytes)
             };
         }
-        self.settled_by = settled_by;
+        self.settled_at = settled_at;
         self.origin = self.base(from.origin_text());
         self.forget_places();
     }
@@ -250,7 +252,7 @@ impl LinkCache {
 
     /// The place of a target among the links of the document.
     pub(super) fn place(&self, number: usize) -> Option<usize> {
-        let (document, place) = self.marks[number].found;
+        let (document, place) = self.states[number].found;
         (document == self.document).then_some(place)
     }
 
@@ -261,21 +263,24 @@ impl LinkCache {
     }
 
     pub(super) fn set_place(&mut self, number: usize, place: usize) {
-        self.marks[number].found = (self.document, place);
+        self.states[number].found = (self.document, place);
     }
 
-    /// Returns whether a target of the document's own origin was found settled, and stays so.
-    pub(super) fn is_settled(&self, number: usize) -> bool {
-        let Mark {
-            settled_by, origin, ..
-        } = self.marks[number];
-        settled_by.is_some() && settled_by == self.settled_by && origin == self.origin
+    /// Where a target of the document's own origin was found settled, and stays so, returns whether
+    /// the document names it for the first time.
+    pub(super) fn settled(&mut self, number: usize) -> Option<bool> {
+        let state = &mut self.states[number];
+        let is_settled = state.settled_at.is_some() && state.settled_at == self.settled_at;
+        if !is_settled || state.origin != self.origin {
+            return None;
+        }
+        Some(std::mem::replace(&mut state.named_in, self.document) != self.document)
     }
 
     /// Remembers that a URL is settled.
     pub(super) fn note_settled(&mut self, url: &CanonicalUrl) {
         if let Some(&number) = self.by_url.get(url) {
-            self.marks[number].settled_by = self.settled_by;
+            self.states[number].settled_at = self.settled_at;
         }
     }
 
@@ -297,9 +302,10 @@ impl LinkCache {
             verdict: scope.judge(&url, 0),
             url,
         });
-        self.marks.push(Mark {
+        self.states.push(TargetState {
             found: (0, 0),
-            settled_by: None,
+            settled_at: None,
+            named_in: 0,
             origin,
         });
         Some(number)
@@ -494,10 +500,10 @@ mod tests {
         (html, from): (&str, &Lease),
         scope: &Arc<Scope>,
         (policy, robots): (&LinkPolicy, &Robots),
-        (cache, settled_by): (&RefCell<LinkCache>, Option<u64>),
+        (cache, settled_at): (&RefCell<LinkCache>, Option<u64>),
     ) -> PageFindings {
         let page = read_html(html.as_bytes(), None, &Limits::default());
-        let mut links = Links::new(from, scope, policy, Some(robots), (cache, settled_by));
+        let mut links = Links::new(from, scope, policy, Some(robots), (cache, settled_at));
         for link in &page.links {
             links.link(&from.url, link, None);
         }
@@ -553,8 +559,8 @@ mod tests {
         let cache = RefCell::new(LinkCache::default());
         let from = lease(&url("http://a.example/b/c"), 0);
         let html = "<a href=d></a><a href=e></a><a href=d></a><a href=http://b.example/d></a>";
-        let read = |settled_by| {
-            let cache = (&cache, settled_by);
+        let read = |settled_at| {
+            let cache = (&cache, settled_at);
             let found = found((html, &from), &scope, (&policy, &robots), cache);
             let links: Vec<_> = found
                 .links
@@ -570,7 +576,7 @@ mod tests {
             cache.borrow_mut().note_settled(&url(settled));
         }
         let rest = "http://a.example/b/e http://b.example/d".to_owned();
-        assert_eq!(read(Some(3)), (rest, 2));
+        assert_eq!(read(Some(3)), (rest, 1));
         assert_eq!(read(None), all());
         assert_eq!(read(Some(4)), all());
     }

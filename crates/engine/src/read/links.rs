@@ -127,10 +127,10 @@ impl<'a> Links<'a> {
         scope: &'a Arc<Scope>,
         policy: &'a LinkPolicy,
         robots: Option<&'a Robots>,
-        (known, settled_by): (&'a RefCell<LinkCache>, Option<u64>),
+        (known, settled_at): (&'a RefCell<LinkCache>, Option<u64>),
     ) -> Links<'a> {
         let mut known = known.borrow_mut();
-        known.begin(&from.url, scope, settled_by);
+        known.begin(&from.url, scope, settled_at);
         Links {
             from,
             scope,
@@ -324,8 +324,8 @@ impl<'a> Links<'a> {
 
     /// Adds a link whose target is known, as `add` does.
     fn add_known(&mut self, mut way: Discovery, number: usize, mut barred: Option<Exclusion>) {
-        if self.known.is_settled(number) {
-            self.settled += 1;
+        if let Some(is_first) = self.known.settled(number) {
+            self.settled += usize::from(is_first);
             return;
         }
         let target = self.known.target_at(number);

@@ -100,29 +100,29 @@ impl PageReader {
         }
     }
 
-    /// Leaves to the writer what it does not know of a page already.
-    pub(crate) fn beside(self, frontier: Arc<dyn Frontier>, traps: SharedTraps) -> PageReader {
+    /// A reader that asks these what is known already, and leaves the rest to the writer.
+    pub(crate) fn asking(self, frontier: Arc<dyn Frontier>, traps: SharedTraps) -> PageReader {
         PageReader {
             shared: Some((frontier, traps)),
             ..self
         }
     }
 
-    /// The state of the frontier by which links of a page to its own host are left out where they
-    /// are settled; none where traps may name them otherwise.
-    fn settled_by(&self, lease: &Lease) -> Option<u64> {
+    /// The frontier's number of reopenings, by which links of a page to its own host are left out
+    /// where they are settled; none where traps may name them otherwise.
+    fn settled_at(&self, lease: &Lease) -> Option<u64> {
         let (frontier, traps) = self.shared.as_ref()?;
-        let is_told = traps.lock().knows_of(&lease.url.host_key());
-        (!is_told).then(|| frontier.revivals())
+        let has_say = traps.lock().knows_of(&lease.url.host_key());
+        (!has_say).then(|| frontier.reopenings())
     }
 
     /// Compares a page with others of its host, and leaves out its links that are known: most are.
-    fn spare_the_writer(&self, lease: &Lease, findings: &mut PageFindings) {
+    fn leave_out_known(&self, lease: &Lease, findings: &mut PageFindings) {
         let Some((frontier, traps)) = &self.shared else {
             return;
         };
-        if let TrapSignal::Text(gist) = &mut findings.signal {
-            traps.compare(lease, gist);
+        if let TrapSignal::Text(fingerprint) = &mut findings.signal {
+            traps.compare(lease, fingerprint);
         }
         // What a list says of changes is looked up among its links.
         if findings.modified.is_empty() && !traps.may_change(&lease.url, &findings.links) {
@@ -212,7 +212,7 @@ impl PageReader {
         redact_row(&self.policy.secrets, &mut row);
         let links = findings.links.len() + findings.settled_links;
         self.events.read(&row, links);
-        self.spare_the_writer(&lease, &mut findings);
+        self.leave_out_known(&lease, &mut findings);
         Ok(ReadPage {
             lease,
             past,
@@ -249,7 +249,7 @@ impl PageReader {
             Some(_) => what_is(content_type, bytes),
         };
         let robots = Some(&rules.robots);
-        let known = (&self.known_links, self.settled_by(lease));
+        let known = (&self.known_links, self.settled_at(lease));
         let mut links = Links::new(lease, scope, &self.policy, robots, known);
         let mut document = ReadDocument::default();
         let sitemap = decoded.as_ref().filter(|_| is_sitemap);

@@ -343,7 +343,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let mut writer =
         Writer::new(shared, files, Totals::default(), visits, Vec::new()).watching(traps.clone());
     let (reader, mut encoder) = (
-        PageReader::new(&config, &visits).beside(Arc::clone(&frontier), traps.clone()),
+        PageReader::new(&config, &visits).asking(Arc::clone(&frontier), traps.clone()),
         ArchiveEncoder::new(&config),
     );
     let parked_frontier = Arc::clone(&frontier);

@@ -111,16 +111,16 @@ clauses! {
         frontier.release(leased);
     }
 
-    fn revivals_are_counted(bench) {
+    fn reopenings_are_counted(bench) {
         let frontier = bench.frontier();
         admit(frontier, [link("/a", 0)]);
         settle_until(frontier, lease(frontier), 5, 7);
-        let before = frontier.revivals();
+        let before = frontier.reopenings();
         assert_eq!(visit_due(frontier, 6, 9), 0);
         admit(frontier, [link("/a", 0), link("/b", 0)]);
-        assert_eq!(frontier.revivals(), before);
+        assert_eq!(frontier.reopenings(), before);
         assert_eq!(visit_due(frontier, 7, 9), 1);
-        assert_eq!(frontier.revivals(), before + 1);
+        assert_eq!(frontier.reopenings(), before + 1);
     }
 
     fn a_lease_may_be_put_aside(bench) {

@@ -44,7 +44,7 @@ struct Shared {
     robots: HashMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
     meta: BTreeMap<String, Vec<u8>>,
-    revivals: u64,
+    reopenings: u64,
     /// `pending` counts the leased ones too; `leased` stays 0.
     counts: UrlCounts,
 }
@@ -266,8 +266,8 @@ impl Frontier for MemoryFrontier {
         });
     }
 
-    fn revivals(&self) -> u64 {
-        self.shared().revivals
+    fn reopenings(&self) -> u64 {
+        self.shared().reopenings
     }
 
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {

@@ -24,7 +24,7 @@ pub(super) struct MemoryTransaction<'f> {
     settled: HashSet<CanonicalUrl>,
     visits: HashMap<CanonicalUrl, StoredVisit>,
     /// A settled URL becomes pending by it.
-    revives: bool,
+    reopens: bool,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: HashMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
@@ -41,7 +41,7 @@ impl<'f> MemoryTransaction<'f> {
             changed: HashMap::new(),
             settled: HashSet::new(),
             visits: HashMap::new(),
-            revives: false,
+            reopens: false,
             hosts: BTreeMap::new(),
             robots: HashMap::new(),
             marks: BTreeMap::new(),
@@ -96,7 +96,7 @@ impl<'f> MemoryTransaction<'f> {
             via: queued.via,
         };
         kept.is_settled = false;
-        self.revives = true;
+        self.reopens = true;
         self.changed.insert(kept.url.clone(), record);
         self.visits.insert(kept.url.clone(), kept);
     }
@@ -268,7 +268,7 @@ impl Transaction for MemoryTransaction<'_> {
             }
         }
         shared.visits.extend(self.visits.drain());
-        shared.revivals += u64::from(self.revives);
+        shared.reopenings += u64::from(self.reopens);
         shared.hosts.append(&mut self.hosts);
         shared.robots.extend(self.robots.drain());
         shared.marks.append(&mut self.marks);

@@ -143,7 +143,7 @@ impl Sieve {
         })?;
         let runs = manifest.runs.iter();
         let runs = runs.map(|entry| Run::open(&run_path(&dir, entry.id), *entry).map(Arc::new));
-        // It grows with what comes: room for all that it may gather is 69 MB, which a small crawl
+        // It grows with what comes: room for all that it may gather is 9 MB, which a small crawl
         // would touch all over.
         let mut table = Table::new();
         table.extend(fresh.map(|record| (record.key, record.state)));

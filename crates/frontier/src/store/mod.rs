@@ -98,8 +98,8 @@ pub struct FjallFrontier {
     /// Taken for a moment only; a lease may read the disk under it, a commit may not
     /// write under it.
     leases: Mutex<LeaseTable>,
-    /// See [`Frontier::revivals`].
-    revivals: AtomicU64,
+    /// See [`Frontier::reopenings`].
+    reopenings: AtomicU64,
     _lock: File,
 }
 
@@ -267,8 +267,8 @@ impl Frontier for FjallFrontier {
         });
     }
 
-    fn revivals(&self) -> u64 {
-        self.revivals.load(Ordering::Acquire)
+    fn reopenings(&self) -> u64 {
+        self.reopenings.load(Ordering::Acquire)
     }
 
     fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {

@@ -243,7 +243,7 @@ fn load(
             notes: Default::default(),
             due_from: Default::default(),
         }),
-        revivals: AtomicU64::new(0),
+        reopenings: AtomicU64::new(0),
         leases: Mutex::new(LeaseTable::new(
             lines,
             sequence.totals,

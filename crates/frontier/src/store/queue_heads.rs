@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashMapExt};
 use crate::admit_rule::Rank;
 
 /// The share of the limit that one head is filled with at a time. Of the default limit
-/// that is 64 entries: one read of the disk serves a minute of a host asked once a second.
+/// that is 32 entries: one read of the disk serves half a minute of a host asked once a second.
 const HEAD_SHARE: usize = 1024;
 
 /// The first entries of the queues that were leased from lately.

@@ -37,7 +37,7 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) settled: HashSet<Fingerprint>,
     pub(super) visits: HashMap<Fingerprint, StoredVisit>,
     /// A settled URL becomes pending by it.
-    pub(super) revives: bool,
+    pub(super) reopens: bool,
     /// As in [`Writer`], once this transaction is committed.
     pub(super) due_from: DueKey,
     /// Orders what enters a queue; at the commit, blocks give the numbers that stay.
@@ -61,7 +61,7 @@ impl<'f> FjallTransaction<'f> {
             changes: Changes::default(),
             settled: HashSet::new(),
             visits: HashMap::new(),
-            revives: false,
+            reopens: false,
             turn: 0,
             hosts: BTreeMap::new(),
             robots: BTreeMap::new(),
@@ -345,8 +345,8 @@ impl Transaction for FjallTransaction<'_> {
         self.writer.sequence = sequence;
         self.writer.due_from = self.due_from;
         self.writer.notes.keep(notes);
-        if self.revives {
-            frontier.revivals.fetch_add(1, Ordering::Release);
+        if self.reopens {
+            frontier.reopenings.fetch_add(1, Ordering::Release);
         }
         self.settled.clear();
         let mut origins = frontier.leases().merge(merge);

@@ -219,7 +219,7 @@ impl FjallTransaction<'_> {
             let tables = &self.frontier.tables;
             return Err(tables.corrupt(&format!("`{}` is due and not settled", kept.url)));
         }
-        self.revives = true;
+        self.reopens = true;
         kept.is_settled = false;
         let queued = kept.queued(self.next_sequence());
         self.changes.put(Change {

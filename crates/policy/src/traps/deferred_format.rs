@@ -7,6 +7,8 @@ use super::{FIRST_PROBE, MAX_PARKED, Traps};
 
 /// The first line.
 const LAYOUT: &str = "parked 2";
+/// The same of earlier versions, whose lines name no host.
+const HOSTLESS: &str = "parked 1";
 
 impl Traps {
     /// The deferred kinds, if they changed since this was last asked.
@@ -20,7 +22,7 @@ impl Traps {
             let names = deferred.names.as_ref().map(|names| names.join("&"));
             let names = names.map_or("-".to_owned(), |names| format!("={names}"));
             let looks = u8::from(deferred.by_looks);
-            let host = &deferred.host;
+            let host = deferred.host.as_ref().map_or("-", HostKey::as_str);
             format!("{place:016x}\t{host}\t{looks}\t{names}\t{}", deferred.rule)
         });
         let lines: Vec<String> = std::iter::once(LAYOUT.to_owned()).chain(lines).collect();
@@ -32,20 +34,37 @@ impl Traps {
     pub fn restore(&mut self, stored: &[u8]) {
         let text = String::from_utf8_lossy(stored);
         let mut lines = text.split('\n');
-        if lines.next() == Some(LAYOUT) {
-            self.deferred = DeferredKinds::default();
-            for (place, kind) in lines.take(MAX_PARKED).filter_map(read) {
-                self.deferred.insert(place, kind);
-            }
+        let has_hosts = match lines.next() {
+            Some(LAYOUT) => true,
+            Some(HOSTLESS) => false,
+            _ => return,
+        };
+        self.deferred = DeferredKinds::default();
+        let read = |line| match has_hosts {
+            true => with_host(line),
+            false => kind(line, None),
+        };
+        for (place, kind) in lines.take(MAX_PARKED).filter_map(read) {
+            self.deferred.insert(place, kind);
         }
     }
 }
 
-fn read(line: &str) -> Option<(u64, DeferredKind)> {
-    let mut fields = line.splitn(5, '\t');
+/// A line with its host behind the place.
+fn with_host(line: &str) -> Option<(u64, DeferredKind)> {
+    let (place, rest) = line.split_once('\t')?;
+    let (host, rest) = rest.split_once('\t')?;
+    let host = match host {
+        "-" => None,
+        host => Some(HostKey::parse(host).ok()?),
+    };
+    kind(&format!("{place}\t{rest}"), host)
+}
+
+fn kind(line: &str, host: Option<HostKey>) -> Option<(u64, DeferredKind)> {
+    let mut fields = line.splitn(4, '\t');
     let mut next = || fields.next();
     let place = u64::from_str_radix(next()?, 16).ok()?;
-    let host = HostKey::parse(next()?).ok()?;
     let by_looks = next()? == "1";
     let names = next()?.strip_prefix('=');
     let names = names.map(|names| names.split('&').map(str::to_owned).collect());
@@ -95,10 +114,19 @@ mod tests {
         assert_eq!(traps.stored(), Some(stored.into_bytes()));
         assert_eq!(traps.stored(), None);
         // Another layout, and lines that can't be read.
-        traps.restore(b"parked 1\n");
+        traps.restore(b"parked 3\n");
         assert_eq!(traps.deferred.len(), 2);
         lines.insert(1, "zz\ta.example\t1\t-\tcalendar".to_owned());
         assert_eq!(restored(&lines).deferred.len(), 2);
+        // Of an earlier version.
+        let hostless = format!("parked 1\n{}", lines.join("\n").replace("\ta.example", ""));
+        traps.restore(hostless.as_bytes());
+        assert_eq!(traps.deferred.len(), 2);
+        traps.has_changed = true;
+        let stored = String::from_utf8(traps.stored().unwrap()).unwrap();
+        assert_eq!(stored.matches("\t-\t").count(), 3, "{stored}");
+        traps.restore(stored.as_bytes());
+        assert_eq!(traps.deferred.len(), 2);
     }
 
     #[test]

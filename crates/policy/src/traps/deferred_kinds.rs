@@ -7,8 +7,9 @@ use crawl_weburl::HostKey;
 /// A kind of URLs that is deferred.
 #[derive(Clone, Debug)]
 pub(super) struct DeferredKind {
-    /// The host of its URLs, or of the pages that they were found on.
-    pub(super) host: HostKey,
+    /// The host of its URLs, or of the pages that they were found on; none where an earlier version
+    /// stored it without.
+    pub(super) host: Option<HostKey>,
     pub(super) rule: String,
     /// URLs without such looks are deferred only where they were found on pages that said nothing.
     pub(super) by_looks: bool,
@@ -23,8 +24,8 @@ pub(super) struct DeferredKind {
 #[derive(Debug, Default)]
 pub(super) struct DeferredKinds {
     kinds: HashMap<u64, DeferredKind>,
-    /// The number of kinds of each host.
-    hosts: HashMap<HostKey, u32>,
+    /// The number of kinds of each host, and of those without one.
+    hosts: HashMap<Option<HostKey>, u32>,
 }
 
 impl DeferredKinds {
@@ -50,7 +51,8 @@ impl DeferredKinds {
 
     /// Returns whether any may speak of a host's URLs, or of those found on its pages.
     pub(super) fn speak_of(&self, host: &HostKey) -> bool {
-        self.hosts.contains_key(host)
+        let has = |host| self.hosts.contains_key(&host);
+        !self.is_empty() && (has(None) || has(Some(host.clone())))
     }
 
     pub(super) fn insert(&mut self, place: u64, kind: DeferredKind) {
@@ -84,7 +86,7 @@ mod tests {
     fn ours_kinds_speak_of_their_own_hosts() {
         let host = |name: &str| HostKey::parse(name).unwrap();
         let kind = |name: &str| DeferredKind {
-            host: host(name),
+            host: Some(host(name)),
             rule: "calendar".to_owned(),
             by_looks: true,
             names: None,
@@ -103,6 +105,16 @@ mod tests {
         assert!(kinds.remove(1) && !kinds.remove(1));
         assert_eq!(told(&kinds), [false, true]);
         assert!(kinds.remove(2));
+        // One that an earlier version stored may be anybody's.
+        kinds.insert(
+            3,
+            DeferredKind {
+                host: None,
+                ..kind("a.example")
+            },
+        );
+        assert_eq!(told(&kinds), [true, true]);
+        assert!(kinds.remove(3));
         assert_eq!((kinds.is_empty(), told(&kinds)), (true, [false, false]));
     }
 }

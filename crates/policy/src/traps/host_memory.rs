@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use crawl_weburl::HostKey;
 
 use super::learned_spellings::LearnedSpellings;
-use super::novelty::SaidBefore;
+use super::novelty::HostWords;
 use super::recent_map::RecentMap;
 use super::template::Template;
 
 /// Bytes that all hosts may take, about; those that were left alone for longest go. A host takes
 /// some KiB with its first page and some 600 KiB at most.
-const MAX_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 128 << 20;
 /// Templates of one host, the latest.
 const MAX_TEMPLATES: usize = 512;
 /// Texts of one host, the latest.
@@ -20,7 +20,7 @@ const MAX_TEXTS: usize = 1024;
 /// The memory of one host.
 #[derive(Debug)]
 pub(super) struct HostMemory {
-    pub(super) said_before: SaidBefore,
+    pub(super) words: HostWords,
     pub(super) templates: RecentMap<Template>,
     pub(super) texts: RecentMap<Text>,
     pub(super) names: LearnedSpellings,
@@ -58,7 +58,7 @@ pub(super) struct HostMemories {
 impl Default for HostMemory {
     fn default() -> HostMemory {
         HostMemory {
-            said_before: SaidBefore::default(),
+            words: HostWords::default(),
             templates: RecentMap::new(MAX_TEMPLATES),
             texts: RecentMap::new(MAX_TEXTS),
             names: LearnedSpellings::default(),
@@ -118,7 +118,7 @@ impl HostMemory {
     fn weigh(&self) -> usize {
         const TEMPLATE: usize = 600;
         const TEXT: usize = 32;
-        self.said_before.bytes()
+        self.words.bytes()
             + self.names.bytes()
             + TEMPLATE * self.templates.len()
             + TEXT * self.texts.len()

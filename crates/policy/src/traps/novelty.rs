@@ -4,7 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::page_fingerprint::{PageFingerprint, SHINGLE};
+use super::recent_map::RecentMap;
 
+/// Pages whose number of new words is remembered: more than are under way at one host.
+const MAX_TEXTS: usize = 64;
+/// The memory of one of them, about.
+const TEXT_BYTES: usize = 24;
 /// Shingles in one bucket: half a cache line, which is all that a look-up reads.
 const BUCKET: usize = 16;
 /// Buckets of a host's first page: 2 KiB.
@@ -21,31 +26,48 @@ const WORDS_AN_IMAGE: usize = 6;
 /// The words that were said lately on one host. Clones are one memory, which several threads may
 /// compare pages with.
 #[derive(Clone, Debug, Default)]
-pub struct SaidBefore(Arc<Said>);
+pub struct HostWords(Arc<Said>);
 
 #[derive(Debug, Default)]
 struct Said {
-    novelty: Mutex<Novelty>,
+    compared: Mutex<Compared>,
     /// Memory that it holds.
     bytes: AtomicUsize,
 }
 
-impl SaidBefore {
+/// The words, and the pages that were compared with them last.
+#[derive(Debug)]
+struct Compared {
+    novelty: Novelty,
+    /// New words by text. Which of two pages with one text is taken for the first is decided
+    /// later, so they say the same.
+    by_text: RecentMap<u32>,
+}
+
+impl Default for Compared {
+    fn default() -> Compared {
+        Compared {
+            novelty: Novelty::default(),
+            by_text: RecentMap::new(MAX_TEXTS),
+        }
+    }
+}
+
+impl HostWords {
     /// Notes in a page's fingerprint how many of its words are new here, and takes them in.
-    pub fn compare(&self, gist: &mut PageFingerprint) {
-        let new_words = self.new_words(gist);
-        gist.new_words = Some(u32::try_from(new_words).unwrap_or(u32::MAX));
+    pub fn compare(&self, fingerprint: &mut PageFingerprint) {
+        fingerprint.new_words = Some(self.new_words(fingerprint));
     }
 
     /// The number of words of a page that are new, images included; takes the page in.
-    pub(super) fn new_words(&self, gist: &PageFingerprint) -> usize {
-        let mut novelty = self
-            .0
-            .novelty
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let new_words = novelty.meet(gist);
-        self.0.bytes.store(novelty.bytes(), Ordering::Relaxed);
+    pub(super) fn new_words(&self, fingerprint: &PageFingerprint) -> u32 {
+        let compared = self.0.compared.lock();
+        let Compared { novelty, by_text } = &mut *compared.unwrap_or_else(PoisonError::into_inner);
+        let new_words = *by_text.entry(fingerprint.said, || {
+            u32::try_from(novelty.meet(fingerprint)).unwrap_or(u32::MAX)
+        });
+        let bytes = novelty.bytes() + by_text.len() * TEXT_BYTES;
+        self.0.bytes.store(bytes, Ordering::Relaxed);
         new_words
     }
 

@@ -42,8 +42,8 @@ impl Crawled {
 fn crawl(most: usize, site: Site<'_>) -> Crawled {
     let plain = crawl_by(most, site, &|_, _, _, _| {});
     let compared = crawl_by(most, site, &|traps, at, level, gist| {
-        if let Some(said_before) = traps.said_before(at, level, gist) {
-            said_before.compare(gist);
+        if let Some(words) = traps.words_to_compare(at, level, gist) {
+            words.compare(gist);
         }
     });
     assert_eq!(plain, compared);

@@ -67,6 +67,31 @@ fn ours_care_is_taken_of_what_may_not_end_until_it_brought_six_pages() {
     assert!(traps.needs_care(&url("/list?page=9"), 1));
 }
 
+/// Readers compare pages in another order than that in which they are told of.
+#[test]
+fn ours_of_two_pages_with_one_text_the_one_that_is_told_of_first_says_something_new() {
+    let mut traps = Traps::new(SpellingRules::default(), true);
+    visited(&mut traps, "/", 0, &prose("home", 50), &[]);
+    let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
+    let urls = [url("/list?a=1"), url("/list?a=2")];
+    let pages = urls.map(|at| {
+        let mut fingerprint = PageFingerprint::of_markup(&prose("both", 60), &at);
+        let words = traps.words_to_compare(&at, 0, &fingerprint).unwrap();
+        words.compare(&mut fingerprint);
+        (at, fingerprint)
+    });
+    let is_barren = pages.iter().rev().map(|(at, fingerprint)| {
+        let answer = PageAnswer::Text(fingerprint);
+        let visit = PageEvidence {
+            url: at,
+            level: 0,
+            answer,
+        };
+        traps.observe(&visit).is_barren
+    });
+    assert_eq!(is_barren.collect::<Vec<_>>(), [false, true]);
+}
+
 #[test]
 fn ours_a_host_weighs_what_is_known_of_it() {
     let mut traps = Traps::new(SpellingRules::default(), true);
