@@ -1,8 +1,9 @@
-"""Reads the tables of a crawl by DuckDB, pyarrow and polars, and holds them against its report.
+"""Reads the tables of a crawl by DuckDB, pyarrow and polars, and holds them against its report; then
+its link graph by networkx, held against the tables.
 
-usage: tables.py REPORT PARQUET CSV
+usage: tables.py REPORT PARQUET CSV GRAPH
 
-REPORT is the crawl's report.json, PARQUET and CSV are folders that `crawl export` wrote. The
+REPORT is the crawl's report.json, the others are folders that `crawl export` wrote. The
 crawl's directory is named CC-MAIN-2018-05, after which Common Crawl's example queries ask.
 """
 
@@ -14,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 import duckdb
+import networkx
 import polars
 import pyarrow.parquet
 
@@ -92,7 +94,43 @@ def by_duckdb(folder, report):
     equal(others, expected, "Common Crawl's query by status")
 
 
-def main(report, parquet, as_csv):
+def without_nulls(cells):
+    return {name: cell for name, cell in cells.items() if cell is not None}
+
+
+def by_networkx(folder, parquet):
+    """Nodes, edges and what they say are those of the tables."""
+    pages = pyarrow.parquet.read_table(f"{parquet}/pages.parquet").to_pylist()
+    links = pyarrow.parquet.read_table(f"{parquet}/links.parquet").to_pylist()
+    graph = networkx.read_graphml(f"{folder}/pages.graphml", force_multigraph=True)
+    equal(graph.is_directed(), True, "a directed graph")
+    nodes = {}
+    for link in links:
+        nodes[link["from_url"]] = {"url": link["from_url"], "host": link["from_host"]}
+        nodes[link["to_url"]] = {"url": link["to_url"], "host": link["to_host"]}
+    for page in pages:
+        of_page = {"url": page["url"], "status": page["fetch_status"], "depth": page["depth"]}
+        nodes[page["url"]] = without_nulls(of_page | {"host": page["host"]})
+    equal(dict(graph.nodes(data=True)), nodes, "nodes")
+    edges = Counter(
+        (link["from_url"], link["to_url"], link["rel"], link["text"]) for link in links
+    )
+    found = Counter(
+        (source, target, said.get("rel"), said.get("text"))
+        for source, target, said in graph.edges(data=True)
+    )
+    equal(found, edges, "edges")
+    weights = Counter((link["from_host"], link["to_host"]) for link in links)
+    hosts = networkx.read_weighted_edgelist(
+        f"{folder}/hosts.csv", comments="Source", delimiter=",", create_using=networkx.DiGraph
+    )
+    found = {(source, target): n for source, target, n in hosts.edges(data="weight")}
+    equal(found, dict(weights), "links by hosts")
+    print("nodes", len(nodes))
+    print("hosts", len(weights))
+
+
+def main(report, parquet, as_csv, graph):
     report = json.loads(Path(report).read_text())
     by_duckdb(parquet, report)
     for table in TABLES:
@@ -116,6 +154,7 @@ def main(report, parquet, as_csv):
         bytes_of[row["host"]] += row["bytes"]
     told = {host["host"]: host["bytes"] for host in report["hosts"] if host["pages"]}
     equal(dict(bytes_of), told, "bytes by host, by pyarrow")
+    by_networkx(graph, parquet)
 
 
 main(*sys.argv[1:])

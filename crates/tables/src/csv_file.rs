@@ -59,7 +59,7 @@ impl RowSink for CsvFile {
 }
 
 /// Text in quotes where it has to be. An empty one is told from null by its quotes.
-fn push_text(text: &str, line: &mut String) {
+pub(crate) fn push_text(text: &str, line: &mut String) {
     if !text.is_empty() && !text.contains(['"', ',', '\r', '\n']) {
         line.push_str(text);
         return;

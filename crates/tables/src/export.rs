@@ -35,19 +35,34 @@ pub struct WrittenTable {
     pub name: &'static str,
     /// Its rows.
     pub rows: u64,
-    /// Lines of the file that it was read from that hold no row.
+    /// What was read of the file that they are from; of no file for `hosts` and `robots`.
+    pub read: RowsRead,
+}
+
+/// What was read of a row file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowsRead {
+    /// Its rows.
+    pub rows: u64,
+    /// Its lines that hold no row.
     pub bad_lines: u64,
-    /// True if that file ended in the midst of a line.
+    /// True if it ended in the midst of a line.
     pub is_torn: bool,
 }
 
-/// The reason why tables could not be written.
+/// The reason why tables or a graph could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TablesError {
     /// The records could not be read.
     #[error(transparent)]
     Records(#[from] RecordsError),
+    /// The crawl has no `links.jsonl`, and so no graph.
+    #[error("`{}` kept no links", dir.display())]
+    NoLinks {
+        /// The crawl's directory.
+        dir: PathBuf,
+    },
     /// A table could not be written.
     #[error("can't write {}: {source}", path.display())]
     Write {
@@ -132,21 +147,13 @@ impl Folder<'_> {
     fn copy<T: DeserializeOwned, R>(
         &self,
         table: &'static Table<R>,
-        mut rows: RowsOf<T>,
+        rows: RowsOf<T>,
         mut make: impl FnMut(T) -> Result<R, TablesError>,
     ) -> Result<WrittenTable, TablesError> {
         let mut writing = self.begin(table)?;
-        let mut bad_lines = 0;
-        for row in rows.by_ref() {
-            match row {
-                Ok(row) => writing.row(&make(row)?)?,
-                Err(RecordsError::Row { .. }) => bad_lines += 1,
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let read = each_row(rows, |row| writing.row(&make(row)?))?;
         Ok(WrittenTable {
-            bad_lines,
-            is_torn: rows.is_torn(),
+            read,
             ..writing.finish()?
         })
     }
@@ -199,7 +206,27 @@ impl<R> Writing<R> {
     }
 }
 
-fn unwritable(path: &Path, source: io::Error) -> TablesError {
+/// Calls `each` for each row. Lines that are no rows are counted and passed over.
+pub(crate) fn each_row<T: DeserializeOwned>(
+    mut rows: RowsOf<T>,
+    mut each: impl FnMut(T) -> Result<(), TablesError>,
+) -> Result<RowsRead, TablesError> {
+    let mut read = RowsRead::default();
+    for row in rows.by_ref() {
+        match row {
+            Ok(row) => {
+                read.rows += 1;
+                each(row)?;
+            }
+            Err(RecordsError::Row { .. }) => read.bad_lines += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    read.is_torn = rows.is_torn();
+    Ok(read)
+}
+
+pub(crate) fn unwritable(path: &Path, source: io::Error) -> TablesError {
     let path = path.to_owned();
     TablesError::Write { path, source }
 }

@@ -1,10 +1,12 @@
-//! The records of a crawl as tables, for the tools that researchers have: Parquet and CSV.
+//! The records of a crawl as tables, and its links as a graph, for the tools that researchers have:
+//! Parquet, CSV and GraphML.
 //!
 //! [`export`] reads the row files of a crawl's directory, one row at a time, and writes a file for
 //! each table: `pages`, `links`, `hosts`, `requests`, `excluded`, `robots`. Each table is defined
 //! once, column by column: name, type, unit, meaning, source and how its value is had. The schema
 //! of Parquet, the header of CSV and `docs/tables.md` follow from that definition. `pages` begins
 //! with the columns of Common Crawl's columnar index, so queries written for that one run on it.
+//! [`export_graph`] writes the graph of pages and links, and that of hosts.
 //! The crate never fetches, and changes nothing in the crawl's directory.
 //!
 //! ```
@@ -26,11 +28,14 @@ mod csv_file;
 #[cfg(test)]
 mod docs_page;
 mod export;
+mod graph;
 mod pages;
 mod parquet_file;
 mod record_lengths;
 mod row_tables;
+mod spilled_map;
 mod table;
 mod url_parts;
 
-pub use export::{Format, TablesError, WrittenTable, export};
+pub use export::{Format, RowsRead, TablesError, WrittenTable, export};
+pub use graph::{WrittenGraph, export_graph};

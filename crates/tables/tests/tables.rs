@@ -280,7 +280,7 @@ fn csv_and_parquet_hold_the_same() {
     }
     let defects: Vec<_> = written
         .iter()
-        .map(|table| (table.bad_lines, table.is_torn))
+        .map(|table| (table.read.bad_lines, table.read.is_torn))
         .collect();
     assert_eq!(defects[0], (0, true));
     assert_eq!(defects[4], (1, false));

@@ -285,11 +285,12 @@ pub(crate) struct SearchArgs {
     pub(crate) offset: usize,
 }
 
-/// Write a crawl's archive as one file that replays, its records as tables, or its index for other
-/// searches
+/// Write a crawl's archive as one file that replays, its records as tables, its links as a graph,
+/// or its index for other searches
 ///
 /// wacz writes the archive with its index and the texts of the pages. parquet and csv write all
-/// records, a file for each table; docs/tables.md has their columns. The other formats write the
+/// records, a file for each table; docs/tables.md has their columns. graph writes pages.graphml,
+/// with pages and links, and hosts.csv, with links by pairs of hosts. The other formats write the
 /// pages of the search index, without duplicates and pages whose time is over; docs/export.md
 /// describes them. What is written appears whole or not at all.
 #[derive(Debug, Args)]
@@ -297,10 +298,10 @@ pub(crate) struct ExportArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The format: wacz, parquet, csv, opensearch, meilisearch or static
+    /// The format: wacz, parquet, csv, graph, opensearch, meilisearch or static
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) to: ExportFormat,
-    /// The folder of tables or of a static search, else the file; `-` is stdout
+    /// The folder of tables, of a graph or of a static search, else the file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// With wacz: this round alone, from 1
@@ -325,6 +326,8 @@ pub(crate) enum ExportFormat {
     Parquet,
     /// A folder with a CSV file for each table
     Csv,
+    /// A folder with the links as GraphML, and those between hosts as CSV
+    Graph,
     /// The archive as one file that replays in a browser
     Wacz,
 }

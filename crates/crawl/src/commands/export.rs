@@ -1,5 +1,5 @@
-//! `crawl export`: the pages of a crawl's index for other searches, its records as tables, and its
-//! archive as one file.
+//! `crawl export`: the pages of a crawl's index for other searches, its records as tables, its links
+//! as a graph, and its archive as one file.
 
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -31,6 +31,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let folder = match args.to {
         ExportFormat::Static => Some("search"),
         ExportFormat::Parquet | ExportFormat::Csv => Some("tables"),
+        ExportFormat::Graph => Some("graph"),
         ExportFormat::Opensearch | ExportFormat::Meilisearch | ExportFormat::Wacz => None,
     };
     if let Some(folder) = folder.filter(|_| to_stdout) {
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     match args.to {
         ExportFormat::Parquet => return tables::export(args, Format::Parquet),
         ExportFormat::Csv => return tables::export(args, Format::Csv),
+        ExportFormat::Graph => return tables::export_graph(args),
         ExportFormat::Wacz => return wacz::export(args),
         _ => {}
     }

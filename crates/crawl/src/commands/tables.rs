@@ -1,34 +1,73 @@
-//! `crawl export --to parquet` and `--to csv`: the records of a crawl as tables.
+//! `crawl export --to parquet` and `--to csv`: the records of a crawl as tables; `--to graph`: its
+//! links as a graph.
+
+use std::path::Path;
 
 use crawl_index::export::{ExportError, NewFolder};
 use crawl_records::counted;
-use crawl_tables::{Format, TablesError, WrittenTable};
+use crawl_tables::{Format, RowsRead, TablesError, WrittenTable};
 
 use crate::cli::args::ExportArgs;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
 
-/// Writes the tables into a folder that appears whole or not at all.
+/// Writes the tables.
 pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandError> {
-    // An earlier export is not replaced: there may be a study's own files in it.
-    let is_ours = |_: &_| false;
-    let folder = NewFolder::create(&args.out, is_ours).map_err(|error| of_folder(error, args))?;
-    let tables = crawl_tables::export(&args.dir, folder.beside(), format);
-    let tables = tables.map_err(|error| of_tables(error, args))?;
-    folder.finish().map_err(|error| of_folder(error, args))?;
+    let tables = folder(args, |out| crawl_tables::export(&args.dir, out, format))?;
     note(&format!(
         "{} written: {}",
         args.out.display(),
         rows(&tables)
     ));
     for table in &tables {
-        tell_defects(table);
+        tell_defects(table.name, table.read);
     }
     if tables.iter().all(|table| table.name != "links") {
         note("no table of links: the crawl kept none (`--links on` keeps them)");
     }
     Ok(FINISHED)
+}
+
+/// Writes the link graph.
+pub(crate) fn export_graph(args: &ExportArgs) -> Result<u8, CommandError> {
+    let graph = folder(args, |out| crawl_tables::export_graph(&args.dir, out))?;
+    note(&format!(
+        "{} written: {} ({}), {}, {}",
+        args.out.display(),
+        counted(graph.nodes, "node", "nodes"),
+        counted(graph.pages, "page", "pages"),
+        counted(graph.edges, "link", "links"),
+        counted(graph.host_pairs, "pair of hosts", "pairs of hosts"),
+    ));
+    tell_defects("pages", graph.page_rows);
+    tell_defects("links", graph.link_rows);
+    if graph.without_host > 0 {
+        let links = counted(graph.without_host, "link", "links");
+        note(&format!(
+            "hosts.csv: {links} left out, as one end names no host"
+        ));
+    }
+    if graph.replaced > 0 {
+        let characters = counted(graph.replaced, "character", "characters");
+        note(&format!(
+            "pages.graphml: U+FFFD stands for {characters} that XML can't hold"
+        ));
+    }
+    Ok(FINISHED)
+}
+
+/// Has a folder written that appears whole or not at all.
+fn folder<T>(
+    args: &ExportArgs,
+    write: impl FnOnce(&Path) -> Result<T, TablesError>,
+) -> Result<T, CommandError> {
+    // An earlier export is not replaced: there may be a study's own files in it.
+    let is_ours = |_: &_| false;
+    let folder = NewFolder::create(&args.out, is_ours).map_err(|error| of_folder(error, args))?;
+    let written = write(folder.beside()).map_err(|error| of_tables(error, args))?;
+    folder.finish().map_err(|error| of_folder(error, args))?;
+    Ok(written)
 }
 
 /// `pages 1,024 rows, hosts 1 row ..`.
@@ -40,13 +79,12 @@ fn rows(tables: &[WrittenTable]) -> String {
     tables.iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
-fn tell_defects(table: &WrittenTable) {
-    let name = table.name;
-    if table.bad_lines > 0 {
-        let lines = counted(table.bad_lines, "bad line", "bad lines");
+fn tell_defects(name: &str, read: RowsRead) {
+    if read.bad_lines > 0 {
+        let lines = counted(read.bad_lines, "bad line", "bad lines");
         note(&format!("{name}.jsonl: {lines} left out"));
     }
-    if table.is_torn {
+    if read.is_torn {
         note(&format!(
             "{name}.jsonl: the last line has no end, and is left out"
         ));
@@ -64,6 +102,8 @@ fn of_folder(error: ExportError, args: &ExportArgs) -> CommandError {
 fn of_tables(error: TablesError, args: &ExportArgs) -> CommandError {
     match error {
         TablesError::Records(error) => of_records(error),
+        error @ TablesError::NoLinks { .. } => CommandError::usage(error.to_string())
+            .hint("only a crawl that began with `--links on` has a graph"),
         TablesError::Write { source, .. } => unwritable(&args.out, &source),
         error => CommandError::disk(error.to_string()),
     }

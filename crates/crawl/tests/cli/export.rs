@@ -125,7 +125,7 @@ fn formats_and_places_that_are_none() {
         expect![[r#"
             2
             error: invalid value 'warp' for '--to <FORMAT>'
-              [possible values: opensearch, meilisearch, static, parquet, csv, wacz]
+              [possible values: opensearch, meilisearch, static, parquet, csv, graph, wacz]
             hint: `crawl export --help` lists what it takes"#]],
     );
     refused(
@@ -232,6 +232,68 @@ fn tables_replace_nothing() {
             2
             error: `letters` holds no crawl
             hint: give the directory that a crawl left, with its pages.jsonl"#]],
+    );
+}
+
+#[test]
+fn a_graph_replaces_nothing_and_says_what_it_left_out() {
+    let (dir, cmd) = setup("graph");
+    dir.write("c/pages.jsonl", &format!("{PAGE}\n"));
+    let link = |to, text| {
+        format!("{{\"from\":\"http://e.example/\",\"to\":\"{to}\",\"rel\":null,\"text\":{text}}}\n")
+    };
+    let links = [
+        link("http://f.example/", "\"\\u001b[31mred\""),
+        link("no url", "null"),
+        "{\"from\"".to_owned(),
+    ];
+    dir.write("c/links.jsonl", &links.concat());
+    let export = || cmd.run(&["export", "c", "--to", "graph", "--out", "g"]);
+    let ran = export();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
+    expect![[r#"
+        g written: 3 nodes (1 page), 2 links, 1 pair of hosts
+        links.jsonl: the last line has no end, and is left out
+        hosts.csv: 1 link left out, as one end names no host
+        pages.graphml: U+FFFD stands for 1 character that XML can't hold
+    "#]]
+    .assert_eq(&ran.stderr);
+    let graphml = dir.read("g/pages.graphml");
+    assert!(graphml.contains("<data key=\"text\">\u{fffd}[31mred</data>"));
+    assert_eq!(
+        dir.read("g/hosts.csv"),
+        "Source,Target,Weight\r\ne.example,f.example,1\r\n"
+    );
+    expect![[r#"
+        2
+        error: g is there already
+        hint: name a folder that does not exist yet, or an empty one"#]]
+    .assert_eq(&export().refusal(&dir));
+}
+
+#[test]
+fn a_crawl_without_links_has_no_graph() {
+    let args = |dir, out| ["export", dir, "--to", "graph", "--out", out];
+    refused(
+        &args("empty", "g"),
+        expect![[r#"
+        2
+        error: `empty` kept no links
+        hint: only a crawl that began with `--links on` has a graph"#]],
+    );
+    refused(
+        &args("letters", "g"),
+        expect![[r#"
+        2
+        error: `letters` holds no crawl
+        hint: give the directory that a crawl left, with its pages.jsonl"#]],
+    );
+    refused(
+        &args("empty", "-"),
+        expect![[r#"
+        2
+        error: what is written is a folder, not a stream
+        hint: name the folder: `--out graph`"#]],
     );
 }
 

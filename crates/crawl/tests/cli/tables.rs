@@ -1,4 +1,4 @@
-//! Tables of a crawl, read by the tools that researchers have.
+//! Tables of a crawl and its link graph, read by the tools that researchers have.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +10,11 @@ use crate::harness::{Ran, setup};
 /// The name of a crawl of Common Crawl's, after which its example queries ask.
 const CRAWL: &str = "CC-MAIN-2018-05";
 
-/// `CRAWL_PYTHON_BIN` names the programs of a Python environment with DuckDB, pyarrow and polars.
+/// `CRAWL_PYTHON_BIN` names the programs of a Python environment with DuckDB, pyarrow, polars and
+/// networkx (pure Python, 2.1 MB to fetch).
 #[test]
-#[ignore = "needs DuckDB, pyarrow and polars: cargo xtask test sets them up"]
-fn duckdb_pyarrow_and_polars_read_the_tables_and_find_the_sums_of_the_report() {
+#[ignore = "needs DuckDB, pyarrow, polars and networkx: cargo xtask test sets them up"]
+fn duckdb_pyarrow_polars_and_networkx_find_what_the_report_and_the_rows_have() {
     let (dir, cmd) = setup("tables");
     let odd = "<title>a, &quot;b&quot;\n=1+1 é</title><a href=/barred>no</a><a href=/gone>-x</a>";
     let web = TestWeb::builder()
@@ -33,7 +34,7 @@ fn duckdb_pyarrow_and_polars_read_the_tables_and_find_the_sums_of_the_report() {
     args.extend(resolve.iter().flat_map(|one| ["--resolve", one]));
     let crawled = cmd.run(&args);
     assert_eq!(crawled.code, 0, "{}", crawled.stderr);
-    for format in ["parquet", "csv"] {
+    for format in ["parquet", "csv", "graph"] {
         let exported = cmd.run(&["export", CRAWL, "--to", format, "--out", format]);
         assert_eq!(exported.code, 0, "{}", exported.stderr);
     }
@@ -41,7 +42,7 @@ fn duckdb_pyarrow_and_polars_read_the_tables_and_find_the_sums_of_the_report() {
     let read = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables.py"))
         .arg(dir.file(&format!("{CRAWL}/report.json")))
-        .args([dir.file("parquet"), dir.file("csv")])
+        .args(["parquet", "csv", "graph"].map(|folder| dir.file(folder)))
         .output();
     let read = Ran::of(read.unwrap());
     assert_eq!(read.code, 0, "{}", read.stderr);
@@ -51,7 +52,7 @@ fn duckdb_pyarrow_and_polars_read_the_tables_and_find_the_sums_of_the_report() {
         .lines()
         .filter_map(|line| line.split_once(' '))
         .collect();
-    assert_eq!(tables.len(), 6, "{}", read.stdout);
+    assert_eq!(tables.len(), 8, "{}", read.stdout);
     assert!(
         tables.iter().all(|(_, rows)| *rows != "0"),
         "{}",
