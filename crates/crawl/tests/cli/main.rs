@@ -33,5 +33,6 @@ mod replay;
 mod robots;
 mod search;
 mod seeds;
+mod study;
 mod tables;
 mod two_crawls;

@@ -1,0 +1,51 @@
+//! A study as a library program: crawls a small web on loopback within a budget of depth, writes
+//! the tables, and prints the pages by depth. `examples/research/` does the same by commands.
+//!
+//! `cargo run --release --example study`
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::time::Duration;
+
+use crawl_engine::{Config, Controls};
+use crawl_policy::ProductToken;
+use crawl_tables::{Format, export};
+use crawl_testweb::TestWeb;
+use crawl_weburl::canonicalize;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let web = TestWeb::builder().seed(1994).hosts(2).pages(10).start();
+    let output = tempfile::tempdir()?;
+    let seeds: Result<Vec<_>, _> = (0..web.hosts())
+        .map(|host| canonicalize(None, &web.url(host, "/")))
+        .collect();
+    let dir = output.path().join("crawl");
+    let mut config = Config::new(ProductToken::new("study")?, "0.1", None, seeds?, &dir);
+    config.scope.max_depth = Some(2);
+    config.politeness.delay = Duration::from_millis(50);
+    crawl_engine::run(config, Controls::unattended()).await?;
+
+    // The folder is empty: no table is written over.
+    let tables = output.path().join("tables");
+    std::fs::create_dir(&tables)?;
+    for table in export(&dir, &tables, Format::Parquet)? {
+        println!("{:>5} rows  {}.parquet", table.rows, table.name);
+    }
+
+    // Rows can also be counted as they are.
+    let mut by_depth = BTreeMap::<u32, u64>::new();
+    for row in crawl_records::pages(&dir)? {
+        *by_depth.entry(row?.depth).or_default() += 1;
+    }
+    println!("\ndepth  pages");
+    for (depth, pages) in &by_depth {
+        println!("{depth:>5}  {pages:>5}");
+    }
+    match by_depth == crawl_records::report(&dir)?.pages.by_depth {
+        true => Ok(()),
+        false => Err("the rows and the report count differently".into()),
+    }
+}
