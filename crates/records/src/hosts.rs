@@ -1,7 +1,7 @@
 //! What was had of each host, the requests to it, and whether its gaps and waits were kept.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashSet};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
 use crawl_weburl::canonicalize;
@@ -117,11 +117,13 @@ pub struct RobotsReport {
 }
 
 /// Sums rows up by host: first those of `requests.jsonl`, in their order, then the others. Takes
-/// some 600 bytes for each host that a row names.
+/// some 800 bytes for each host that a row names.
 #[derive(Debug)]
 pub struct HostSums {
     per_host: usize,
     hosts: BTreeMap<String, Host>,
+    /// The host keys of origins, as URLs begin with them.
+    keys: HashMap<String, String>,
     /// URLs that were asked for as sitemaps.
     sitemaps: HashSet<String>,
 }
@@ -154,6 +156,7 @@ impl HostSums {
         HostSums {
             per_host: usize::try_from(per_host).unwrap_or(usize::MAX).max(1),
             hosts: BTreeMap::new(),
+            keys: HashMap::new(),
             sitemaps: HashSet::new(),
         }
     }
@@ -223,7 +226,7 @@ impl HostSums {
             self.sitemaps.insert(row.url.clone());
         }
         let per_host = self.per_host;
-        let host = self.host(&row.host);
+        let host = self.host(row.host.clone());
         host.outcomes.is_asked |= row.status.is_some();
         let report = &mut host.report;
         report.requests += 1;
@@ -272,17 +275,36 @@ impl HostSums {
     }
 
     fn host_of(&mut self, url: &str) -> &mut Host {
-        let key = canonicalize(None, url).map(|url| url.host_key().to_string());
-        self.host(key.as_deref().unwrap_or_default())
+        let origin = origin_of(url);
+        let key = match self.keys.get(origin) {
+            Some(key) => key.clone(),
+            None => {
+                let parsed = canonicalize(None, url).map(|url| url.host_key().to_string());
+                if let Ok(key) = &parsed {
+                    self.keys.insert(origin.to_owned(), key.clone());
+                }
+                parsed.unwrap_or_default()
+            }
+        };
+        self.host(key)
     }
 
-    fn host(&mut self, key: &str) -> &mut Host {
-        if !self.hosts.contains_key(key) {
+    fn host(&mut self, key: String) -> &mut Host {
+        self.hosts.entry(key).or_insert_with_key(|key| {
             let mut host = Host::default();
             key.clone_into(&mut host.report.host);
-            self.hosts.insert(key.to_owned(), host);
-        }
-        self.hosts.entry(key.to_owned()).or_default()
+            host
+        })
+    }
+}
+
+/// The text of a canonical URL before its path; all of what is none.
+fn origin_of(url: &str) -> &str {
+    let authority = url.find("://").map(|at| at + 3);
+    let path = authority.and_then(|from| Some((from, from + url[from..].find('/')?)));
+    match path {
+        Some((from, path)) if from < path => &url[..path],
+        _ => url,
     }
 }
 
