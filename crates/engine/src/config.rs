@@ -191,7 +191,7 @@ pub enum Forbidden {
 pub struct ScopeRules {
     /// The distance from the seeds.
     pub mode: ScopeMode,
-    /// What joins the scope whatever the seeds are.
+    /// Prefixes that join the scope whatever the seeds are.
     pub surt: Vec<SurtPrefix>,
     /// Where any are given, one must match.
     pub include: Vec<String>,

@@ -1,8 +1,9 @@
-//! The state of traps, as the crawl loop and the writer share it.
+//! The state of traps, as the crawl loop, the readers and the writer share it.
 //!
 //! It is one value, [`Traps`](crawl_policy::traps::Traps), behind a lock: the writer tells it of
-//! each page as it settles it, in the order of the commits, and the coordinator asks it of each
-//! URL that it leases. Both hold the lock for microseconds and nothing else meanwhile.
+//! each page as it settles it, in the order of the commits, the coordinator asks it of each URL
+//! that it leases, and a reader whether it has a say in the links of a page. All hold the lock for
+//! microseconds. A reader takes the lock of a host's words after it gave this one back.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +14,7 @@ use crawl_weburl::CanonicalUrl;
 use crate::config::TrapRules;
 use crate::priority::Priority;
 
-/// The state of traps, for the coordinator and the writer.
+/// The state of traps, for the coordinator, the readers and the writer.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTraps {
     rules: TrapRules,

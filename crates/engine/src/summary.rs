@@ -53,7 +53,7 @@ pub struct OriginRules {
     pub origin: String,
     /// The Crawl-delay and its line.
     pub crawl_delay: Option<(Duration, u32)>,
-    /// What its robots.txt says about the use of its first page; none where it says nothing.
+    /// The statement of its robots.txt about the use of its first page; none where it says nothing.
     pub usage: Option<PageUsage>,
 }
 

@@ -146,8 +146,9 @@ impl Traps {
         }
     }
 
-    /// The words that were said before on a page's host, where the page is to be compared with them:
-    /// whoever does it keeps nobody else from these traps. [`Traps::observe`] does it otherwise.
+    /// The words that were said before on a page's host, where the page is to be compared with
+    /// them. Who compares it holds these traps up for nobody; [`Traps::observe`] compares what was
+    /// not compared before.
     #[must_use]
     pub fn words_to_compare(
         &self,

@@ -95,7 +95,7 @@ impl MissingReason {
     }
 }
 
-/// What is missing of a host for one reason.
+/// The URLs of a host that are missing for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortfall {
     /// The reason.
@@ -158,7 +158,7 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
     Some((verdict, shortfalls))
 }
 
-/// What a row of `pages.jsonl` means for the coverage of its host.
+/// The meaning of a row of `pages.jsonl` for the coverage of its host.
 enum Served<'r> {
     Yes,
     Refused(&'r str),

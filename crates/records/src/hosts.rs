@@ -38,7 +38,7 @@ pub struct HostReport {
     /// Whether all was had that was to be had; none where the host was never to be asked.
     #[serde(default)]
     pub coverage: Option<Coverage>,
-    /// What is missing, by reason.
+    /// The URLs that are missing, by reason.
     #[serde(default)]
     pub missing: Vec<Shortfall>,
     /// Requests sent.
@@ -117,7 +117,7 @@ pub struct RobotsReport {
 }
 
 /// Sums rows up by host: first those of `requests.jsonl`, in their order, then the others. Takes
-/// some 800 bytes for each host that a row names.
+/// some 600 bytes for each host that a row names, and its key once more for each of its origins.
 #[derive(Debug)]
 pub struct HostSums {
     per_host: usize,
@@ -279,8 +279,8 @@ impl HostSums {
         let key = match self.keys.get(origin) {
             Some(key) => key.clone(),
             None => {
-                let parsed = canonicalize(None, url).map(|url| url.host_key().to_string());
-                if let Ok(key) = &parsed {
+                let parsed = host_key(url);
+                if let Some(key) = &parsed {
                     self.keys.insert(origin.to_owned(), key.clone());
                 }
                 parsed.unwrap_or_default()
@@ -296,6 +296,12 @@ impl HostSums {
             host
         })
     }
+}
+
+/// The host key of a URL; none where it is no URL.
+pub(crate) fn host_key(url: &str) -> Option<String> {
+    let url = canonicalize(None, url).ok()?;
+    Some(url.host_key().to_string())
 }
 
 /// The text of a canonical URL before its path; all of what is none.

@@ -2,7 +2,7 @@
 
 use crawl_archive::rows::PageRow;
 
-/// What a request for a page came to, in a word: a key of `by_outcome` in a report.
+/// The outcome of a request for a page, in a word: a key of `by_outcome` in a report.
 #[must_use]
 pub fn outcome(row: &PageRow) -> &str {
     match row.status {

@@ -9,13 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crawl_archive::rows::{ExcludedRow, PageUsage};
-use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
 use self::sizes::{PageSizes, estimate_bytes};
 use crate::coverage::{MissingReason, Shortfall};
 use crate::error::RecordsError;
-use crate::hosts::HostReport;
+use crate::hosts::{HostReport, host_key};
 use crate::report::report;
 use crate::rows::{excluded, requests};
 
@@ -35,14 +34,14 @@ const LASTING_GAPS: [&str; 5] = [
     "site-delay",
 ];
 
-/// What a crawl of these seeds would cost.
+/// The cost of a crawl of these seeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The layout of this plan: 1.
     pub format: u32,
     /// The seeds.
     pub seeds: Vec<String>,
-    /// What the pages are for, where that was said.
+    /// The purpose of the pages, where that was said.
     pub purpose: Option<String>,
     /// Pages that are known and may be asked for.
     pub pages: u64,
@@ -60,7 +59,7 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
 }
 
-/// What a crawl would cost one host.
+/// The cost of a crawl to one host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostPlan {
     /// The host key.
@@ -106,7 +105,7 @@ pub struct PlanRule {
     pub urls: u64,
 }
 
-/// What the robots.txt of an origin says beside its rules.
+/// The statements of an origin's robots.txt beside its rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOrigin {
     /// Scheme, host and port.
@@ -115,7 +114,7 @@ pub struct PlanOrigin {
     pub crawl_delay_ms: Option<u64>,
     /// The line of it.
     pub crawl_delay_line: Option<u32>,
-    /// What it says about the use of pages.
+    /// Its statement about the use of pages.
     pub usage: Option<PageUsage>,
 }
 
@@ -132,10 +131,10 @@ pub struct Estimate {
     pub why: String,
 }
 
-/// What a plan is made of beside the records.
+/// The settings that a plan is made of, beside the records.
 #[derive(Clone, Debug, Default)]
 pub struct PlanSettings {
-    /// What the pages are for, where that was said.
+    /// The purpose of the pages, where that was said.
     pub purpose: Option<String>,
     /// The least gap, in milliseconds.
     pub delay_ms: u64,
@@ -145,7 +144,7 @@ pub struct PlanSettings {
     pub max_pages_per_host: Option<u64>,
     /// Requests a second in all, at most.
     pub max_rate: Option<f64>,
-    /// What the robots.txt files say.
+    /// The statements of the robots.txt files.
     pub origins: Vec<PlanOrigin>,
 }
 
@@ -197,7 +196,7 @@ fn host_plan(
     let mut excluded = host.excluded_by.clone();
     let known = excluded.remove(PLANNED).unwrap_or_default();
     let pages = known.min(settings.max_pages_per_host.unwrap_or(u64::MAX));
-    let of_host = |origin: &&PlanOrigin| host_key(&origin.origin) == host.host;
+    let of_host = |origin: &&PlanOrigin| host_key(&origin.origin).as_ref() == Some(&host.host);
     let origins: Vec<_> = settings.origins.iter().filter(of_host).cloned().collect();
     let asked_delay = origins.iter().filter_map(|origin| origin.crawl_delay_ms);
     let (gap_ms, gap_by) = gap.unwrap_or_else(|| match asked_delay.max() {
@@ -243,7 +242,7 @@ fn host_plan(
     }
 }
 
-/// What is known of a host's pages, and what is not.
+/// Words for what is known of a host's pages, and what is not.
 fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
     match is_listed {
         _ if host.waiting > 0 => "its robots.txt can't be had, so no page may be asked for now",
@@ -317,7 +316,9 @@ fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
         match row {
             Ok(ExcludedRow { reason, .. }) if reason == PLANNED => {}
             Ok(row) => {
-                let of_host = counts.entry(host_key(&row.url)).or_default();
+                let of_host = counts
+                    .entry(host_key(&row.url).unwrap_or_default())
+                    .or_default();
                 *of_host.entry((row.reason, row.rule, row.line)).or_default() += 1;
             }
             Err(RecordsError::Row { .. }) => {}
@@ -342,10 +343,4 @@ fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
         (host, rules)
     });
     Ok(listed.collect())
-}
-
-fn host_key(url: &str) -> String {
-    let url = canonicalize(None, url);
-    url.map(|url| url.host_key().to_string())
-        .unwrap_or_default()
 }

@@ -35,11 +35,11 @@ pub struct WrittenTable {
     pub name: &'static str,
     /// Its rows.
     pub rows: u64,
-    /// What was read of the file that they are from; of no file for `hosts` and `robots`.
+    /// The rows read of the file that they are from; of no file for `hosts` and `robots`.
     pub read: RowsRead,
 }
 
-/// What was read of a row file.
+/// The rows read of a row file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowsRead {
     /// Its rows.

@@ -14,7 +14,7 @@ use crate::export::{RowsRead, TablesError, each_row, unwritable};
 use crate::spilled_map::SpilledMap;
 use crate::url_parts::host_key;
 
-/// What stands before the nodes. Ids of keys are the names of the attributes.
+/// The text before the nodes. Ids of keys are the names of the attributes.
 const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="url" for="node" attr.name="url" attr.type="string"/>
@@ -45,9 +45,9 @@ pub struct WrittenGraph {
     pub without_host: u64,
     /// Characters that XML 1.0 forbids, in whose places U+FFFD stands.
     pub replaced: u64,
-    /// What was read of `pages.jsonl`.
+    /// The rows read of `pages.jsonl`.
     pub page_rows: RowsRead,
-    /// What was read of `links.jsonl`.
+    /// The rows read of `links.jsonl`.
     pub link_rows: RowsRead,
 }
 

@@ -14,7 +14,7 @@ const MAX_HELD_BYTES: usize = 32 << 20;
 /// Sorted files, each of which is read by a buffer of its own at the end. Beyond them they become
 /// one.
 const MAX_RUNS: usize = 64;
-/// What an entry takes beside the bytes of its key (an estimate): the key's and the value's places
+/// The bytes of an entry beside those of its key (an estimate): the key's and the value's places
 /// in a tree that is half full, and what the allocator adds.
 const ENTRY_BYTES: usize = 96;
 

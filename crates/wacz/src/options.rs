@@ -1,10 +1,10 @@
-//! What is asked for.
+//! The options of a package.
 
 use std::path::PathBuf;
 
 use crawl_archive::Timestamp;
 
-/// What is packaged, and what the package says of itself.
+/// The rounds that are packaged, and the statements of the package about itself.
 #[derive(Clone, Debug)]
 pub struct WaczOptions {
     /// One round of the crawl, from 1; none: all of it.

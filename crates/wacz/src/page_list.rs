@@ -24,7 +24,7 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 pub(crate) enum List {
     /// The seeds: what a reader is shown first.
     Seeds,
-    /// What the crawl found from there.
+    /// The pages that the crawl found from there.
     Others,
 }
 

@@ -99,7 +99,7 @@ async fn run(
     Ok(Some(plan))
 }
 
-/// What the plan goes by, beside what was asked for.
+/// The settings that the plan goes by, beside what was asked for.
 fn terms(settings: &Settings, origins: Vec<OriginRules>) -> PlanSettings {
     let purpose = settings.exclusion.purpose.meaning();
     let millis = |delay: Duration| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);

@@ -68,7 +68,7 @@ pub(crate) struct PageReader {
     pub(crate) revisit: Option<u32>,
     /// True once pages are given back as they are, the one that is being read too.
     pub(crate) gives_back: Arc<AtomicBool>,
-    /// What the crawl knows, where reading asks for it.
+    /// The URLs and traps that the crawl knows, where reading asks for them.
     shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
     events: TraceEvents,
 }

@@ -33,7 +33,7 @@ const STATE_MODE: u32 = 0o700;
 /// The file that `crawl.toml` is written to before it takes its name.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
-/// What waits, as the last run left it, and the file that it is written to before.
+/// The URLs that wait, as the last run left them, and the file that they are written to before.
 const WAITING: &str = "waiting.jsonl";
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
@@ -316,7 +316,7 @@ pub(crate) fn note_waiting(dir: &Path, rows: &[WaitingRow]) -> Result<(), Engine
     replace(&path, &dir.join(WAITING_BESIDE), &bytes).map_err(EngineError::disk(&path))
 }
 
-/// What the last run left waiting holds no more once another one begins.
+/// The list of what the last run left waiting holds no more once another one begins.
 fn forget_waiting(dir: &Path) -> Result<(), EngineError> {
     let path = dir.join(WAITING);
     match fs::remove_file(&path) {

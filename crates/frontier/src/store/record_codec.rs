@@ -86,7 +86,7 @@ const SITEMAP: u8 = 32;
 const RESOURCE: u8 = 64;
 
 impl State {
-    /// What an admission meets; that a pending URL may be leased is not known here.
+    /// The state that an admission meets; that a pending URL may be leased is not known here.
     pub(super) fn current(self) -> CurrentState {
         match self {
             State::Pending(place) => CurrentState::Pending(place),

@@ -50,7 +50,7 @@ fn crawl(most: usize, site: Site<'_>) -> Crawled {
     plain
 }
 
-/// What is done with a page before it is told of.
+/// The work on a page before it is told of.
 type Prepare<'a> = &'a dyn Fn(&Traps, &CanonicalUrl, u8, &mut PageFingerprint);
 
 fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {

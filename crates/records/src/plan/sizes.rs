@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Estimate;
 use crate::error::RecordsError;
-use crate::hosts::HostReport;
+use crate::hosts::{HostReport, host_key};
 use crate::rows::{pages, requests};
 
 /// Bytes of HTML of a page as sent: one in ten has fewer, one in ten has more. HTTP Archive's home
@@ -50,7 +50,9 @@ impl PageSizes {
                 // A page that is as it was sends no body.
                 Ok(row) if row.status.is_none_or(|status| status == 304) => {}
                 Ok(row) if !sitemaps.contains(&row.url) => {
-                    let sizes = by_host.entry(super::host_key(&row.url)).or_default();
+                    let sizes = by_host
+                        .entry(host_key(&row.url).unwrap_or_default())
+                        .or_default();
                     let bytes = row.bytes as f64;
                     sizes.count += 1;
                     sizes.sum += bytes;
