@@ -11,6 +11,7 @@ use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::cdxj;
 use crate::names::{CAPTURES, FOLDER};
 use crate::regular_file::open_regular;
+use crate::timestamp::Timestamp;
 
 /// The place of a capture's response or revisit record, with its line of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct CaptureLine {
     /// The length of that member, in bytes.
     pub length: u64,
     /// The line up to the place: its key, its time, and what it says of the capture.
-    head: Box<str>,
+    pub(crate) head: Box<str>,
 }
 
 /// The part of a line's JSON that is wanted. Its numbers are text.
@@ -49,6 +50,19 @@ impl CaptureLine {
             length: place.length.parse().ok()?,
             head: head.into(),
         })
+    }
+
+    /// The URL of the capture, and when its request was sent, to the second.
+    #[must_use]
+    pub fn url_and_time(&self) -> Option<(String, Timestamp)> {
+        #[derive(Deserialize)]
+        struct Head {
+            url: String,
+        }
+        let mut parts = self.head.splitn(3, ' ').skip(1);
+        let time = Timestamp::parse_fourteen_digits(parts.next()?.as_bytes())?;
+        let head: Head = serde_json::from_str(&format!("{}}}", parts.next()?)).ok()?;
+        Some((head.url, time))
     }
 
     /// The line of the index for the same capture at another place of a file of the same name,
@@ -118,6 +132,9 @@ mod tests {
         assert_eq!(capture.moved_to(7, 300), first);
         let moved = capture.moved_to(0, 9);
         assert_eq!(moved, line("\"length\": \"9\", \"offset\": \"0\""));
+        let (url, time) = capture.url_and_time().unwrap();
+        assert_eq!(url, r#"http://e.org/?a=", "length": ""#);
+        assert_eq!(time.rfc3339_millis(), "2026-11-20T23:59:59.000Z");
         assert_eq!(CaptureLine::parse(b"org,e)/ 20261120235959 {}\n"), None);
     }
 }

@@ -6,27 +6,73 @@
 
 use std::fmt::Write as _;
 
+use crawl_weburl::CanonicalUrl;
+
 use crate::capture::Capture;
 use crate::http_block::content_type;
 use crate::surt::surt;
+use crate::timestamp::Timestamp;
+use crate::warc_reader::WarcRecord;
+
+/// The media type of a revisit record.
+const REVISIT: &str = "warc/revisit";
 
 /// The line up to the digest. What is missing is known when the record has its place.
 pub(crate) fn line_head(capture: &Capture<'_>, digest: Option<&str>) -> String {
-    let mut line = surt(capture.url);
-    line.push(' ');
-    line.push_str(&capture.started.fourteen_digits());
-    line.push_str(" {\"url\": ");
-    push_json(capture.url.as_str(), &mut line);
-    if let Some(mime) = mime(capture) {
-        line.push_str(", \"mime\": ");
-        push_json(&mime, &mut line);
-    }
+    let mime = match capture.revisit {
+        Some(_) => Some(REVISIT.to_owned()),
+        None => content_type(capture.headers).map(mime),
+    };
     // A record without a head has none to take it from.
-    if !capture
+    let has_head = !capture
         .revisit
-        .is_some_and(|revisit| revisit.is_without_head())
-    {
-        let _ = write!(line, ", \"status\": \"{:03}\"", capture.status);
+        .is_some_and(|revisit| revisit.is_without_head());
+    let status = has_head.then_some(capture.status);
+    head(
+        capture.url,
+        capture.started,
+        mime.as_deref(),
+        status,
+        digest,
+    )
+}
+
+/// The line that the index has for a capture's response or revisit record in that file, with its
+/// line end; none for other records.
+#[must_use]
+pub fn index_line(record: &WarcRecord, file: &str) -> Option<String> {
+    let url = crawl_weburl::canonicalize(None, record.url()?).ok()?;
+    let http = record.http();
+    let content_type = http.as_ref().and_then(|http| http.field("content-type"));
+    let mime = match record.kind() {
+        "revisit" => Some(REVISIT.to_owned()),
+        "response" => content_type.map(mime),
+        _ => return None,
+    };
+    let status = http.and_then(|http| http.status());
+    let digest = record.field("WARC-Payload-Digest");
+    let head = head(&url, record.date()?, mime.as_deref(), status, digest);
+    Some(line(&head, record.offset, record.length, file))
+}
+
+fn head(
+    url: &CanonicalUrl,
+    started: Timestamp,
+    mime: Option<&str>,
+    status: Option<u16>,
+    digest: Option<&str>,
+) -> String {
+    let mut line = surt(url);
+    line.push(' ');
+    line.push_str(&started.fourteen_digits());
+    line.push_str(" {\"url\": ");
+    push_json(url.as_str(), &mut line);
+    if let Some(mime) = mime {
+        line.push_str(", \"mime\": ");
+        push_json(mime, &mut line);
+    }
+    if let Some(status) = status {
+        let _ = write!(line, ", \"status\": \"{status:03}\"");
     }
     if let Some(digest) = digest {
         line.push_str(", \"digest\": ");
@@ -44,11 +90,8 @@ pub(crate) fn line(head: &str, offset: u64, length: u64, file: &str) -> String {
     line
 }
 
-fn mime(capture: &Capture<'_>) -> Option<String> {
-    if capture.revisit.is_some() {
-        return Some("warc/revisit".to_owned());
-    }
-    let value = content_type(capture.headers)?;
+/// The media type of a `Content-Type`, without parameters.
+fn mime(value: &[u8]) -> String {
     // Bytes that are not UTF-8 are read as Latin-1, the whole field of them.
     let value = match std::str::from_utf8(value) {
         Ok(value) => value.to_owned(),
@@ -56,7 +99,7 @@ fn mime(capture: &Capture<'_>) -> Option<String> {
     };
     let kind = value.trim_matches(is_space);
     let kind = kind.split(|c| c == ';' || is_space(c)).next();
-    Some(kind.unwrap_or_default().to_owned())
+    kind.unwrap_or_default().to_owned()
 }
 
 /// White space as Python has it.

@@ -15,8 +15,17 @@ use crate::names::{CAPTURES, FOLDER as ARCHIVE, INDEX};
 
 /// The folder of the state.
 const STATE: &str = "state";
-/// Folders of a crawl's directory; what else it has of ours is files.
-const FOLDERS: [&str; 5] = [STATE, ARCHIVE, "index", "index.new", "index.old"];
+/// Folders of a crawl's directory, and that of the tables where it is the payload of a bundle; what
+/// else it has of ours is files.
+const FOLDERS: [&str; 7] = [
+    STATE,
+    ARCHIVE,
+    "index",
+    "index.new",
+    "index.old",
+    "tables",
+    "forget.new",
+];
 /// Folders within folders at most: a store has three.
 const MAX_DEPTH: usize = 16;
 

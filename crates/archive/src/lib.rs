@@ -58,6 +58,7 @@ compile_error!(
 );
 
 mod appender;
+mod archive_removal;
 mod bounded_read;
 mod capture;
 mod capture_log;
@@ -70,6 +71,7 @@ mod gzip;
 mod http_block;
 mod names;
 mod regular_file;
+mod removal;
 mod row_files;
 pub mod rows;
 mod surt;
@@ -78,6 +80,7 @@ mod warc;
 mod warc_files;
 mod warc_reader;
 
+pub use archive_removal::{RewrittenArchive, rewrite_archive};
 pub use bounded_read::{
     BadLine, BoundedLine, LineReader, MAX_CONFIG_BYTES, MAX_LINE_BYTES, read_text,
 };
@@ -86,12 +89,14 @@ pub use capture::{
     Truncated,
 };
 pub use capture_log::{CaptureLine, CaptureLog};
+pub use cdxj::index_line;
 pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;
 pub use directory_check::check_entries;
 pub use error::{ArchiveError, ReadError};
 pub use names::{CAPTURES, FOLDER, INDEX};
 pub use regular_file::{create_anew, open_for_writing, open_regular};
+pub use removal::{Removal, RewrittenRows, RowEdit, rewrite_rows};
 pub use row_files::{LogFile, LogSyncer, LogTail, RowFile, RowReader};
 pub use surt::surt;
 pub use timestamp::Timestamp;

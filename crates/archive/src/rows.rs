@@ -57,6 +57,26 @@ pub struct PageRow {
     pub change: Option<String>,
     /// The reason why there was no answer, or why the answer could not be read.
     pub error: Option<String>,
+    /// The page's part in the sample; null where the crawl draws none, and for what is no page.
+    #[serde(default)]
+    pub sample: Option<SampleRow>,
+}
+
+/// The part of a page in a sample, and the probability by which it came into it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SampleRow {
+    /// Why the page was asked for: `drawn`; `frame`, as its links are the frame; or `redirect`, as
+    /// a page of the sample leads there.
+    pub how: String,
+    /// The name of the stratum that it was drawn in.
+    pub stratum: Option<String>,
+    /// Pages that were drawn in it.
+    pub drawn: Option<u64>,
+    /// Pages that the stratum has.
+    pub of: Option<u64>,
+    /// The inclusion probability, from 0 to 1. Null where none can be known: of a redirect's target
+    /// nobody knows which other pages of the frame lead there.
+    pub probability: Option<f64>,
 }
 
 fn first_round() -> u32 {
@@ -255,6 +275,43 @@ pub struct LinkRow {
     pub text: Option<String>,
 }
 
+/// A line of `recheck.jsonl`: what today's rules say of what a crawl has, as `crawl recheck` was
+/// told. The first line is that of the recheck itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecheckRow {
+    /// When the rules were asked for.
+    pub at: Timestamp,
+    /// `rechecked` (the first line), `excluded` (a page), or `unknown` (pages of an origin whose
+    /// rules could not be had).
+    pub verdict: String,
+    /// The page; null where the line is of several.
+    pub url: Option<String>,
+    /// Scheme, host and port; null in the first line.
+    pub origin: Option<String>,
+    /// The number of pages that the line is of.
+    pub urls: u64,
+    /// `robots` or `usage`, or why the rules could not be had; in the first line the purpose of
+    /// the crawl.
+    pub reason: Option<String>,
+    /// The rule that decided, as written.
+    pub rule: Option<String>,
+    /// The line of that rule in its robots.txt.
+    pub line: Option<u32>,
+}
+
+/// A line of `tombstones.jsonl`: a page or a host that was taken out of the crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TombstoneRow {
+    /// When.
+    pub at: Timestamp,
+    /// `page` or `host`.
+    pub kind: String,
+    /// The keyed digest of its name; the key is in `state/`.
+    pub digest: String,
+    /// Why.
+    pub reason: String,
+}
+
 #[cfg(test)]
 mod tests {
     use std::fmt::Debug;
@@ -264,8 +321,8 @@ mod tests {
     use serde::{Deserializer, Serialize};
 
     use super::{
-        DelayRow, ExcludedRow, LinkRow, PageRow, PageUsage, RequestRow, RobotsVerdict,
-        UsageStatement, WaitingRow, WarcPlace,
+        DelayRow, ExcludedRow, LinkRow, PageRow, PageUsage, RecheckRow, RequestRow, RobotsVerdict,
+        SampleRow, TombstoneRow, UsageStatement, WaitingRow, WarcPlace,
     };
     use crate::Timestamp;
 
@@ -302,6 +359,8 @@ mod tests {
         check("excluded.jsonl", columns::<ExcludedRow>());
         check("links.jsonl", columns::<LinkRow>());
         check("waiting.jsonl", columns::<WaitingRow>());
+        check("recheck.jsonl", columns::<RecheckRow>());
+        check("tombstones.jsonl", columns::<TombstoneRow>());
         check("state/delays.jsonl", columns::<DelayRow>());
     }
 
@@ -376,9 +435,16 @@ mod tests {
                 round: 1,
                 change: Some("new".into()),
                 error: None,
+                sample: Some(SampleRow {
+                    how: "drawn".into(),
+                    stratum: Some("e.example".into()),
+                    drawn: Some(50),
+                    of: Some(200),
+                    probability: Some(0.25),
+                }),
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25}}"#
             ]],
         );
     }

@@ -136,6 +136,25 @@ impl Encoder {
         }
     }
 
+    /// A record that was read, with these fields and this block.
+    pub(crate) fn again<'f>(
+        &mut self,
+        fields: impl Iterator<Item = (&'f str, &'f str)>,
+        block: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        self.head.clear();
+        self.head.extend_from_slice(b"WARC/1.1\r\n");
+        for (name, value) in fields {
+            if !matches!(name, "WARC-Block-Digest" | "Content-Length") {
+                self.field(name, value);
+            }
+        }
+        self.block.clear();
+        self.block.extend_from_slice(block);
+        self.end(&[], out);
+    }
+
     /// The member at the head of a file.
     pub(crate) fn warcinfo(
         &mut self,

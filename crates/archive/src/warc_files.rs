@@ -309,26 +309,32 @@ impl Committed {
     }
 }
 
-fn mark(name: &str) -> String {
+pub(crate) fn mark(name: &str) -> String {
     format!("{FOLDER}/{name}")
 }
 
 /// `crawl-PREFIX-YYYYMMDDhhmmss-00000.warc.gz`.
 fn file_name(prefix: &str, date: Timestamp, serial: u64) -> String {
+    let prefix = suited(prefix);
+    let parts = [
+        "crawl",
+        &prefix,
+        &date.fourteen_digits(),
+        &format!("{serial:05}"),
+    ];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("-") + SUFFIX
+}
+
+/// A prefix as it stands in a name.
+pub(crate) fn suited(prefix: &str) -> String {
     let suits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
     let prefix: String = prefix
         .chars()
         .take(MAX_PREFIX)
         .map(|c| if suits(c) { c } else { '-' })
         .collect();
-    let parts = [
-        "crawl",
-        prefix.trim_matches('-'),
-        &date.fourteen_digits(),
-        &format!("{serial:05}"),
-    ];
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join("-") + SUFFIX
+    prefix.trim_matches('-').to_owned()
 }
 
 /// The number at the end of a name that [`file_name`] makes; none for other names.

@@ -9,6 +9,8 @@ mod cli;
 mod commands;
 mod control;
 mod error;
+mod input;
+mod metrics;
 mod run;
 mod search_index;
 mod serve;
@@ -16,21 +18,18 @@ mod settings;
 mod terminal;
 mod values;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
-use cli::args::{self, Cli, Command, ConfigArgs, JobArgs};
+use cli::args::{self, Cli, Command, ConfigArgs, JobArgs, ReplayArgs};
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
-use commands::input::read_file;
-use commands::{export, index, inspect, plan, records, robots, search};
-use error::{CommandError, Problems};
+use commands::{export, forget, index, inspect, plan, recheck, records, robots, search, verify};
+use error::{CommandError, no_crawl};
 use run::connection_limit;
-use settings::{
-    Environment, MAX_SEED_LIST_BYTES, check_without_seeds, defaults_listing, effective, gather,
-    located,
-};
+use settings::{Environment, check_without_seeds, defaults_listing, effective, gather, located};
 use terminal::{note, print};
+use values::FilePath;
 
 /// It keeps less of what was freed than the system's does where many threads take and free.
 /// `.cargo/config.toml` has its settings.
@@ -70,8 +69,12 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Inspect(args)) => inspect::run(&args),
         Some(Command::Config(args)) => config(args),
         Some(Command::Report(args)) => records::report(&args),
+        Some(Command::Replay(args)) => replay(args),
         Some(Command::Explain(args)) => records::explain(&args),
         Some(Command::Audit(args)) => records::audit(&args),
+        Some(Command::Recheck(args)) => recheck::run(&remembered(&args.dir)?, args.json),
+        Some(Command::Verify(args)) => verify::run(&args),
+        Some(Command::Forget(args)) => forget::run(&args),
         Some(Command::Index(args)) => index::run(&args),
         Some(Command::Search(args)) => search::run(&args),
         Some(Command::Export(args)) => export::run(&args),
@@ -86,28 +89,27 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
     }
 }
 
-fn gathered(mut job: JobArgs) -> Result<settings::Settings, CommandError> {
-    let listed = listed_seeds(&job.seed_file)?;
-    if !listed.is_empty() {
-        job.layer.seed.get_or_insert_default().extend(listed);
+/// The settings with which the crawl in `dir` would go on.
+fn remembered(dir: &Path) -> Result<settings::Settings, CommandError> {
+    if !dir.join("crawl.toml").is_file() {
+        return Err(no_crawl(dir));
     }
+    let mut layer = settings::Layer::default();
+    layer.output.output = Some(FilePath(dir.to_owned()));
+    gather(layer, None, &Environment::of_process())
+}
+
+fn gathered(job: JobArgs) -> Result<settings::Settings, CommandError> {
     gather(job.layer, job.config.as_deref(), &Environment::of_process())
 }
 
-/// The seeds of all files of `--seed-file`, or all that is wrong with them.
-fn listed_seeds(files: &[PathBuf]) -> Result<Vec<String>, CommandError> {
-    let mut problems = Problems::default();
-    let mut seeds = Vec::new();
-    for file in files {
-        let list = read_file(file, MAX_SEED_LIST_BYTES as u64 + 1);
-        let name = match file.as_os_str() == "-" {
-            true => "stdin".to_owned(),
-            false => file.display().to_string(),
-        };
-        let listed = list.and_then(|list| settings::read_list(&list, &name));
-        seeds.extend(problems.note(listed).unwrap_or_default());
-    }
-    problems.or(seeds)
+/// Replays the crawl in a directory; what the user does not say is as it was there.
+fn replay(args: ReplayArgs) -> Result<u8, CommandError> {
+    let ReplayArgs { dir, json, mut job } = args;
+    crawl_records::CrawlSettings::read(&dir).map_err(error::records::of_records)?;
+    settings::fill_in(&mut job.layer, &mut job.config, &dir)?;
+    let settings = gathered(job)?;
+    commands::replay::run(&dir, &settings, json)
 }
 
 fn config(args: ConfigArgs) -> Result<u8, CommandError> {

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig};
-use crawl_policy::scope::ScopeMode;
+use crawl_policy::scope::{BadScopePattern, Scope, ScopeMode};
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile, SurtPrefix};
+use crawl_sample::SampleDesign;
 use crawl_scheduler::Politeness;
-use crawl_weburl::{CanonicalUrl, SpellingRules};
+use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
 use crate::time::whole_seconds;
 
@@ -83,15 +85,18 @@ pub struct Config {
     /// The most that a crash may cost: what ended is to be on the disk after so long, or no
     /// further request is sent until it is.
     pub commit_within: Duration,
+    /// Bytes to stay free on the disk: below it nothing more is asked for. 0: no limit.
+    pub min_free: u64,
     /// True if exchanges are kept in WARC files.
     pub warc: bool,
     /// True if `links.jsonl` is written.
     pub links: bool,
     /// Build a search index.
     pub index: bool,
-    /// True if robots.txt files and sitemaps alone are asked for: each page that could be is
-    /// excluded as `planned`.
-    pub plan: bool,
+    /// The kinds of documents that are asked for.
+    pub extent: Extent,
+    /// The sample that is drawn from the URLs that are found; none: all are asked for.
+    pub sample: Option<SampleDesign>,
     /// Name and version of the program, for the archive.
     pub software: String,
     /// The text of `crawl.toml`.
@@ -119,13 +124,7 @@ impl Config {
             robots_times: RobotsTimes::default(),
             robots_forbidden: Forbidden::Allow,
             purpose: None,
-            scope: ScopeRules {
-                mode: ScopeMode::Host,
-                surt: Vec::new(),
-                include: Vec::new(),
-                exclude: Vec::new(),
-                max_depth: None,
-            },
+            scope: ScopeRules::default(),
             budgets: Budgets::default(),
             recrawl: false,
             revisits: Revisits::default(),
@@ -149,10 +148,12 @@ impl Config {
                 ..FetchConfig::new(user_agent.clone())
             },
             commit_within: Duration::from_secs(1),
+            min_free: 0,
             warc: true,
             links: false,
             index: false,
-            plan: false,
+            extent: Extent::Crawl,
+            sample: None,
             software: format!("{} {version}", agent.as_str()),
             config_text: "# set by a program, not by a file\n".to_owned(),
             agent,
@@ -187,18 +188,43 @@ pub enum Forbidden {
 }
 
 /// Which URLs belong to the crawl; see [`crawl_policy::scope::Scope`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ScopeRules {
     /// The distance from the seeds.
     pub mode: ScopeMode,
     /// Prefixes that join the scope whatever the seeds are.
     pub surt: Vec<SurtPrefix>,
+    /// Hosts that join the scope as those of seeds do.
+    pub hosts: Vec<HostKey>,
+    /// Hosts that are no part of it, with their subdomains, whatever else says so.
+    pub exclude_hosts: HostTable<()>,
     /// Where any are given, one must match.
     pub include: Vec<String>,
     /// None may match.
     pub exclude: Vec<String>,
     /// Links from a seed, at most.
     pub max_depth: Option<u32>,
+}
+
+impl ScopeRules {
+    /// The scope that follows from these seeds.
+    pub(crate) fn of_seeds<'s>(
+        &self,
+        seeds: impl Iterator<Item = &'s CanonicalUrl>,
+    ) -> Result<Scope, BadScopePattern> {
+        let mut scope = Scope::new(self.mode, &self.include, &self.exclude, self.max_depth)?;
+        for seed in seeds {
+            scope.add_seed(seed);
+        }
+        for prefix in &self.surt {
+            scope.add_prefix(prefix.clone());
+        }
+        for host in &self.hosts {
+            scope.add_host(host);
+        }
+        scope.exclude_hosts(self.exclude_hosts.clone());
+        Ok(scope)
+    }
 }
 
 /// Limits of a whole crawl; `None` is unlimited.
@@ -216,6 +242,21 @@ pub struct Budgets {
     pub per_host: HostBudget,
     /// Limits of some hosts instead, by a pattern of [`Politeness::sites`].
     pub per_site: BTreeMap<String, HostBudget>,
+    /// The groups of hosts that share a budget. Beside it each host keeps its own.
+    pub groups: HostTable<Arc<HostGroup>>,
+}
+
+/// Limits that the hosts of a group share; `None` is unlimited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostGroup {
+    /// The name by which records tell of it, and one group from another.
+    pub name: String,
+    /// Rows of `pages.jsonl`, over all runs of a round.
+    pub max_pages: Option<u64>,
+    /// Bytes of bodies as they came, robots.txt too, over all runs of a round.
+    pub max_bytes: Option<u64>,
+    /// Sum of the response times, over all runs of a round.
+    pub max_server_time: Option<Duration>,
 }
 
 /// Limits of a host; `None` is unlimited.
@@ -259,6 +300,19 @@ pub struct TrapRules {
     pub clean_params: bool,
     /// Which spellings name the same page.
     pub naming: SpellingRules,
+}
+
+/// The kinds of documents that a run asks for. Where pages are left out, each that could be asked for is excluded as
+/// `planned`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Pages, and all that leads to them.
+    #[default]
+    Crawl,
+    /// robots.txt files and sitemaps alone.
+    Plan,
+    /// robots.txt and tdmrep.json files alone: what decides whether a page may be asked for.
+    Rules,
 }
 
 impl Default for TrapRules {

@@ -1,5 +1,6 @@
 //! Commands and questions to a running crawl from outside, and its answers.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
@@ -7,6 +8,9 @@ use crawl_scheduler::{HostWork, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::counters::Counters;
+use crate::free_space::FreeSpace;
 
 /// Commands on their way to the coordinator. It takes them one by one between two events, and who
 /// sends more waits here.
@@ -89,6 +93,12 @@ pub enum Refused {
         /// By what.
         why: String,
     },
+    /// The URL was taken out of the crawl, by itself or with its host.
+    #[error("{url} was taken out of this crawl by `crawl forget`")]
+    Forgotten {
+        /// The URL.
+        url: CanonicalUrl,
+    },
     /// The crawl never met the host.
     #[error("unknown host `{0}`")]
     UnknownHost(HostKey),
@@ -126,6 +136,9 @@ impl Refused {
             Refused::Private { .. } => "name it as a seed, or start with --allow-private",
             Refused::Visited { .. } => "the next round visits it again where it is due by then",
             Refused::Barred { .. } => "`crawl explain` says more; what is excluded once stays so",
+            Refused::Forgotten { .. } => {
+                "leave it out; a crawl into another --output may ask for it, if its owner agrees"
+            }
             Refused::UnknownHost(_) => {
                 "hosts are named as in requests.jsonl, on loopback with their port"
             }
@@ -243,6 +256,8 @@ pub struct Controls {
     /// end is dropped. A row is handed over once at most: what a crash or `Stop::Now` left behind
     /// stands in `pages.jsonl` alone.
     pub pages: Option<mpsc::Sender<PageRow>>,
+    /// Tells what is free on the disk, for [`Config::min_free`](crate::Config::min_free).
+    pub free_space: FreeSpace,
 }
 
 impl Controls {
@@ -254,6 +269,7 @@ impl Controls {
             progress: watch::channel(Progress::default()).0,
             commands: commands().1,
             pages: None,
+            free_space: FreeSpace::of_file_system(),
         }
     }
 }
@@ -278,6 +294,8 @@ pub enum Phase {
     Crawling,
     /// Sending nothing until told to resume.
     Paused,
+    /// Sending nothing until the disk has room.
+    DiskLow,
     /// Waiting for what is in flight, sending nothing more.
     Draining,
     /// Writing what is derived at the end of a run.
@@ -303,12 +321,28 @@ pub struct Progress {
     pub pending: u64,
     /// Requests under way.
     pub in_flight: u32,
+    /// URLs that were ever met, in all rounds.
+    pub known: u64,
+    /// URLs that are put aside and may still be asked for.
+    pub deferred: u64,
+    /// Hosts with a request under way in each of their slots.
+    pub hosts_asked: u32,
+    /// Hosts that may be asked now.
+    pub hosts_ready: u32,
     /// Hosts that have work and wait for their gap.
     pub hosts_waiting: u32,
     /// Hosts that asked for a rest or can't be reached.
     pub hosts_resting: u32,
+    /// Those hosts by [`PauseReason::name`](crawl_scheduler::PauseReason::name).
+    pub resting: BTreeMap<&'static str, u32>,
+    /// Hosts that have work and are parked.
+    pub hosts_parked: u32,
     /// Bytes of bodies, over all runs of the round.
     pub bytes: u64,
+    /// Bytes that are free on the disk; none where nobody knows.
+    pub disk_free: Option<u64>,
+    /// Bytes that are to stay free.
+    pub min_free: u64,
     /// Pages of this run per second of this run.
     pub pages_per_second: f64,
     /// Length of this run so far.
@@ -316,6 +350,10 @@ pub struct Progress {
     /// The share of the run that is done, from 0 to 1: by the URLs known by now, or by the budget
     /// that ends it first.
     pub share_done: f64,
-    /// Time until then, at the rate so far.
+    /// Time until then: at the rate so far, or as the slowest host takes for what is known.
     pub left: Option<Duration>,
+    /// True if it is the time that the slowest host takes at its gap.
+    pub is_left_by_slowest_host: bool,
+    /// Counts of this run.
+    pub counters: Counters,
 }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{ArchiveError, LogFile};
 use crawl_fetcher::{Clock, Fetcher};
-use crawl_policy::scope::Scope;
 use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Handle;
@@ -24,6 +23,7 @@ use crate::control::{Controls, Phase, PostedCommand, Stop};
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::crawl_loop::{Coordinator, Next};
 use crate::error::EngineError;
+use crate::free_space::{DiskWatch, FreeSpace};
 use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
 use crate::messages::{Effect, Event};
@@ -80,12 +80,12 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     let clock = Clock::start();
     let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
     let config = Arc::new(config);
-    let stop = controls.stop.clone();
+    let (stop, free_space) = (controls.stop.clone(), controls.free_space.clone());
     let driver = off_the_runtime({
         let config = Arc::clone(&config);
         move || {
             let opened = Opened::open(&config, clock, &|| *stop.borrow() != Stop::No)?;
-            Driver::start(&config, clock, fetcher, opened, stop)
+            Driver::start(&config, clock, fetcher, opened, stop, &free_space)
         }
     });
     let mut driver = driver.await?;
@@ -160,6 +160,7 @@ struct Driver {
     fetches: JoinSet<Event>,
     /// Rows of committed pages that the consumer has not taken.
     undelivered: VecDeque<PageRow>,
+    _disk: DiskWatch,
     resumed: bool,
     /// Tells readers and writer to drop what they hold.
     abandon: Arc<AtomicBool>,
@@ -183,6 +184,7 @@ impl Driver {
         fetcher: Arc<Fetcher>,
         opened: Opened,
         stop: watch::Receiver<Stop>,
+        free_space: &FreeSpace,
     ) -> Result<Driver, EngineError> {
         let Opened {
             directory,
@@ -191,8 +193,10 @@ impl Driver {
         } = opened;
         let Directory {
             frontier,
+            tombstones,
             files,
             mut requests,
+            sampling,
             journal,
             totals,
             scope_seeds,
@@ -200,14 +204,9 @@ impl Driver {
             cut_off,
         } = directory;
         let mut files = files;
-        let rules = &config.scope;
-        let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
-        for seed in config.seeds.iter().chain(&scope_seeds) {
-            scope.add_seed(seed);
-        }
-        for prefix in &rules.surt {
-            scope.add_prefix(prefix.clone());
-        }
+        let scope = config
+            .scope
+            .of_seeds(config.seeds.iter().chain(&scope_seeds))?;
         let now = clock.now();
         let mut coordinator = Coordinator::new(
             Arc::clone(config),
@@ -221,6 +220,7 @@ impl Driver {
         coordinator.read_by(pool::count());
         let traps = SharedTraps::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
         coordinator.share_traps(traps.clone());
+        coordinator.sample(sampling.clone());
         if let Some(locks) = HostLocks::shared(config, now) {
             coordinator.share_hosts(locks);
         }
@@ -230,6 +230,10 @@ impl Driver {
             RestartKind::AfterKill
         };
         coordinator.suspect(journal.deaths());
+        // The first look comes before the first request.
+        if let Some(free) = free_space.of(&config.output) {
+            coordinator.note_free_space(free);
+        }
         coordinator.take_up_parked(now, &parked(&*frontier)?);
         let delays = DelayLog::open(&config.output, now)?;
         if resumed {
@@ -275,10 +279,18 @@ impl Driver {
         let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
+            .sampling(sampling)
+            .leaving_out(tombstones)
             .telling(TraceEvents::new(config))
             .followed_by(indexer.as_ref().map(Indexer::lengths));
         let span = Span::current();
         let readers_events = event_sender.downgrade();
+        let disk_events = event_sender.downgrade();
+        let disk = DiskWatch::start(free_space.clone(), config.output.clone(), move |bytes| {
+            let told = disk_events.upgrade();
+            told.is_some_and(|events| events.send(Event::FreeSpace { bytes }).is_ok())
+        });
+        let disk = disk.map_err(EngineError::disk(&config.output))?;
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
@@ -319,6 +331,7 @@ impl Driver {
             events,
             fetches: JoinSet::new(),
             undelivered: VecDeque::new(),
+            _disk: disk,
             resumed,
             abandon,
             last_work,

@@ -20,6 +20,14 @@ pub enum EngineError {
         /// An entry that a crawl would not have left there.
         found: String,
     },
+    /// The output directory holds a crawl, and something beside it.
+    #[error("`{found}` in `{}` is not the program's", dir.display())]
+    BesideCrawl {
+        /// The output directory.
+        dir: PathBuf,
+        /// An entry that a crawl would not have left there.
+        found: String,
+    },
     /// The output directory holds records of a crawl, and no state to go on from.
     #[error("`{}` holds `{found}` of a crawl, but its `state` is gone", dir.display())]
     StateMissing {
@@ -38,6 +46,24 @@ pub enum EngineError {
     #[error("`{}` holds no crawl to go on with, and no seed was given", dir.display())]
     NothingToDo {
         /// The output directory.
+        dir: PathBuf,
+    },
+    /// The directory holds a replay: nothing in it was asked for, and no crawl can follow.
+    #[error("`{}` holds the replay of another crawl, with which no crawl can go on", dir.display())]
+    IsReplay {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A replay begins a directory of its own.
+    #[error("`{}` holds a crawl or a replay, and a replay begins a directory of its own", dir.display())]
+    ReplayOutput {
+        /// The output directory.
+        dir: PathBuf,
+    },
+    /// There are no answers that could be replayed.
+    #[error("`{}` has no archive whose answers could be replayed", dir.display())]
+    NothingToReplay {
+        /// The directory that was to be replayed.
         dir: PathBuf,
     },
     /// A pattern of the scope is no regular expression.
@@ -66,6 +92,9 @@ pub enum EngineError {
         /// Why.
         why: serde_json::Error,
     },
+    /// The crawl's sample was drawn by another design.
+    #[error("the sample of this crawl was drawn with other settings")]
+    SampleDrawn,
     /// The stored state could not be opened.
     #[error("`{}`: {source}", dir.display())]
     Open {

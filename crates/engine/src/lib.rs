@@ -16,16 +16,21 @@
 mod admissions;
 mod config;
 mod control;
+mod counters;
 mod crawl_loop;
 mod driver;
 mod error;
+mod forget;
+mod free_space;
 mod index;
 mod messages;
 mod meta_keys;
 mod priority;
 mod read;
+mod replay;
 mod revisit;
 mod runtime_waker;
+mod sampling;
 mod secrets;
 mod shared_traps;
 #[cfg(test)]
@@ -33,25 +38,33 @@ mod simulated;
 mod state;
 mod summary;
 mod time;
+mod tombstones;
 mod totals;
 mod trace_events;
 mod usage;
 mod write;
 
 pub use config::{
-    Budgets, Config, Forbidden, HostBudget, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY, Resources,
-    Revisits, ScopeRules, TrapRules,
+    Budgets, Config, Extent, Forbidden, HostBudget, HostGroup, MAX_PER_OTHERS_HOST,
+    MIN_OTHERS_DELAY, Resources, Revisits, ScopeRules, TrapRules,
 };
 pub use control::{
     Command, CommandAnswer, Commander, Controls, LatestPage, LiveState, PendingAnswer, Phase,
     PostedCommand, Progress, Refused, Stop, commands,
 };
+pub use counters::{
+    BUCKET_SECONDS, Counters, Histogram, PAGE_OUTCOMES, exclusion_reasons, page_outcome,
+    status_class,
+};
 pub use crawl_loop::host_locks::HostLocks;
 pub use crawl_loop::running_crawls::RunningCrawl;
 pub use driver::run;
 pub use error::EngineError;
+pub use forget::{Forget, Forgotten, count_forgotten, forget};
+pub use free_space::FreeSpace;
 pub use index::rebuild::{Reindex, Reindexed, reindex};
-pub use state::at_rest::{LastRound, last_round, park_at_rest, unpark_at_rest};
+pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};
+pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
 pub use summary::{
     Ended, HasArchive, IndexFault, Indexed, OriginRules, SeedFailure, Summary, UnreachableHost,
 };

@@ -12,5 +12,11 @@ pub(crate) const META_ROUND: &str = "round";
 pub(crate) const META_PARKED: &str = "parked";
 /// Which kinds of URLs are put aside as traps.
 pub(crate) const META_TRAPS: &str = "traps";
+/// The draw of the sample, once it was made.
+pub(crate) const META_SAMPLE: &str = crawl_sample::DRAW_KEY;
+/// The directory of the crawl whose replay this is.
+pub(crate) const META_REPLAY: &str = "replay";
 /// Which log the search index follows: grows by one each time that it is begun anew.
 pub(crate) const META_INDEX: &str = "index";
+/// The key of the digests of tombstones.
+pub(crate) const META_TOMBSTONE_KEY: &str = "tombstone_key";

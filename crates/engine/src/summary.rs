@@ -18,6 +18,8 @@ pub enum Ended {
     Finished,
     /// A budget is spent; the option's name.
     Budget(&'static str),
+    /// The budget of a group of hosts is spent, such as `max-pages of group ministries`.
+    GroupBudget(String),
     /// The user asked for it; the same command goes on.
     Interrupted,
     /// Only hosts are left that are parked, or rest or can't be reached for longer than allowed.
@@ -28,7 +30,7 @@ impl Ended {
     /// Nothing that is left will ever be asked for in this run, however long it goes on.
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
-            Ended::Finished | Ended::Budget(_) => true,
+            Ended::Finished | Ended::Budget(_) | Ended::GroupBudget(_) => true,
             Ended::Interrupted => false,
             Ended::Unreachable(hosts) => hosts.iter().all(|host| host.next_try.is_none()),
         }
@@ -144,7 +146,7 @@ pub struct Summary {
     /// Links that name nothing a crawler can ask for, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
     /// Seeds that were fetched, over all runs of the round; in a later round, in which a seed may
-    /// not be due, pages stand for seeds.
+    /// not be due, and in a crawl that draws a sample, pages stand for seeds.
     pub seeds_fetched: u64,
     /// Seeds that were not, in this run.
     pub seeds_failed: Vec<SeedFailure>,

@@ -131,7 +131,8 @@ pub enum Truncation {
 
 impl Truncation {
     /// The cut that a failure in the body makes.
-    pub(crate) fn by(kind: FailureKind) -> Truncation {
+    #[must_use]
+    pub fn by(kind: FailureKind) -> Truncation {
         match kind {
             FailureKind::Timeout | FailureKind::IdleTimeout | FailureKind::NoRoom => {
                 Truncation::Time(kind)

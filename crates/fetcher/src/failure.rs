@@ -34,6 +34,22 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// A failure of which its kind and its times alone are known, as a row has them.
+    #[must_use]
+    pub fn recorded(kind: FailureKind, started: Tick, ended: Tick) -> Failure {
+        Failure {
+            kind,
+            phase: FailurePhase::Request,
+            fault: kind.fault(),
+            retry: kind.retry(),
+            started,
+            ended,
+            address: None,
+            detail: String::new(),
+            answer: None,
+        }
+    }
+
     /// The kind's name: `connect_refused`, `timeout`, ...
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -59,7 +75,9 @@ impl Failure {
     pub fn signal_kind(&self) -> OutcomeKind {
         if self.kind.is_no_connection() {
             OutcomeKind::NoConnection
-        } else if self.kind.is_ours() || self.kind == FailureKind::NoRoom {
+        } else if self.kind.is_ours()
+            || matches!(self.kind, FailureKind::NoRoom | FailureKind::NotArchived)
+        {
             // The server did its part, or was not asked.
             OutcomeKind::Answered
         } else {

@@ -1,9 +1,9 @@
 //! The kinds of failure: in which phase, whose fault, whether trying again helps.
 
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr};
 
 /// The kinds of failure. Each has a [name](FailureKind::name) for rows and counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum FailureKind {
@@ -61,6 +61,8 @@ pub enum FailureKind {
     ShortBody,
     /// The body's framing is broken.
     BadBody,
+    /// Nobody was asked: the archive of a crawl that is replayed has no answer.
+    NotArchived,
 }
 
 /// The phases of an exchange.
@@ -102,6 +104,12 @@ impl FailureKind {
         self.into()
     }
 
+    /// The kind of this [name](FailureKind::name).
+    #[must_use]
+    pub fn named(name: &str) -> Option<FailureKind> {
+        name.parse().ok()
+    }
+
     /// Returns whether the host's name or address forbids that it is ever asked.
     #[must_use]
     pub fn is_refusal(self) -> bool {
@@ -140,7 +148,8 @@ impl FailureKind {
             | FailureKind::ProxyFailed
             | FailureKind::NoRoom
             | FailureKind::NoDescriptors
-            | FailureKind::GivenUp => Fault::Operator,
+            | FailureKind::GivenUp
+            | FailureKind::NotArchived => Fault::Operator,
             _ if self.is_no_connection() => Fault::Host,
             _ => Fault::Url,
         }
@@ -154,6 +163,24 @@ impl FailureKind {
                 | FailureKind::AddressRefused
                 | FailureKind::NameTooLong
                 | FailureKind::HeadersTooLarge
+                | FailureKind::NotArchived
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FailureKind;
+
+    #[test]
+    fn ours_a_name_leads_back_to_its_kind() {
+        for kind in [
+            FailureKind::NoSuchName,
+            FailureKind::FirstByteTimeout,
+            FailureKind::NotArchived,
+        ] {
+            assert_eq!(FailureKind::named(kind.name()), Some(kind));
+        }
+        assert_eq!(FailureKind::named("no kind"), None);
     }
 }

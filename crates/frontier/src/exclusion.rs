@@ -108,6 +108,12 @@ reasons! {
     Duplicate = 14, "duplicate";
     /// It may be asked for, and the crawl only plans.
     Planned = 15, "planned";
+    /// It is not in the sample.
+    Sample = 16, "sample";
+    /// The archive of a crawl that is replayed does not know the rules of its site.
+    NotArchived = 17, "not_archived";
+    /// It was taken out of the crawl, and is not asked for again.
+    Forgotten = 18, "forgotten";
 }
 
 impl fmt::Display for Reason {

@@ -61,7 +61,7 @@ pub use frontier::Frontier;
 pub use lease::{Lease, Outcome};
 pub use memory::MemoryFrontier;
 pub use sieve::{Disk, DiskFile, SystemDisk};
-pub use store::{Durability, FjallFrontier, Options};
+pub use store::{Durability, FjallFrontier, LeftOut, Options, RestingFrontier, StoreRemoval};
 pub use transaction::{CommitResult, Transaction};
 pub use url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 pub use visit::Visit;

@@ -6,6 +6,7 @@ use std::fmt;
 use crawl_extractor::{Content, LinkKind, Page as ExtractedPage};
 use crawl_policy::PageDirectives;
 use crawl_weburl::CanonicalUrl;
+use foldhash::fast::RandomState;
 
 use crate::indexed_page::{Anchor, Heading, IndexedPage};
 use crate::words::{Stemmer, Words};
@@ -174,7 +175,7 @@ fn links(
     resolve: &mut ResolveLink<'_>,
 ) -> Vec<Anchor> {
     let mut links = Vec::new();
-    let mut seen = HashSet::new();
+    let mut seen: HashSet<_, RandomState> = HashSet::default();
     for link in &came.page.links {
         if link.kind != LinkKind::Page || links.len() >= MAX_LINKS {
             continue;
@@ -186,7 +187,7 @@ fn links(
         let text = beginning(text.trim_matches(is_ornament), MAX_NAME_CHARS);
         if seen.insert((url.clone(), text)) {
             links.push(Anchor {
-                url: url.to_string(),
+                url: url.as_str().to_owned(),
                 text: text.to_owned(),
             });
         }

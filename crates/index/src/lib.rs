@@ -21,6 +21,7 @@ mod page_facts;
 mod page_prior;
 mod query;
 mod query_plan;
+mod read_ahead;
 mod reconcile;
 mod results;
 mod schema;

@@ -16,6 +16,7 @@ use tantivy::directory::{
 };
 
 use crate::error::IndexError;
+use crate::read_ahead::ReadAhead;
 
 /// The end of the name of a file that is to take another's place.
 const BESIDE: &str = ".new";
@@ -25,6 +26,17 @@ const BESIDE: &str = ".new";
 pub(crate) struct IndexDirectory {
     files: MmapDirectory,
     path: PathBuf,
+    postings: Postings,
+}
+
+/// The way in which lists of postings and positions are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Postings {
+    /// Through a map: for searches, which jump.
+    Mapped,
+    /// Ahead, a piece at a time: for merges, which read them from begin to end. What they have read
+    /// of a map would stay in memory.
+    ReadAhead,
 }
 
 impl IndexDirectory {
@@ -32,6 +44,15 @@ impl IndexDirectory {
         Ok(IndexDirectory {
             files: MmapDirectory::open(path)?,
             path: path.to_owned(),
+            postings: Postings::Mapped,
+        })
+    }
+
+    /// Opens the folder for who writes and merges.
+    pub(crate) fn open_to_write(path: &Path) -> tantivy::Result<IndexDirectory> {
+        Ok(IndexDirectory {
+            postings: Postings::ReadAhead,
+            ..IndexDirectory::open(path)?
         })
     }
 }
@@ -61,7 +82,22 @@ pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
 
 impl Directory for IndexDirectory {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        self.files.get_file_handle(path)
+        let is_of_postings = path
+            .extension()
+            .is_some_and(|end| end == "idx" || end == "pos");
+        if !is_of_postings || self.postings == Postings::Mapped {
+            return self.files.get_file_handle(path);
+        }
+        match ReadAhead::open(&self.path.join(path)) {
+            Ok(file) => Ok(Arc::new(file)),
+            Err(why) if why.kind() == ErrorKind::NotFound => {
+                Err(OpenReadError::FileDoesNotExist(path.to_owned()))
+            }
+            Err(why) => Err(OpenReadError::IoError {
+                io_error: Arc::new(why),
+                filepath: path.to_owned(),
+            }),
+        }
     }
 
     fn delete(&self, path: &Path) -> Result<(), DeleteError> {

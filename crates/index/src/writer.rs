@@ -250,7 +250,7 @@ pub fn remove(dir: &Path) -> Result<(), IndexError> {
 fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
     // The format's file comes first, so a death in between leaves a directory without an index.
     if dir.join(META_FILE).exists() {
-        let index = IndexDirectory::open(dir).and_then(Index::open);
+        let index = IndexDirectory::open_to_write(dir).and_then(Index::open);
         let index = index.map_err(IndexError::of(dir))?;
         return match index.schema() == schema {
             true => Ok(index),
@@ -265,6 +265,7 @@ fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
         docstore_blocksize: BLOCK_BYTES,
         ..IndexSettings::default()
     };
-    let begun = IndexDirectory::open(dir).and_then(|place| Index::create(place, schema, settings));
+    let place = IndexDirectory::open_to_write(dir);
+    let begun = place.and_then(|place| Index::create(place, schema, settings));
     begun.map_err(IndexError::of(dir))
 }

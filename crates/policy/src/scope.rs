@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crawl_weburl::{CanonicalUrl, HostKey, Site};
+use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Site, canonicalize};
 use regex::RegexSet;
 
 use crate::surt_prefix::SurtPrefix;
@@ -46,6 +46,7 @@ pub struct Scope {
     // Folders by host; each begins and ends with `/`.
     folders: HashMap<HostKey, Vec<String>>,
     prefixes: Vec<SurtPrefix>,
+    excluded_hosts: HostTable<()>,
 }
 
 /// Is a URL wanted?
@@ -58,7 +59,7 @@ pub enum ScopeVerdict {
         /// Scope, or depth alone: a URL that is too deep may be met again on a shorter way.
         reason: OutReason,
         /// The test that it failed: `host`, `domain`, `prefix`, `include`, `exclude RE`,
-        /// `max-depth N`.
+        /// `exclude-host NAME`, `max-depth N`.
         rule: String,
     },
 }
@@ -96,6 +97,7 @@ impl Scope {
             sites: HashSet::new(),
             folders: HashMap::new(),
             prefixes: Vec::new(),
+            excluded_hosts: HostTable::default(),
         })
     }
 
@@ -104,9 +106,28 @@ impl Scope {
         self.prefixes.push(prefix);
     }
 
+    /// Takes a host in, as that of a seed: where domains count its own joins, and where folders
+    /// count the whole host does.
+    pub fn add_host(&mut self, host: &HostKey) {
+        // A host that was read once is read again.
+        if let Ok(root) = canonicalize(None, &format!("http://{host}/")) {
+            self.add_place(&root);
+        }
+    }
+
+    /// Takes these hosts out with their subdomains, whatever says that they belong to the scope.
+    pub fn exclude_hosts(&mut self, hosts: HostTable<()>) {
+        self.excluded_hosts = hosts;
+    }
+
     /// Takes a seed in, or the target of a seed's redirect: its host joins the scope, and
     /// itself needs no include.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
+        self.add_place(url);
+        self.seeds.insert(url.clone());
+    }
+
+    fn add_place(&mut self, url: &CanonicalUrl) {
         let host = url.host_key();
         let folder = folder(url.path());
         let folders = self.folders.entry(host.clone()).or_default();
@@ -115,7 +136,6 @@ impl Scope {
         }
         self.hosts.insert(host);
         self.sites.insert(url.site());
-        self.seeds.insert(url.clone());
     }
 
     /// Is a URL wanted that was found `depth` links from a seed?
@@ -150,8 +170,21 @@ impl Scope {
     /// asked for beside the scope, such as a host's sitemaps.
     #[must_use]
     pub fn excluded(&self, url: &CanonicalUrl) -> Option<String> {
+        if !self.excluded_hosts.is_empty()
+            && let Some(rule) = self.excluded_host(&url.host_key())
+        {
+            return Some(rule);
+        }
         let pattern = self.exclude.first_match(url.as_str())?;
         Some(format!("exclude {pattern}"))
+    }
+
+    /// The part of it that bars a whole host. For URLs that no pattern of URLs is about, such as
+    /// those of a robots.txt.
+    #[must_use]
+    pub fn excluded_host(&self, host: &HostKey) -> Option<String> {
+        let (name, ()) = self.excluded_hosts.find(host)?;
+        Some(format!("exclude-host {name}"))
     }
 
     fn reaches(&self, url: &CanonicalUrl) -> bool {
@@ -216,7 +249,7 @@ fn out(reason: OutReason, rule: String) -> ScopeVerdict {
 
 #[cfg(test)]
 mod tests {
-    use crawl_weburl::canonicalize;
+    use crawl_weburl::{HostKey, HostTable, canonicalize};
     use expect_test::{Expect, expect};
 
     use super::{Scope, ScopeMode, ScopeVerdict};
@@ -311,6 +344,57 @@ mod tests {
             http://www.example.org/other Scope: prefix
             http://example.org/docs/ in
             http://elsewhere.example/docs/ in
+        "#]],
+        );
+    }
+
+    #[test]
+    fn ours_a_listed_host_joins_as_that_of_a_seed_and_an_excluded_one_leaves() {
+        let with = |mode, listed: &str, excluded: &[&str]| {
+            let mut scope = scope(mode, &[], &[], None);
+            scope.add_host(&HostKey::parse(listed).unwrap());
+            let mut hosts = HostTable::default();
+            for name in excluded {
+                hosts.insert(name, ()).unwrap();
+            }
+            scope.exclude_hosts(hosts);
+            scope
+        };
+        check(
+            &with(ScopeMode::Host, "elsewhere.example", &[]),
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y in
+            https://www.example.org/docs/a/b in
+            http://www.example.org:8080/docs/ in
+            http://www.example.org/other in
+            http://example.org/docs/ Scope: host
+            http://elsewhere.example/docs/ in
+        "#]],
+        );
+        check(
+            &with(
+                ScopeMode::Domain,
+                "www.elsewhere.example",
+                &["www.example.org"],
+            ),
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y Scope: exclude-host www.example.org
+            https://www.example.org/docs/a/b Scope: exclude-host www.example.org
+            http://www.example.org:8080/docs/ Scope: exclude-host www.example.org
+            http://www.example.org/other Scope: exclude-host www.example.org
+            http://example.org/docs/ in
+            http://elsewhere.example/docs/ in
+        "#]],
+        );
+        check(
+            &with(ScopeMode::Prefix, "elsewhere.example", &["example"]),
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y in
+            https://www.example.org/docs/a/b in
+            http://www.example.org:8080/docs/ in
+            http://www.example.org/other Scope: prefix
+            http://example.org/docs/ Scope: prefix
+            http://elsewhere.example/docs/ Scope: exclude-host example
         "#]],
         );
     }

@@ -194,6 +194,8 @@ impl HostOutcomes {
             }
             ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
             ("trap", _) => self.note(MissingReason::Traps, word, 1),
+            // In a replay: nobody knows what its site allows.
+            ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
             // What a budget left, `waiting.jsonl` counts for each origin.
             _ => {}
         }

@@ -10,8 +10,9 @@ use crawl_archive::Timestamp;
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_frontier::{
     Exclusion, FjallFrontier, Frontier as _, FrontierError, KnownState, KnownUrl, OpenError,
-    Options, Visit,
+    Options, Reason, Visit,
 };
+use crawl_sample::{DRAW_KEY, Draw, NOT_DRAWN};
 use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
@@ -49,6 +50,9 @@ pub struct Explanation {
     /// The reason why it was put aside or is not asked for, by the stored state: reason, rule,
     /// line.
     pub exclusion: Option<(String, Option<String>, Option<u32>)>,
+    /// Its place in the draw of the sample, where it was in the frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SamplePlace>,
     /// The number of the next try, where it is pending.
     pub next_attempt: Option<u32>,
     /// Links followed from a seed to it.
@@ -63,6 +67,47 @@ pub struct Explanation {
     pub state_read: StateRead,
     /// Lines of row files that may speak of it and could not be read.
     pub unreadable_lines: u64,
+}
+
+/// The place of a URL in the draw of a sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SamplePlace {
+    /// The stratum that it lies in.
+    pub stratum: String,
+    /// URLs that were drawn in it.
+    pub drawn: u64,
+    /// URLs that it has.
+    pub of: u64,
+    /// The rank of the URL, in hexadecimal digits.
+    pub rank: String,
+    /// The greatest rank that was drawn.
+    pub last_rank: String,
+    /// True if it was drawn.
+    pub is_drawn: bool,
+}
+
+impl SamplePlace {
+    /// That of a URL of the frame; none where it was found when the draw was over.
+    fn of(draw: &Draw, url: &CanonicalUrl, known: &KnownUrl) -> Option<SamplePlace> {
+        let drawn = draw.stratum_of(url);
+        let is_in_frame = match &known.state {
+            KnownState::Deferred(why) => {
+                why.reason == Reason::Sample && why.rule.as_deref() == Some(NOT_DRAWN)
+            }
+            _ => false,
+        };
+        let in_frame = is_in_frame.then(|| draw.stratum_in_frame(url, known.depth));
+        let stratum = drawn.or(in_frame.flatten())?;
+        Some(SamplePlace {
+            stratum: stratum.name.to_owned(),
+            drawn: stratum.drawn,
+            of: stratum.of,
+            rank: format!("{:016x}", draw.rank(url)),
+            last_rank: format!("{:016x}", stratum.last_rank),
+            is_drawn: drawn.is_some(),
+        })
+    }
 }
 
 /// The fate of the stored state: read or not. Without it the rows speak alone.
@@ -118,8 +163,11 @@ pub fn explain(
     }
     found.read_requests(dir, url, &needle)?;
     match known(dir, url) {
-        Ok((known, visit)) => {
+        Ok((known, visit, draw)) => {
             found.state_read = StateRead::Read;
+            if let (Some(draw), Some(known)) = (&draw, &known) {
+                found.sample = SamplePlace::of(draw, url, known);
+            }
             found.take_state(known, visit, now);
         }
         Err(why) => found.state_read = why,
@@ -133,8 +181,8 @@ pub fn explain(
     Ok(found)
 }
 
-/// The stored state of a URL, and its last visit.
-type Stored = (Option<KnownUrl>, Option<Visit>);
+/// The stored state of a URL, its last visit, and the draw of the crawl's sample.
+type Stored = (Option<KnownUrl>, Option<Visit>, Option<Draw>);
 
 fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
     let state = dir.join("state");
@@ -149,9 +197,11 @@ fn known(dir: &Path, url: &CanonicalUrl) -> Result<Stored, StateRead> {
         why => StateRead::Broken(why.to_string()),
     })?;
     let broken = |why: FrontierError| StateRead::Broken(why.to_string());
+    let draw = frontier.meta(DRAW_KEY).map_err(broken)?;
     Ok((
         frontier.known(url).map_err(broken)?,
         frontier.visit(url).map_err(broken)?,
+        draw.as_deref().and_then(Draw::read),
     ))
 }
 

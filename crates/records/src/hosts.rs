@@ -7,6 +7,7 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
 use crawl_weburl::canonicalize;
 use serde::{Deserialize, Serialize};
 
+use crate::bins::GapHistograms;
 use crate::coverage::{Coverage, HostOutcomes, Shortfall, coverage};
 
 /// Starts and ends are written in whole milliseconds, so a gap may look this much shorter
@@ -126,6 +127,7 @@ pub struct HostSums {
     keys: HashMap<String, String>,
     /// URLs that were asked for as sitemaps.
     sitemaps: HashSet<String>,
+    gaps: GapHistograms,
 }
 
 #[derive(Debug, Default)]
@@ -158,6 +160,7 @@ impl HostSums {
             hosts: BTreeMap::new(),
             keys: HashMap::new(),
             sitemaps: HashSet::new(),
+            gaps: GapHistograms::new(),
         }
     }
 
@@ -226,7 +229,7 @@ impl HostSums {
             self.sitemaps.insert(row.url.clone());
         }
         let per_host = self.per_host;
-        let host = self.host(row.host.clone());
+        let host = host_of_key(&mut self.hosts, row.host.clone());
         host.outcomes.is_asked |= row.status.is_some();
         let report = &mut host.report;
         report.requests += 1;
@@ -249,29 +252,32 @@ impl HostSums {
         // Of requests that overlap, at most so many can end before an earlier one does.
         let kept = if per_host == 1 { 0 } else { 2 * per_host };
         while host.ahead.len() > kept {
-            host.judge_next(per_host);
+            host.judge_next(per_host, &mut self.gaps);
         }
     }
 
     /// The hosts with anything to report, by host key. None has a coverage verdict: for that
     /// [`report()`](crate::report()) knows which rows are the last of their URLs.
     #[must_use]
-    pub fn finish(self) -> Vec<HostReport> {
-        self.into_hosts().map(|host| host.report).collect()
+    pub fn finish(mut self) -> Vec<HostReport> {
+        self.judge_all();
+        let hosts = self.hosts.into_values();
+        hosts.map(|host| host.report).collect()
     }
 
-    /// The same, with the coverage verdict of each.
-    pub(crate) fn finish_with_coverage(self) -> Vec<HostReport> {
-        self.into_hosts().map(Host::with_coverage).collect()
+    /// The same with the coverage verdict of each, and the gaps of all.
+    pub(crate) fn finish_with_coverage(mut self) -> (Vec<HostReport>, GapHistograms) {
+        self.judge_all();
+        let hosts = self.hosts.into_values();
+        (hosts.map(Host::with_coverage).collect(), self.gaps)
     }
 
-    fn into_hosts(mut self) -> impl Iterator<Item = Host> {
+    fn judge_all(&mut self) {
         for host in self.hosts.values_mut() {
             while !host.ahead.is_empty() {
-                host.judge_next(self.per_host);
+                host.judge_next(self.per_host, &mut self.gaps);
             }
         }
-        self.hosts.into_values()
     }
 
     fn host_of(&mut self, url: &str) -> &mut Host {
@@ -286,16 +292,16 @@ impl HostSums {
                 parsed.unwrap_or_default()
             }
         };
-        self.host(key)
+        host_of_key(&mut self.hosts, key)
     }
+}
 
-    fn host(&mut self, key: String) -> &mut Host {
-        self.hosts.entry(key).or_insert_with_key(|key| {
-            let mut host = Host::default();
-            key.clone_into(&mut host.report.host);
-            host
-        })
-    }
+fn host_of_key(hosts: &mut BTreeMap<String, Host>, key: String) -> &mut Host {
+    hosts.entry(key).or_insert_with_key(|key| {
+        let mut host = Host::default();
+        key.clone_into(&mut host.report.host);
+        host
+    })
 }
 
 /// The host key of a URL; none where it is no URL.
@@ -305,7 +311,7 @@ pub(crate) fn host_key(url: &str) -> Option<String> {
 }
 
 /// The text of a canonical URL before its path; all of what is none.
-fn origin_of(url: &str) -> &str {
+pub(crate) fn origin_of(url: &str) -> &str {
     let authority = url.find("://").map(|at| at + 3);
     let path = authority.and_then(|from| Some((from, from + url[from..].find('/')?)));
     match path {
@@ -333,14 +339,17 @@ impl Host {
     }
 
     /// Judges the earliest request that is not judged yet.
-    fn judge_next(&mut self, per_host: usize) {
+    fn judge_next(&mut self, per_host: usize, all: &mut GapHistograms) {
         let Some(Reverse(sent)) = self.ahead.pop() else {
             return;
         };
         if self.ends.len() >= per_host {
             let longest_ago = self.ends.iter().enumerate().min_by_key(|(_, end)| **end);
             if let Some((place, end)) = longest_ago {
-                self.report.gaps.saw(sent.start.saturating_sub(*end), &sent);
+                let seen = sent.start.saturating_sub(*end);
+                self.report.gaps.saw(seen, &sent);
+                all.asked.add(sent.gap_asked);
+                all.seen.add(seen);
                 self.ends.swap_remove(place);
             }
         }

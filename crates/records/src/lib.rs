@@ -4,10 +4,11 @@
 //! [`pages`], [`requests`], [`excluded`] and [`links`] go through the row files one row at
 //! a time; [`report()`] sums them up as a [`Report`], and [`write_report`] leaves it as
 //! `report.json` in the directory; [`explain()`] gathers what the records and the stored
-//! state say of one URL; [`coverage()`] judges whether all of a host was had; [`broken()`] lists what is broken with each link to it, and [`changes()`]
-//! what the last round found new, changed and gone; [`audit()`] holds the crawl against the
+//! state say of one URL; [`coverage()`] judges whether all of a host was had; [`broken()`] lists what is broken with each link to it, [`changes()`]
+//! what the last round found new, changed and gone, and [`compare()`] what two crawls have not
+//! alike; [`audit()`] holds the crawl against the
 //! rules that it was to keep. The crate never fetches anything and writes no file of the crawl
-//! but the report and its hosts.
+//! but the report, its hosts, and what a recheck was told ([`write_recheck`]).
 //!
 //! ```
 //! use crawl_records::{pages, report};
@@ -24,41 +25,55 @@
 //! ```
 
 mod audit;
+mod bins;
 mod broken;
 mod changes;
+mod compare;
 mod coverage;
 mod decoded_body;
 mod directory;
 mod error;
 mod explain;
+mod figures;
 mod header_fields;
 mod hosts;
 mod html;
 mod numbers;
 mod outcome;
 mod plan;
+mod recheck;
 mod report;
+mod report_files;
+mod report_page;
 mod rows;
+mod sample;
 mod text;
 
 pub use audit::{Audit, Breach, CitedRow, audit};
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{RoundChanges, changes};
+pub use compare::{
+    ComparedCrawl, ComparedHost, Comparison, ExcludedDifference, HostDifference, OrderDifferences,
+    PageDifference, PageDifferences, compare,
+};
 pub use coverage::{Coverage, HostOutcomes, MissingReason, Shortfall, coverage};
 pub use decoded_body::decoded_body;
 pub use directory::stored_settings;
 pub use error::RecordsError;
-pub use explain::{Explanation, NamedBy, StateRead, explain};
+pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, explain};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use outcome::outcome;
 pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, plan};
+pub use recheck::{Recheck, page_urls, recheck_file, recheck_rows, write_recheck};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, Operator, PageCounts, Report,
-    RequestCounts, report, write_report,
+    RequestCounts, report,
 };
+pub use report_files::{report_page, write_report};
 pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting};
+pub use sample::{SampleEstimates, SampleReport, sample};
 
 pub use crawl_archive::rows::{
-    ExcludedRow, LinkRow, PageRow, RequestRow, RobotsVerdict, WaitingRow, WarcPlace,
+    ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, RobotsVerdict, WaitingRow, WarcPlace,
 };

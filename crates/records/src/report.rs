@@ -1,13 +1,12 @@
 //! A crawl in numbers: `report.json`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
+use crate::bins::GapHistograms;
 use crate::broken::LatestRows;
 use crate::coverage::Coverage;
 use crate::directory::{holds_any, stored_settings};
@@ -16,13 +15,14 @@ use crate::hosts::{HostReport, HostSums};
 use crate::numbers::grouped;
 use crate::outcome::outcome;
 use crate::rows::{excluded, pages, requests, waiting};
+use crate::sample::{SampleReport, SampleRows};
 
 /// The numbers of a crawl, over all its runs.
 ///
 /// Serialised, this is `report.json`. Its field names stay; a later version of the
 /// program may add fields. Times are milliseconds since the Unix epoch, durations
 /// milliseconds, sizes bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The layout of this report: 1.
     pub format: u32,
@@ -38,6 +38,9 @@ pub struct Report {
     pub excluded: ExcludedCounts,
     /// The rows of `requests.jsonl`.
     pub requests: RequestCounts,
+    /// The sample, where the crawl drew one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleReport>,
     /// Hosts by their coverage verdict; those that were never to be asked have none.
     #[serde(default)]
     pub coverage: BTreeMap<Coverage, u64>,
@@ -57,6 +60,10 @@ pub struct CrawlSettings {
     pub version: Option<String>,
     /// When the crawl was first started, RFC 3339.
     pub started: Option<String>,
+    /// The directory of the crawl whose replay this is: then no request was sent, and all times are
+    /// virtual. None for a crawl.
+    #[serde(default)]
+    pub replay_of: Option<String>,
     /// Requests that might be in flight per host.
     pub per_host: u32,
     /// Who answers for it, and what it is for.
@@ -217,6 +224,11 @@ const MAX_FLAWS: usize = 100;
 /// [`RecordsError::NoCrawl`] where `dir` holds no records, and errors of the file system.
 /// Lines that are no rows are no error: they stand in [`Report::flaws`].
 pub fn report(dir: &Path) -> Result<Report, RecordsError> {
+    report_with_gaps(dir).map(|(report, _)| report)
+}
+
+/// The same, and the gaps of all hosts, which its page draws.
+pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), RecordsError> {
     let crawl = CrawlSettings::read(dir)?;
     let mut hosts = HostSums::new(crawl.per_host);
     let mut report = Report {
@@ -228,48 +240,15 @@ pub fn report(dir: &Path) -> Result<Report, RecordsError> {
     report.read_pages(dir, &mut hosts)?;
     report.read_excluded(dir, &mut hosts)?;
     report.read_waiting(dir, &mut hosts)?;
-    report.hosts = hosts.finish_with_coverage();
+    let (hosts, gaps) = hosts.finish_with_coverage();
+    report.hosts = hosts;
     for coverage in report.hosts.iter().filter_map(|host| host.coverage) {
         *report.coverage.entry(coverage).or_default() += 1;
     }
     let sum = |of: fn(&HostReport) -> u64| report.hosts.iter().map(of).sum();
     report.requests.short_gaps = sum(|host| host.gaps.short);
     report.requests.short_waits = sum(|host| host.waits.short);
-    Ok(report)
-}
-
-/// Sums a crawl's records up and leaves the result in `dir`: as `report.json`, as a page,
-/// `report.html`, and in `hosts.jsonl` a line for each host that has a coverage verdict.
-///
-/// # Errors
-/// Those of [`report()`], and where a file can't be written. An older file stays as it was
-/// then.
-pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
-    let report = report(dir)?;
-    let mut json = serde_json::to_vec_pretty(&report).unwrap_or_default();
-    json.push(b'\n');
-    let mut hosts = Vec::new();
-    for host in report.hosts.iter().filter(|host| host.coverage.is_some()) {
-        hosts.extend(serde_json::to_vec(host).unwrap_or_default());
-        hosts.push(b'\n');
-    }
-    replace(&dir.join("hosts.jsonl"), &hosts)?;
-    replace(&dir.join("report.json"), &json)?;
-    replace(&dir.join("report.html"), report.to_html().as_bytes())?;
-    Ok(report)
-}
-
-/// Writes a file whole or not at all.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), RecordsError> {
-    let mut beside = path.to_owned().into_os_string();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let written = crawl_archive::create_anew(&beside).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    written.map_err(RecordsError::io(&beside))?;
-    fs::rename(&beside, path).map_err(RecordsError::io(path))
+    Ok((report, gaps))
 }
 
 impl Report {
@@ -296,8 +275,10 @@ impl Report {
     fn read_pages(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
         let mut latest = LatestRows::default();
+        let mut sample = SampleRows::default();
         while let Some(row) = rows.next() {
             if let Some(row) = self.sound(row)? {
+                sample.add(&row);
                 latest.add(&row, rows.line());
                 self.pages.add(&row, hosts.is_failed(&row));
                 hosts.page(&row);
@@ -305,6 +286,7 @@ impl Report {
             }
         }
         self.note_torn("pages.jsonl", rows.is_torn());
+        self.sample = sample.report();
         // In the first round each URL has one row.
         if latest.round() > 1 {
             hosts.forget_outcomes();
@@ -358,15 +340,23 @@ impl Report {
     }
 
     fn read_waiting(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
-        let mut has_ended = false;
+        let (mut has_ended, mut is_finished) = (false, false);
         for row in waiting(dir)? {
             if let Some(row) = self.sound(row)? {
                 has_ended |= row.origin.is_none();
+                is_finished |= row.origin.is_none() && row.reason == "finished";
                 hosts.waiting(&row);
             }
         }
         if !has_ended {
             hosts.unfinished();
+        }
+        // Pages that wait are no pages that failed.
+        if let Some(sample) = &mut self.sample
+            && sample.without_row > 0
+            && !is_finished
+        {
+            sample.estimates = None;
         }
         Ok(())
     }
@@ -430,6 +420,7 @@ impl CrawlSettings {
             seeds: seeds.map(str::to_owned).collect(),
             version: note("version"),
             started: note("started"),
+            replay_of: note("replay-of"),
             per_host: per_host().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
             operator: Operator {
                 contact: said("contact"),

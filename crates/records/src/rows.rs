@@ -62,7 +62,7 @@ pub fn delays(dir: &Path) -> Result<RowsOf<DelayRow>, RecordsError> {
 pub struct RowsOf<T>(RowReader<T>);
 
 impl<T: DeserializeOwned> RowsOf<T> {
-    fn open(dir: &Path, name: &str) -> Result<RowsOf<T>, RecordsError> {
+    pub(crate) fn open(dir: &Path, name: &str) -> Result<RowsOf<T>, RecordsError> {
         Ok(RowsOf(RowReader::open_if_any(&dir.join(name))?))
     }
 
@@ -75,6 +75,11 @@ impl<T: DeserializeOwned> RowsOf<T> {
     /// The line of the row that came last, from 1.
     pub(crate) fn line(&self) -> u64 {
         self.0.line()
+    }
+
+    /// The next row; lines that are none are passed over.
+    pub(crate) fn next_sound(&mut self) -> Option<Result<T, RecordsError>> {
+        self.find(|row| !matches!(row, Err(RecordsError::Row { .. })))
     }
 
     /// The next row among the lines that hold `bytes`; others are skipped unread.

@@ -22,6 +22,9 @@ impl Display for Report {
         if let Some(started) = &self.crawl.started {
             writeln!(f, "started   {started}")?;
         }
+        if let Some(of) = &self.crawl.replay_of {
+            writeln!(f, "replay    of {}: no request was sent", safe_line(of))?;
+        }
         for (what, text) in operator_lines(&self.crawl.operator) {
             writeln!(f, "{what:<10}{}", safe_line(text))?;
         }
@@ -43,6 +46,9 @@ impl Display for Report {
         list(f, &self.requests.by_failure)?;
         writeln!(f, "gaps      {}", kept(self.requests.short_gaps))?;
         writeln!(f, "waits     {}", kept(self.requests.short_waits))?;
+        if let Some(sample) = &self.sample {
+            write!(f, "{sample}")?;
+        }
         let (hosts, unasked) = self.hosts_asked();
         writeln!(f, "coverage  {}", self.coverage_line())?;
         writeln!(f, "hosts     {}", grouped(hosts.len() as u64))?;
@@ -72,6 +78,8 @@ impl Report {
             counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.name()));
         match counts.collect::<Vec<_>>() {
             none if none.is_empty() => "no host was asked".to_owned(),
+            // What was not drawn is not missing, and was not had either.
+            counts if self.sample.is_some() => counts.join(", ") + " (of the sample)",
             counts => counts.join(", "),
         }
     }
@@ -218,4 +226,23 @@ fn in_line<K: Display>(counts: &BTreeMap<K, u64>) -> String {
         .iter()
         .map(|(name, count)| format!("{name}: {}", grouped(*count)));
     parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::coverage::Coverage;
+    use crate::report::Report;
+    use crate::sample::SampleReport;
+
+    #[test]
+    fn ours_a_host_is_whole_of_its_sample_where_there_is_one() {
+        let mut report = Report::default();
+        assert_eq!(report.coverage_line(), "no host was asked");
+        report
+            .coverage
+            .extend([(Coverage::Whole, 2), (Coverage::Partial, 1)]);
+        assert_eq!(report.coverage_line(), "2 whole, 1 partial");
+        report.sample = Some(SampleReport::default());
+        assert_eq!(report.coverage_line(), "2 whole, 1 partial (of the sample)");
+    }
 }

@@ -74,7 +74,7 @@ mod total_rate;
 pub use daily_hours::DailyHours;
 pub use operator_commands::HostWork;
 pub use origin::RobotsState;
-pub use overrides::{BadHostPattern, PolitenessOverride, PolitenessOverrides};
+pub use overrides::{PolitenessOverride, PolitenessOverrides};
 pub use permit::{GapReason, Permit, Poll, Purpose, Spent};
 pub use politeness::Politeness;
 pub use request_outcome::{HostWait, OutcomeKind, RateLimit, RequestOutcome};

@@ -165,6 +165,14 @@ macro_rules! accessors {
                 self.0.gap
             }
 
+            /// The time from the end of the request before it in this slot to the moment when the
+            /// permit was issued; none for the first.
+            #[must_use]
+            pub fn waited(&self) -> Option<Duration> {
+                let slot = self.0.slot?;
+                Some(self.0.issued.since(slot.last_end))
+            }
+
             /// The rule that asked for that gap.
             #[must_use]
             pub fn why(&self) -> GapReason {

@@ -12,6 +12,8 @@ use crate::tick::Tick;
 pub struct HostSummary {
     /// Requests in flight.
     pub in_flight: u32,
+    /// Hosts with a request in flight in each of their slots.
+    pub asked_hosts: u32,
     /// Hosts that are ready, though an address, a site, the rate or the concurrency may
     /// hold them up.
     pub ready: u32,
@@ -59,6 +61,35 @@ pub enum PauseReason {
     OtherCrawl,
 }
 
+impl PauseReason {
+    /// All names that [`PauseReason::name`] gives.
+    pub const NAMES: [&str; 8] = [
+        "retry_after",
+        "wait",
+        "failures",
+        "robots",
+        "visit_time",
+        "rate_limit",
+        "quiet_hours",
+        "other_crawl",
+    ];
+
+    /// Its name, without the number of failures.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PauseReason::RetryAfter => "retry_after",
+            PauseReason::Wait => "wait",
+            PauseReason::Failures(_) => "failures",
+            PauseReason::Robots => "robots",
+            PauseReason::VisitTime => "visit_time",
+            PauseReason::RateLimit => "rate_limit",
+            PauseReason::QuietHours => "quiet_hours",
+            PauseReason::OtherCrawl => "other_crawl",
+        }
+    }
+}
+
 impl Scheduler {
     /// The summary of all hosts at `now`. Walks over all hosts in memory: for progress and for
     /// the end of a crawl, not for each request.
@@ -67,6 +98,7 @@ impl Scheduler {
         let now = self.now.max(now);
         let mut summary = HostSummary {
             in_flight: self.in_flight,
+            asked_hosts: 0,
             ready: 0,
             waiting_hosts: 0,
             paused: Vec::new(),
@@ -82,7 +114,9 @@ impl Scheduler {
             }
             match self.pause_of(host, now) {
                 Some(paused) => summary.paused.push(paused),
-                None if host.position == QueuePosition::NotQueued => {}
+                None if host.position == QueuePosition::NotQueued => {
+                    summary.asked_hosts += u32::from(host.in_flight > 0);
+                }
                 None if host.position != QueuePosition::Later => summary.ready += 1,
                 None => summary.waiting_hosts += 1,
             }

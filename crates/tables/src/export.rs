@@ -1,8 +1,10 @@
 //! From the row files of a crawl's directory to files of tables.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crawl_archive::rows::{PageRow, RequestRow};
@@ -16,6 +18,7 @@ use crate::pages::{PAGES, Page};
 use crate::parquet_file::ParquetFile;
 use crate::record_lengths::RecordLengths;
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobots, REQUESTS, ROBOTS};
+use crate::sums::{SumSink, SumsByTable, TableSums};
 use crate::table::{RowSink, Table};
 use crate::url_parts::UrlParts;
 
@@ -81,9 +84,22 @@ pub enum TablesError {
 /// [`RecordsError::NoCrawl`] where `dir` holds none, and errors of the file system. Lines that are
 /// no rows are counted, not an error.
 pub fn export(dir: &Path, out: &Path, format: Format) -> Result<Vec<WrittenTable>, TablesError> {
+    let kind = SinkKind::Files(format);
+    export_to(dir, &Folder { out, kind })
+}
+
+/// The sums of what each table has to hold, by its name.
+pub(crate) fn sums_of_rows(dir: &Path) -> Result<BTreeMap<&'static str, TableSums>, TablesError> {
+    let sums = SumsByTable::default();
+    let kind = SinkKind::Sums(Rc::clone(&sums));
+    let out = Path::new("");
+    export_to(dir, &Folder { out, kind })?;
+    Ok(sums.take())
+}
+
+fn export_to(dir: &Path, folder: &Folder<'_>) -> Result<Vec<WrittenTable>, TablesError> {
     let settings = CrawlSettings::read(dir)?;
     let mut hosts = HostSums::new(settings.per_host);
-    let folder = Folder { out, format };
     // In this order: what is asked for as a sitemap is known before its page.
     let requests = folder.copy(&REQUESTS, requests(dir)?, |row: RequestRow| {
         hosts.request(&row);
@@ -109,7 +125,13 @@ pub fn export(dir: &Path, out: &Path, format: Format) -> Result<Vec<WrittenTable
 /// The folder that tables are written into.
 struct Folder<'a> {
     out: &'a Path,
-    format: Format,
+    kind: SinkKind,
+}
+
+/// Whether tables are written, or summed up alone.
+enum SinkKind {
+    Files(Format),
+    Sums(SumsByTable),
 }
 
 /// A table under way.
@@ -122,24 +144,30 @@ struct Writing<R: 'static> {
 
 impl Folder<'_> {
     fn begin<R>(&self, table: &'static Table<R>) -> Result<Writing<R>, TablesError> {
-        let ending = match self.format {
-            Format::Parquet => "parquet",
-            Format::Csv => "csv",
+        let (path, sink) = match &self.kind {
+            SinkKind::Files(format) => {
+                let ending = match format {
+                    Format::Parquet => "parquet",
+                    Format::Csv => "csv",
+                };
+                let path = self.out.join(format!("{}.{ending}", table.name));
+                let sink = create_anew(&path).and_then(|file| file_sink(*format, table, file));
+                (path, sink)
+            }
+            SinkKind::Sums(into) => {
+                let sink: Box<dyn RowSink> = Box::new(SumSink {
+                    table: table.name,
+                    sums: TableSums::default(),
+                    into: Rc::clone(into),
+                });
+                (PathBuf::from(table.name), Ok(sink))
+            }
         };
-        let path = self.out.join(format!("{}.{ending}", table.name));
-        let sink = create_anew(&path).and_then(|file| self.sink(table, file));
         Ok(Writing {
             table,
             sink: sink.map_err(|source| unwritable(&path, source))?,
             path,
             rows: 0,
-        })
-    }
-
-    fn sink<R>(&self, table: &Table<R>, file: File) -> io::Result<Box<dyn RowSink>> {
-        Ok(match self.format {
-            Format::Parquet => Box::new(ParquetFile::begin(file, table)?),
-            Format::Csv => Box::new(CsvFile::begin(file, &table.about())?),
         })
     }
 
@@ -186,6 +214,13 @@ impl Folder<'_> {
             })
         })
     }
+}
+
+fn file_sink<R>(format: Format, table: &Table<R>, file: File) -> io::Result<Box<dyn RowSink>> {
+    Ok(match format {
+        Format::Parquet => Box::new(ParquetFile::begin(file, table)?),
+        Format::Csv => Box::new(CsvFile::begin(file, &table.about())?),
+    })
 }
 
 impl<R> Writing<R> {

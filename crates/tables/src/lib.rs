@@ -6,7 +6,7 @@
 //! once, column by column: name, type, unit, meaning, source and how its value is had. The schema
 //! of Parquet, the header of CSV and `docs/tables.md` follow from that definition. `pages` begins
 //! with the columns of Common Crawl's columnar index, so queries written for that one run on it.
-//! [`export_graph`] writes the graph of pages and links, and that of hosts.
+//! [`check_tables`] holds written tables against the rows. [`export_graph`] writes the graph of pages and links, and that of hosts.
 //! The crate never fetches, and changes nothing in the crawl's directory.
 //!
 //! ```
@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
 mod csv_file;
 #[cfg(test)]
 mod docs_page;
@@ -34,8 +35,11 @@ mod parquet_file;
 mod record_lengths;
 mod row_tables;
 mod spilled_map;
+mod sums;
 mod table;
 mod url_parts;
 
+pub use check::{ColumnMeaning, TableColumns, TableDefect, check_tables, table_columns};
 pub use export::{Format, RowsRead, TablesError, WrittenTable, export};
 pub use graph::{WrittenGraph, export_graph};
+pub use table::Kind as ColumnKind;

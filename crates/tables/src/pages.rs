@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crawl_archive::rows::{PageRow, PageUsage};
+use crawl_archive::rows::{PageRow, PageUsage, SampleRow};
 use crawl_records::outcome;
 
 use crate::table::{Column, Kind, Order, Table, Value, column};
@@ -19,6 +19,9 @@ pub(crate) struct Page {
     /// The name of the crawl's directory.
     pub(crate) crawl: Option<Arc<str>>,
 }
+
+/// The column that says the name of the crawl's directory.
+pub(crate) const CRAWL_COLUMN: &str = "crawl";
 
 pub(crate) const PAGES: Table<Page> = Table {
     name: "pages",
@@ -304,7 +307,7 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         |_| Value::Null,
     ),
     column(
-        "crawl",
+        CRAWL_COLUMN,
         Text,
         "name",
         "the name of the crawl's directory",
@@ -527,6 +530,38 @@ const OURS: &[Column<Page>] = &[
         "`change`",
         |page| page.row.change.as_ref().into(),
     ),
+    column(
+        "sample_how",
+        Text,
+        "word",
+        "why a page of a sample was asked for: `drawn`; `frame`, as its links are the frame; `redirect`; null without a sample",
+        "`sample`",
+        |page| page.sample(|sample| (&sample.how).into()),
+    ),
+    column(
+        "sample_stratum",
+        Text,
+        "name",
+        "the stratum that it was drawn in",
+        "`sample`",
+        |page| page.sample(|sample| sample.stratum.as_ref().into()),
+    ),
+    column(
+        "sample_drawn",
+        Long,
+        "pages",
+        "pages drawn in that stratum",
+        "`sample`",
+        |page| page.sample(|sample| sample.drawn.into()),
+    ),
+    column(
+        "sample_of",
+        Long,
+        "pages",
+        "pages that the stratum has; the inclusion probability is `sample_drawn / sample_of`, 1 for `frame`, and not known for `redirect`",
+        "`sample`",
+        |page| page.sample(|sample| sample.of.into()),
+    ),
 ];
 
 impl Page {
@@ -537,6 +572,10 @@ impl Page {
     fn label_from_end(&self, place: usize) -> Value<'_> {
         let url = self.url();
         url.and_then(|url| url.label_from_end(place)).into()
+    }
+
+    fn sample<'a>(&'a self, value: fn(&'a SampleRow) -> Value<'a>) -> Value<'a> {
+        self.row.sample.as_ref().map_or(Value::Null, value)
     }
 
     fn media_type(&self) -> Option<String> {

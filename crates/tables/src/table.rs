@@ -45,8 +45,10 @@ pub(crate) struct About {
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Text in UTF-8.
     Text,
+    /// Bytes.
     Bytes,
     /// A whole number of 16 bits.
     Short,

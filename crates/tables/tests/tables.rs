@@ -91,7 +91,8 @@ fn crawl() -> TempDir {
         whole,
         with(
             page("http://e.example/gone"),
-            json!({"status": 404, "title": "=1+1", "via": ""}),
+            json!({"status": 404, "title": "=1+1", "via": "", "sample": {"how": "drawn",
+                "stratum": "e.example", "drawn": 5, "of": 20, "probability": 0.25}}),
         ),
         with(
             page("http://[::1]:81/"),
@@ -349,6 +350,16 @@ fn ours_what_is_not_known_is_null() {
         (&json!("crawldiagnostics"), &json!("=1+1"))
     );
     assert_eq!(gone["via"], "");
+    let sample = ["how", "stratum", "drawn", "of"].map(|name| &gone[format!("sample_{name}")]);
+    assert_eq!(
+        sample,
+        [
+            &json!("drawn"),
+            &json!("e.example"),
+            &json!("5"),
+            &json!("20")
+        ]
+    );
 }
 
 #[test]

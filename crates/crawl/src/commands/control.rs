@@ -9,6 +9,7 @@ use crate::cli::args::ControlArgs;
 use crate::control::client::{Client, ClientError};
 use crate::control::protocol::{Command, Refused, State};
 use crate::control::{engine_refused, host_key};
+use crate::error::engine::of_engine;
 use crate::error::{CommandError, FINISHED, no_threads};
 use crate::terminal::print_json_lines;
 
@@ -58,6 +59,7 @@ fn at_rest(dir: &Path, command: Command) -> Result<u8, CommandError> {
         Err(why @ (EngineError::NothingToDo { .. } | EngineError::OutputForeign { .. })) => {
             Err(CommandError::usage(why.to_string()).hint("give the directory of a crawl"))
         }
+        Err(why @ EngineError::BesideCrawl { .. }) => Err(of_engine(&why, dir)),
         Err(why) => Err(CommandError::disk(why.to_string())),
     }
 }

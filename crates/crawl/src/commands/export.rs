@@ -1,5 +1,5 @@
 //! `crawl export`: the pages of a crawl's index for other searches, its records as tables, its links
-//! as a graph, and its archive as one file.
+//! as a graph, its archive as one file, and all of it as a bundle.
 
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -14,7 +14,7 @@ use crawl_records::counted;
 use crawl_tables::Format;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
-use crate::commands::{tables, wacz};
+use crate::commands::{bundle, tables, wacz};
 use crate::error::index::of_index;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::search_index;
@@ -32,6 +32,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         ExportFormat::Static => Some("search"),
         ExportFormat::Parquet | ExportFormat::Csv => Some("tables"),
         ExportFormat::Graph => Some("graph"),
+        ExportFormat::Bundle => Some("bundle"),
         ExportFormat::Opensearch | ExportFormat::Meilisearch | ExportFormat::Wacz => None,
     };
     if let Some(folder) = folder.filter(|_| to_stdout) {
@@ -45,12 +46,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         ExportFormat::Csv => return tables::export(args, Format::Csv),
         ExportFormat::Graph => return tables::export_graph(args),
         ExportFormat::Wacz => return wacz::export(args),
+        ExportFormat::Bundle => return bundle::export(args),
         _ => {}
     }
     let index = search_index::open(&args.dir)?;
     let now = jiff::Timestamp::now().as_second();
     let said = match args.to {
-        ExportFormat::Static => bundle(&index, &args.out, now),
+        ExportFormat::Static => search_page(&index, &args.out, now),
         _ if to_stdout => stream(args.to, &index, now),
         _ => file(args.to, &index, &args.out, now),
     };
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     }
 }
 
-fn bundle(index: &SearchIndex, out: &Path, now: i64) -> Result<String, ExportError> {
+fn search_page(index: &SearchIndex, out: &Path, now: i64) -> Result<String, ExportError> {
     let mut bundle = Bundle::create(out, now)?;
     index.each_page(|page| bundle.page(&page))?;
     let done = bundle.finish()?;

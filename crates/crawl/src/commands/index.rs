@@ -80,11 +80,9 @@ fn rules(dir: &Path) -> Result<Reindex, CommandError> {
 fn refusal(error: &EngineError, dir: &Path) -> CommandError {
     let is_crawl = dir.join("crawl.toml").is_file();
     match error {
-        EngineError::OutputForeign { found, .. } if is_crawl => {
-            CommandError::usage(error.to_string()).hint(format!("move `{found}` to another folder"))
-        }
         EngineError::NothingToDo { .. }
         | EngineError::OutputForeign { .. }
+        | EngineError::BesideCrawl { .. }
         | EngineError::StateMissing { .. }
             if !is_crawl =>
         {

@@ -1,13 +1,17 @@
 //! One file or folder for each command beside the crawl itself.
 
+mod bundle;
 pub(crate) mod control;
 pub(crate) mod export;
+pub(crate) mod forget;
 pub(crate) mod index;
-pub(crate) mod input;
 pub(crate) mod inspect;
 pub(crate) mod plan;
+pub(crate) mod recheck;
 pub(crate) mod records;
+pub(crate) mod replay;
 pub(crate) mod robots;
 pub(crate) mod search;
 mod tables;
+pub(crate) mod verify;
 mod wacz;

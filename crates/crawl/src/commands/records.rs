@@ -16,6 +16,12 @@ use crate::terminal::{print, print_json};
 /// Runs `crawl report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
     let dir = &args.dir;
+    if let Some(a) = &args.compare {
+        return show(
+            &crawl_records::compare(a, dir).map_err(of_records)?,
+            args.json,
+        );
+    }
     let broken = match args.broken || args.fail_on_broken {
         true => Some(crawl_records::broken(dir).map_err(of_records)?),
         false => None,
@@ -27,14 +33,17 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
         (Some(broken), _) if args.broken => show(broken, args.json)?,
         _ if args.changes => show(&crawl_records::changes(dir).map_err(of_records)?, args.json)?,
         (_, html) => {
-            let report = crawl_records::report(dir).map_err(of_records)?;
-            let printed = match html {
+            let (report, printed) = match html {
                 Some(path) => {
-                    let written = fs::write(path, report.to_html());
-                    written.map_err(|why| unwritable(path, &why))?;
-                    FINISHED
+                    let (report, page) = crawl_records::report_page(dir).map_err(of_records)?;
+                    fs::write(path, page).map_err(|why| unwritable(path, &why))?;
+                    (report, FINISHED)
                 }
-                None => show(&report, args.json)?,
+                None => {
+                    let report = crawl_records::report(dir).map_err(of_records)?;
+                    let printed = show(&report, args.json)?;
+                    (report, printed)
+                }
             };
             match args.fail_on_partial && !report.is_whole() {
                 true => NOTHING_DONE,

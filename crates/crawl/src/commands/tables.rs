@@ -91,7 +91,7 @@ fn tell_defects(name: &str, read: RowsRead) {
     }
 }
 
-fn of_folder(error: ExportError, args: &ExportArgs) -> CommandError {
+pub(super) fn of_folder(error: ExportError, args: &ExportArgs) -> CommandError {
     match error {
         ExportError::Write { source, .. } => unwritable(&args.out, &source),
         error => CommandError::usage(error.to_string())
@@ -99,7 +99,7 @@ fn of_folder(error: ExportError, args: &ExportArgs) -> CommandError {
     }
 }
 
-fn of_tables(error: TablesError, args: &ExportArgs) -> CommandError {
+pub(super) fn of_tables(error: TablesError, args: &ExportArgs) -> CommandError {
     match error {
         TablesError::Records(error) => of_records(error),
         error @ TablesError::NoLinks { .. } => CommandError::usage(error.to_string())

@@ -54,7 +54,7 @@ enum Mode {
     /// A crawl that runs.
     Crawl(Commander, watch::Receiver<Progress>),
     /// The wait for the next round.
-    BetweenRounds(BetweenRounds),
+    BetweenRounds(Box<BetweenRounds>),
     /// Neither has begun.
     Nothing,
 }
@@ -109,7 +109,7 @@ impl ControlHandler {
 
     /// A run is over, and the next is waited for.
     pub(crate) fn rest(&self, rest: BetweenRounds) {
-        self.lock().take(Mode::BetweenRounds(rest));
+        self.lock().take(Mode::BetweenRounds(Box::new(rest)));
     }
 
     /// Returns whether the next round is waited for.

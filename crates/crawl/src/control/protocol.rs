@@ -111,6 +111,9 @@ pub(crate) enum PhaseName {
     Crawling,
     /// Sending nothing until told to resume.
     Paused,
+    /// Sending nothing until the disk has room.
+    #[serde(rename = "disk_low")]
+    DiskLow,
     /// Waiting for what is in flight, to end then.
     Draining,
     /// Writing what is derived at the end of a run.

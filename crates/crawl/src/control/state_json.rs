@@ -45,6 +45,7 @@ pub(super) fn of_progress(progress: &Progress) -> State {
         phase: match progress.phase {
             Phase::Crawling => PhaseName::Crawling,
             Phase::Paused => PhaseName::Paused,
+            Phase::DiskLow => PhaseName::DiskLow,
             Phase::Draining => PhaseName::Draining,
             Phase::Writing => PhaseName::Writing,
         },

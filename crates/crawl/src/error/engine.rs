@@ -16,14 +16,26 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
     match error {
         EngineError::OutputForeign { .. } => CommandError::usage(message)
             .hint("give --output a directory that is new, empty, or an earlier crawl's"),
+        EngineError::BesideCrawl { found, .. } => CommandError::usage(message)
+            .hint(format!("move `{found}` to another folder")),
         EngineError::Archive(ArchiveError::Unsafe { .. }) => CommandError::usage(message).hint(
             "a crawl writes to regular files of its own alone: put such a file there (`cp -RL DIR NEW` makes them of what is there)",
         ),
         EngineError::OutputInUse { .. } => CommandError::usage(message)
             .hint("wait until the other process has ended, or give another --output"),
+        EngineError::SampleDrawn => CommandError::usage(message).hint(
+            "leave the flags of [sample] as they were, or give --output a new directory for another sample",
+        ),
         EngineError::NothingToDo { .. } => {
             CommandError::usage(message).hint("start a crawl with `crawl URL`")
         }
+        EngineError::IsReplay { .. } => CommandError::usage(message)
+            .hint("`crawl report` reads it; give another --output to crawl"),
+        EngineError::ReplayOutput { .. } => {
+            CommandError::usage(message).hint("give --output a directory that is new or empty")
+        }
+        EngineError::NothingToReplay { .. } => CommandError::usage(message)
+            .hint("give the directory of a crawl that ran with --warc on"),
         EngineError::NoArchive { .. } => CommandError::usage(message).hint(
             "the crawl was begun with --warc off: start anew with another --output and --index on",
         ),

@@ -21,7 +21,7 @@ pub(crate) const NOTHING_DONE: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// The disk or the state failed.
 pub(crate) const DISK: u8 = 3;
-/// `crawl audit` found a breach.
+/// `crawl audit` found a breach, or `crawl verify` a defect.
 pub(crate) const BREACH: u8 = 4;
 /// Interrupted; the same command goes on from there.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -30,6 +30,9 @@ pub(crate) const INTERRUPTED: u8 = 130;
 const MAX_WORD_CHARS: usize = 200;
 /// The same of a line.
 const MAX_LINE_CHARS: usize = 2000;
+
+/// The kind of a table that has a name, and that name.
+type NamedTable = (&'static str, String);
 
 /// Why a command failed, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +45,8 @@ pub(crate) struct CommandError {
     pub(crate) code: u8,
     /// The setting that it is about, by its key, where it is one.
     pub(crate) key: Option<&'static str>,
-    /// The name of the table `[site."NAME"]` that it is about, where it is one.
-    pub(crate) site: Option<String>,
+    /// The table `[site."NAME"]` or `[group.NAME]` that it is about.
+    pub(crate) named_table: Option<Box<NamedTable>>,
     /// What else is wrong, found in the same look.
     pub(crate) others: Vec<CommandError>,
 }
@@ -82,7 +85,7 @@ impl CommandError {
             hint: None,
             code: USAGE,
             key: None,
-            site: None,
+            named_table: None,
             others: Vec::new(),
         }
     }
@@ -114,7 +117,15 @@ impl CommandError {
     /// The same about the table of a site, by its name.
     pub(crate) fn about_site(self, name: &str) -> CommandError {
         CommandError {
-            site: Some(name.to_owned()),
+            named_table: Some(Box::new(("site", name.to_owned()))),
+            ..self
+        }
+    }
+
+    /// The same about the table of a group, by its name.
+    pub(crate) fn about_group(self, name: &str) -> CommandError {
+        CommandError {
+            named_table: Some(Box::new(("group", name.to_owned()))),
             ..self
         }
     }

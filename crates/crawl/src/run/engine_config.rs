@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use crawl_engine::{Budgets, Config, HostBudget, Revisits, ScopeRules, TrapRules};
+use crawl_engine::{Budgets, Config, Extent, HostBudget, Revisits, ScopeRules, TrapRules};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
 use crawl_records::stored_settings;
+use crawl_sample::SampleDesign;
 use crawl_scheduler::Politeness;
 use crawl_weburl::SpellingRules;
 
 use crate::settings::{
-    Checked, Environment, NAME_AND_VERSION, Settings, first_start, host_locks_file, hours,
-    own_mark, record, rules_since, user_agent,
+    Checked, Environment, NAME_AND_VERSION, Settings, first_start, host_keys, host_locks_file,
+    host_table, hours, own_mark, record, rules_since, user_agent,
 };
 use crate::values::{FilePath, Span};
 
@@ -33,6 +34,8 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         scope: ScopeRules {
             mode: scope.scope.meaning(),
             surt: scope.surt.iter().map(|surt| surt.0.clone()).collect(),
+            hosts: host_keys(&scope.host),
+            exclude_hosts: host_table(&scope.exclude_host),
             include: scope.include.clone(),
             exclude: scope.exclude.clone(),
             max_depth: scope.max_depth.0.map(|depth| narrow(depth.0)),
@@ -52,6 +55,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
                 .iter()
                 .map(|(name, terms)| (name.clone(), terms.budget()))
                 .collect(),
+            groups: checked.groups.clone(),
             max_time: scope.max_time.0.map(Span::get),
         },
         recrawl: settings.recrawl.recrawl.is_on() || settings.recrawl.every.0.is_some(),
@@ -74,10 +78,12 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         host_locks: host_locks_file(),
         wait_unreachable: settings.politeness.wait_unreachable.get(),
         commit_within: settings.output.commit_within.get(),
+        min_free: settings.output.min_free.0,
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
         index: settings.output.index.is_on(),
-        plan: false,
+        extent: Extent::Crawl,
+        sample: sample_design(settings),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
     }
@@ -86,6 +92,16 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
 /// The User-Agent header of a crawl with these settings.
 pub(super) fn user_agent_of(checked: &Checked) -> String {
     user_agent(&checked.agent, checked.contact.as_ref())
+}
+
+fn sample_design(settings: &Settings) -> Option<SampleDesign> {
+    let asked = &settings.sample;
+    Some(SampleDesign {
+        pages: usize::try_from(asked.sample.0?.0).unwrap_or(usize::MAX),
+        by: asked.sample_by.meaning(),
+        seed: asked.sample_seed.clone(),
+        frame_depth: asked.frame_depth,
+    })
 }
 
 fn trap_rules(settings: &Settings) -> TrapRules {

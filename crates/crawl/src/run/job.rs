@@ -1,5 +1,6 @@
 //! The job: settings that were checked, and the engine's configuration for each round.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -48,6 +49,11 @@ impl Job {
     /// The time from the beginning of a round to that of the next.
     pub(crate) fn every(&self) -> Option<Duration> {
         self.settings.recrawl.every.0.map(Span::get)
+    }
+
+    /// The address at which the numbers of the crawl are told.
+    pub(crate) fn metrics_address(&self) -> Option<SocketAddr> {
+        self.settings.display.metrics.0
     }
 
     /// Returns whether pages that failed make the run one that failed.

@@ -3,11 +3,16 @@
 pub(crate) mod connection_limit;
 mod engine_config;
 mod job;
+mod own_folder;
 mod plan;
+mod recheck;
+mod replay;
 mod rounds;
 mod seed_schemes;
 pub(crate) mod signals;
 mod start;
 
 pub(crate) use plan::plan;
+pub(crate) use recheck::recheck;
+pub(crate) use replay::{ReplayRun, replay};
 pub(crate) use start::run;

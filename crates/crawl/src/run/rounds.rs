@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_engine::{Config, Controls, Ended, EngineError, Progress, Stop, Summary, last_round};
+use crawl_engine::{
+    Config, Controls, Ended, EngineError, FreeSpace, Progress, Stop, Summary, last_round,
+};
 use crawl_records::Report;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -15,6 +17,7 @@ use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, WaitMode}
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::metrics::MetricsServer;
 use crate::terminal::{closing, exit_code, lasting, show};
 
 /// The clock on the wall is looked at so often: it may be set, and the machine may sleep.
@@ -33,6 +36,7 @@ struct Rounds<'a> {
     /// Never marked as seen: each clone is told of an earlier stop.
     stopped: watch::Receiver<Stop>,
     server: Option<Server>,
+    metrics: Option<MetricsServer>,
 }
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
@@ -40,11 +44,19 @@ pub(crate) async fn run(job: &Job) -> Result<u8, CommandError> {
     let (stop, stopped) = watch::channel(Stop::No);
     let handler = Arc::new(ControlHandler::new(job.dir().to_owned()));
     signals::listen(stop, job.terminal.clone(), Arc::clone(&handler))?;
+    let metrics = match job.metrics_address() {
+        Some(address) => Some(MetricsServer::start(address).await?),
+        None => None,
+    };
+    if let Some(metrics) = &metrics {
+        job.terminal.say(&format!("metrics at {}", metrics.url()));
+    }
     let mut rounds = Rounds {
         job,
         handler,
         stopped,
         server: None,
+        metrics,
     };
     let Some(every) = job.every() else {
         return match rounds.round(Start::AsAsked).await? {
@@ -115,12 +127,16 @@ impl Rounds<'_> {
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
         self.handler.open(commander, seen.clone());
+        if let Some(metrics) = &self.metrics {
+            metrics.follow(seen.clone());
+        }
         let served = self.server.is_none().then(|| self.serve(seen));
         let controls = Controls {
             stop: self.stopped.clone(),
             progress,
             commands,
             pages: None,
+            free_space: FreeSpace::of_file_system(),
         };
         let asked = self.job.config();
         let config = Config {
@@ -183,12 +199,15 @@ impl Rounds<'_> {
             last,
             wait_mode: wait_mode.clone(),
         });
-        if at > Timestamp::now() {
-            let left = lasting(left_until(at));
-            let what = match start {
-                Start::AsAsked => "the next round begins",
-                Start::GoOn => "the round goes on",
-            };
+        let what = match start {
+            Start::AsAsked => "the next round begins",
+            Start::GoOn => "the round goes on",
+        };
+        let left = left_until(at);
+        if left.is_zero() {
+            self.job.terminal.say(&format!("{what} now"));
+        } else {
+            let left = lasting(left);
             self.job
                 .terminal
                 .say(&format!("{what} at {at:.0}, in {left}"));

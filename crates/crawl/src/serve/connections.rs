@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
+
+use crate::error::CommandError;
 
 /// Connections at once; further ones wait to be accepted.
 pub(crate) const MAX_CONNECTIONS: usize = 512;
@@ -40,28 +43,62 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
+/// The connections that a server may have at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectionRoom {
+    /// In all; further ones wait to be accepted.
+    pub(crate) connections: usize,
+    /// From one address; further ones are closed. None: no bound, as clients come by way of a
+    /// proxy.
+    pub(crate) per_client: Option<usize>,
+}
+
+/// Listens on the address that `flag` named, and gives the address with its port.
+pub(crate) async fn listen(
+    address: SocketAddr,
+    flag: &str,
+) -> Result<(TcpListener, SocketAddr), CommandError> {
+    let bound = TcpListener::bind(address).await;
+    let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (address, listener) = bound.map_err(|why| unheard(address, flag, &why))?;
+    Ok((listener, address))
+}
+
+fn unheard(address: SocketAddr, flag: &str, why: &io::Error) -> CommandError {
+    match why.kind() {
+        ErrorKind::AddrInUse => CommandError::disk(format!("{address} is in use")).hint(format!(
+            "another server listens there; give {flag} another port, or 0 for a free one"
+        )),
+        ErrorKind::AddrNotAvailable => {
+            CommandError::usage(format!("{address} is no address of this machine")).hint(format!(
+                "give {flag} an address of this machine, such as 127.0.0.1:8787"
+            ))
+        }
+        ErrorKind::PermissionDenied => CommandError::disk(format!("may not listen on {address}"))
+            .hint("ports under 1024 need a privilege; listen on 8787 behind a reverse proxy"),
+        _ => CommandError::disk(format!("can't listen on {address}: {why}")),
+    }
+}
+
 /// Answers what comes to the listener until `stop` says so, then ends what is under way.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     mut stop: watch::Receiver<bool>,
-    behind_proxy: bool,
+    bounds: ConnectionRoom,
 ) {
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let clients = match behind_proxy {
-        true => None,
-        false => Some(Arc::new(Clients::default())),
-    };
+    let room = Arc::new(Semaphore::new(bounds.connections));
+    let clients = Arc::new(Clients::default());
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &room) => accepted,
             _ = stop.wait_for(|stop| *stop) => break,
         };
         let (stream, peer, permit) = accepted;
-        let seat = match &clients {
+        let seat = match bounds.per_client {
             None => None,
-            Some(clients) => match Clients::seat(clients, peer.ip()) {
+            Some(most) => match Clients::seat(&clients, peer.ip(), most) {
                 None => continue,
                 seat => seat,
             },
@@ -144,12 +181,12 @@ struct Seat {
 }
 
 impl Clients {
-    /// A place for one more connection of this address; none where it has enough.
-    fn seat(clients: &Arc<Clients>, client: IpAddr) -> Option<Seat> {
+    /// A place for one more connection of this address; none where it has `most`.
+    fn seat(clients: &Arc<Clients>, client: IpAddr, most: usize) -> Option<Seat> {
         let client = client.to_canonical();
         let mut counts = clients.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(client).or_default();
-        if *count >= MAX_CONNECTIONS_PER_CLIENT {
+        if *count >= most {
             return None;
         }
         *count += 1;
@@ -186,7 +223,7 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{Clients, MAX_CONNECTIONS_PER_CLIENT, impatient};
+    use super::{Clients, impatient};
 
     #[tokio::test]
     async fn ours_a_client_that_never_reads_is_given_up() {
@@ -208,13 +245,13 @@ mod tests {
     fn ours_seats_of_one_address_are_bounded_and_given_back() {
         let clients = Arc::new(Clients::default());
         let one = "192.0.2.1".parse().unwrap();
-        let seats: Vec<_> = (0..MAX_CONNECTIONS_PER_CLIENT)
-            .map(|_| Clients::seat(&clients, one).unwrap())
+        let seats: Vec<_> = (0..3)
+            .map(|_| Clients::seat(&clients, one, 3).unwrap())
             .collect();
-        assert!(Clients::seat(&clients, one).is_none());
-        assert!(Clients::seat(&clients, "192.0.2.2".parse().unwrap()).is_some());
+        assert!(Clients::seat(&clients, one, 3).is_none());
+        assert!(Clients::seat(&clients, "192.0.2.2".parse().unwrap(), 3).is_some());
         drop(seats);
-        assert!(Clients::seat(&clients, one).is_some());
+        assert!(Clients::seat(&clients, one, 3).is_some());
         assert!(clients.0.lock().unwrap().is_empty());
     }
 }

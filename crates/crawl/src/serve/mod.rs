@@ -7,14 +7,14 @@ mod api;
 mod app;
 mod assets;
 mod authority;
-mod connections;
+pub(crate) mod connections;
 mod control_api;
 mod guard;
 mod headers;
 mod live_state;
 mod options;
 mod problem;
-mod rate_limit;
+pub(crate) mod rate_limit;
 mod report_cache;
 mod search_request;
 mod searcher;
@@ -23,16 +23,15 @@ mod token;
 mod view;
 
 use std::env;
-use std::io::{self, ErrorKind, Write as _};
-use std::net::SocketAddr;
+use std::io::{self, Write as _};
 
-use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::cli::args::ServeArgs;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_threads};
+use connections::{ConnectionRoom, MAX_CONNECTIONS, MAX_CONNECTIONS_PER_CLIENT, listen};
 use options::{Options, TOKEN_VARIABLE};
 use searcher::Searcher;
 
@@ -51,35 +50,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, CommandError> {
 }
 
 async fn serve(options: &Options, searcher: Searcher) -> Result<(), CommandError> {
-    let listener = listen(options.listen).await?;
-    let address = listener
-        .local_addr()
-        .map_err(|why| unheard(options.listen, &why))?;
+    let (listener, address) = listen(options.listen, "--listen").await?;
     let (stop, stopped) = watch::channel(false);
     listen_for_signals(stop)?;
     let router = app::router(options, searcher, stopped.clone());
     say(&format!("listening on http://{address}/"));
-    connections::serve(listener, router, stopped, options.behind_proxy).await;
+    let room = ConnectionRoom {
+        connections: MAX_CONNECTIONS,
+        per_client: (!options.behind_proxy).then_some(MAX_CONNECTIONS_PER_CLIENT),
+    };
+    connections::serve(listener, router, stopped, room).await;
     Ok(())
-}
-
-async fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|why| unheard(address, &why))
-}
-
-fn unheard(address: SocketAddr, why: &io::Error) -> CommandError {
-    match why.kind() {
-        ErrorKind::AddrInUse => CommandError::disk(format!("{address} is in use"))
-            .hint("another server listens there; give --listen another port, or 0 for a free one"),
-        ErrorKind::AddrNotAvailable => {
-            CommandError::usage(format!("{address} is no address of this machine"))
-                .hint("give --listen an address of this machine, such as 127.0.0.1:8787")
-        }
-        ErrorKind::PermissionDenied => CommandError::disk(format!("may not listen on {address}"))
-            .hint("ports under 1024 need a privilege; listen on 8787 behind a reverse proxy"),
-        _ => CommandError::disk(format!("can't listen on {address}: {why}")),
-    }
 }
 
 /// The first signal lets what is under way end, the second ends at once.

@@ -1,6 +1,6 @@
 //! The options of `crawl serve`, checked.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use crawl_weburl::canonicalize;
 use super::token::Token;
 use crate::cli::args::ServeArgs;
 use crate::error::CommandError;
+use crate::values::ListenAddress;
 
 /// The variable that may hold the token.
 pub(crate) const TOKEN_VARIABLE: &str = "CRAWL_SERVE_TOKEN";
@@ -39,7 +40,14 @@ pub(crate) struct Options {
 impl Options {
     /// Checks what was typed. `token` is what the environment holds.
     pub(crate) fn of(args: &ServeArgs, token: Option<&str>) -> Result<Options, CommandError> {
-        let listen = address(&args.listen)?;
+        let listen = args.listen.parse::<ListenAddress>();
+        let listen = listen.map_err(|_| {
+            CommandError::usage(format!("`{}` is no address to listen on", args.listen))
+                .hint("an address has an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`")
+        })?;
+        let listen = listen.0.ok_or_else(|| {
+            CommandError::usage("--listen is empty").hint("it looks like `127.0.0.1:8787`")
+        })?;
         let token = match (&args.token_file, token) {
             (Some(path), _) => Some(Token::of_file(path)?),
             (None, Some(text)) => Some(Token::of_text(text, &format!("`{TOKEN_VARIABLE}`"))?),
@@ -68,18 +76,6 @@ impl Options {
             behind_proxy: args.behind_proxy,
         })
     }
-}
-
-fn address(text: &str) -> Result<SocketAddr, CommandError> {
-    if let Some(port) = text.strip_prefix("localhost:")
-        && let Ok(port) = port.parse()
-    {
-        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-    }
-    text.parse().map_err(|_| {
-        CommandError::usage(format!("`{text}` is no address to listen on"))
-            .hint("an address has an IP and a port, as in `127.0.0.1:8787` or `[::1]:8787`")
-    })
 }
 
 /// An origin as browsers send it: scheme and host, and the port unless it is the usual one.

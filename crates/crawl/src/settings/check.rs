@@ -3,18 +3,21 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crawl_engine::{MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
+use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crawl_fetcher::{Contact, HostAccess};
 use crawl_policy::ProductToken;
 use crawl_scheduler::PolitenessOverrides;
-use crawl_weburl::{AddressClass, CanonicalUrl, canonicalize, classify, host_address};
+use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify, host_address};
 
 use super::ca_files::check_ca_files;
 use super::choices::KindName;
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
+use super::groups::host_groups;
+use super::host_lists::check_read_in;
 use super::number_checks::check_numbers;
 use super::reach::{Reach, reach};
 use super::sites::{self, accesses};
@@ -29,7 +32,7 @@ const SEED_HINT: &str =
 /// Settings that a crawl can start with.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
-    /// At least one.
+    /// At least one, but where a crawl goes on that was made to forget them.
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// The seeds as typed, in the same order.
     pub(crate) typed: Vec<Seed>,
@@ -45,6 +48,8 @@ pub(crate) struct Checked {
     pub(crate) contact: Option<Contact>,
     /// Other politeness for some hosts.
     pub(crate) sites: PolitenessOverrides,
+    /// The groups of hosts that share a budget.
+    pub(crate) groups: HostTable<Arc<HostGroup>>,
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
 }
@@ -56,7 +61,9 @@ pub(crate) struct Checked {
 pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
     let mut problems = Problems::default();
     let checked = check_all(settings, &mut problems);
-    if settings.seed.is_empty() {
+    // A crawl that was made to forget its seeds goes on with what it found.
+    let goes_on = settings.output.output.0.join("crawl.toml").is_file();
+    if settings.seed.is_empty() && !goes_on {
         problems.note(Err::<(), _>(no_seed()));
     }
     let checked = problems.or(checked)?;
@@ -81,10 +88,13 @@ fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
     let agent = problems.note(check_agent(&settings.operator.agent));
     let contact = problems.note(check_contact(&settings.operator.contact));
     check_patterns(settings, problems);
+    problems.note(check_read_in("host", &settings.scope.host));
+    problems.note(check_read_in("exclude-host", &settings.scope.exclude_host));
     check_numbers(settings, problems);
     problems.note(check_proxy(&settings.fetch.proxy));
     let sites = problems.note(sites::overrides(&settings.site));
     let access = problems.note(accesses(&settings.site));
+    let groups = problems.note(host_groups(&settings.group));
     let public = seeds
         .iter()
         .find(|seed| reach(seed, &settings.fetch.resolve) == Reach::Public);
@@ -113,6 +123,7 @@ fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
         contact: contact?,
         sites: sites?,
         access: access?,
+        groups: groups?,
     })
 }
 

@@ -5,6 +5,7 @@ use crawl_engine::{Forbidden, Resources};
 use crawl_policy::Profile;
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
+use crawl_sample::StratumRule;
 use crawl_weburl::StepPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,6 +65,18 @@ words! {
         Own => Resources::Own;
         /// All.
         All => Resources::All;
+    }
+
+    /// The strata of a sample.
+    StratumName => StratumRule {
+        /// The whole crawl.
+        Crawl => StratumRule::Crawl;
+        /// Each host.
+        Host => StratumRule::Host;
+        /// Pages of a host equally far from a seed.
+        Depth => StratumRule::Depth;
+        /// Folders of a host.
+        Path => StratumRule::Path;
     }
 
     /// The rules by which robots.txt is read.
@@ -135,6 +148,22 @@ pub(crate) enum ProgressMode {
     Json,
     /// Nothing.
     Off,
+}
+
+/// The format of the lines of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormatName {
+    /// For a person.
+    Text,
+    /// An object on each line.
+    Json,
+}
+
+impl SchemaValue for LogFormatName {
+    fn schema() -> Value {
+        words::<LogFormatName>()
+    }
 }
 
 impl SchemaValue for ProgressMode {

@@ -11,6 +11,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
+use super::groups;
 use super::host_access;
 use super::sites;
 use super::tables::{Layer, TABLES};
@@ -66,8 +67,8 @@ pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> 
         name: &name,
     };
     let located = |problem: &mut CommandError| {
-        let place = match &problem.site {
-            Some(name) => source.place_of_site(name, problem.key),
+        let place = match problem.named_table.as_deref() {
+            Some((kind, name)) => source.place_of_table(kind, name, problem.key),
             None => {
                 let key = problem.key.filter(|key| !flags.says_key(key));
                 key.and_then(|key| source.place(key))
@@ -115,17 +116,23 @@ impl<'a> Source<'a> {
         let fields = TABLES.iter().find(|(table, _)| table == name.get_ref());
         match (&**name.get_ref(), fields) {
             (NOTES, _) => return None,
-            ("seed", _) => {
+            ("seed" | "seed-file", _) => {
                 let alone = DeTable::from_iter([(name.clone(), value.clone())]);
-                problems.note(self.check_types("seed", alone))?;
+                problems.note(self.check_types(name.get_ref(), alone))?;
             }
-            (sites::TABLE, _) => match value.get_mut() {
-                DeValue::Table(names) => self.keep_sites(names, problems),
-                _ => {
-                    let what = "`site` holds tables, as [site.\"example.org\"]";
-                    problems.note::<()>(Err(self.at(at, what)))?;
+            (kind @ (sites::TABLE | groups::TABLE), _) => {
+                let (fields, example) = match kind {
+                    sites::TABLE => (sites::FIELDS, "[site.\"example.org\"]"),
+                    _ => (groups::FIELDS, "[group.ministries]"),
+                };
+                match value.get_mut() {
+                    DeValue::Table(names) => self.keep_named((kind, fields), names, problems),
+                    _ => {
+                        let what = format!("`{kind}` holds tables, as {example}");
+                        problems.note::<()>(Err(self.at(at, what)))?;
+                    }
                 }
-            },
+            }
             (table, Some((_, fields))) => match value.get_mut() {
                 DeValue::Table(keys) => {
                     let within = |entry| DeTable::from_iter([(name.clone(), table_with(entry))]);
@@ -138,19 +145,25 @@ impl<'a> Source<'a> {
         Some((name, value))
     }
 
-    fn keep_sites(&self, names: &mut DeTable<'a>, problems: &mut Problems) {
+    /// Leaves of the tables of one kind, each of which has a name, what `keep_usable` does.
+    fn keep_named(
+        &self,
+        (kind, fields): (&str, &[&str]),
+        names: &mut DeTable<'a>,
+        problems: &mut Problems,
+    ) {
         for (name, mut value) in in_order(std::mem::take(names)) {
-            let table = format!("{}.\"{}\"", sites::TABLE, name.get_ref());
+            let table = format!("{kind}.\"{}\"", name.get_ref());
             let DeValue::Table(keys) = value.get_mut() else {
-                let what = format!("`{}` in [site] is a table: [{table}]", name.get_ref());
+                let what = format!("`{}` in [{kind}] is a table: [{table}]", name.get_ref());
                 problems.note::<()>(Err(self.at(name.span().start, what)));
                 continue;
             };
             let within = |entry| {
-                let site = Spanned::new(0..0, DeString::Borrowed(sites::TABLE));
-                DeTable::from_iter([(site, table_with((name.clone(), table_with(entry))))])
+                let kind = Spanned::new(0..0, DeString::Owned(kind.to_owned()));
+                DeTable::from_iter([(kind, table_with((name.clone(), table_with(entry))))])
             };
-            self.keep_usable((&table, sites::FIELDS), keys, problems, within);
+            self.keep_usable((&table, fields), keys, problems, within);
             names.insert(name, value);
         }
     }
@@ -249,10 +262,10 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The byte at which the file speaks of a key of a site's table, or of that table.
-    fn place_of_site(&self, name: &str, key: Option<&str>) -> Option<usize> {
+    /// The byte at which the file speaks of a key of a table that has a name, or of that table.
+    fn place_of_table(&self, kind: &str, name: &str, key: Option<&str>) -> Option<usize> {
         let (root, _) = DeTable::parse_recoverable(self.text);
-        let names = root.get_ref().get(sites::TABLE)?.get_ref().as_table()?;
+        let names = root.get_ref().get(kind)?.get_ref().as_table()?;
         let (at, table) = names.iter().find(|(found, _)| found.get_ref() == name)?;
         let mut keys = table.get_ref().as_table()?.keys();
         let is_key =
@@ -277,7 +290,7 @@ impl<'a> Source<'a> {
             None => {
                 let tables = TABLES.iter().map(|(table, _)| *table);
                 let shown = tables.map(|table| (table.to_owned(), format!("`[{table}]`")));
-                shown.chain(keys(&["seed"], "")).collect()
+                shown.chain(keys(&["seed", "seed_file"], "")).collect()
             }
             Some((_, fields)) => keys(fields, ""),
         };
@@ -390,7 +403,8 @@ impl Layer {
     fn says_key(&self, key: &str) -> bool {
         let of_table =
             || table_of(key).is_some_and(|table| self.says(table, &key.replace('-', "_")));
-        key == "seed" && self.seed.is_some() || of_table()
+        let seeds = || self.seed.is_some() || self.seed_file.is_some();
+        key == "seed" && seeds() || of_table()
     }
 }
 
@@ -416,184 +430,4 @@ fn keys(fields: &[&str], place: &str) -> Vec<(String, String)> {
     clippy::needless_pass_by_value,
     reason = "an expectation is written where it is used"
 )]
-mod tests {
-    use expect_test::{Expect, expect};
-
-    use super::{parse, parse_checked};
-
-    fn check(text: &str, expect: Expect) {
-        let found = match parse_checked(text, "crawl.toml") {
-            Ok(_) => "read".to_owned(),
-            Err(refusal) => refusal.to_string(),
-        };
-        expect.assert_eq(&found);
-    }
-
-    #[test]
-    fn unknown_keys_name_the_nearest() {
-        check(
-            "[politeness]\n# so\ndealy = \"1s\"\n",
-            expect![[r#"
-                error: crawl.toml:3:1: unknown key `dealy` in [politeness]
-                hint: the nearest is `delay`"#]],
-        );
-        check(
-            "[fetch]\ndelay = \"1s\"\n",
-            expect![[r#"
-                error: crawl.toml:2:1: unknown key `delay` in [fetch]
-                hint: `delay` belongs to the table [politeness]"#]],
-        );
-        check(
-            "delay = \"1s\"\n",
-            expect![[r#"
-                error: crawl.toml:1:1: unknown key or table `delay`
-                hint: `delay` belongs to the table [politeness]"#]],
-        );
-        check(
-            "\n[politness]\n",
-            expect![[r#"
-                error: crawl.toml:2:2: unknown key or table `politness`
-                hint: the nearest is `[politeness]`"#]],
-        );
-        check(
-            "seeds = []\n",
-            expect![[r#"
-                error: crawl.toml:1:1: unknown key or table `seeds`
-                hint: the nearest is `seed`"#]],
-        );
-        check(
-            "[scope]\nzzzzqq = 1\n",
-            expect![[r#"
-                error: crawl.toml:2:1: unknown key `zzzzqq` in [scope]
-                hint: `crawl config` prints every table and key"#]],
-        );
-    }
-
-    #[test]
-    fn bad_values_name_their_line() {
-        check(
-            "[fetch]\n\ntimeout = 20\n",
-            expect![[r#"
-                error: crawl.toml:3:11: `timeout`: `20` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
-                hint: `crawl config` prints a configuration with every key"#]],
-        );
-        check(
-            "[scope]\nscope = \"hosts\"\n",
-            expect![[r#"
-                error: crawl.toml:2:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
-                hint: the nearest is `host`"#]],
-        );
-        check(
-            "[exclusion]\nrobots-forbidden = \"deni\"\n",
-            expect![[r#"
-                error: crawl.toml:2:20: `robots-forbidden`: `deni` is none of `allow`, `deny`
-                hint: the nearest is `deny`"#]],
-        );
-        check(
-            "[scope]\nexclude = [\n  \"a\",\n  \"a(\",\n]\n",
-            expect![[r#"
-                error: crawl.toml:4:3: bad regular expression in `exclude` `a(`: unclosed group
-                hint: the syntax is that of https://docs.rs/regex"#]],
-        );
-        check(
-            "[operator]\ncontact = \"me\"\n",
-            expect![[r#"
-                error: crawl.toml:2:11: unusable `contact` `me`: it is neither a mail address nor an http or https URL
-                hint: give one such as `you@example.org` or `https://example.org/bot`"#]],
-        );
-        check(
-            "[operator]\nagent = \"a b\"\n",
-            expect![[r#"
-                error: crawl.toml:2:9: unusable `agent`: `a b` is no product token: letters, digits, `_` and `-` only, at least one
-                hint: a product token is a single word such as `crawl`; version and contact are added"#]],
-        );
-        check(
-            "seed = \"http://a/\"\n",
-            expect![[r#"
-                error: crawl.toml:1:8: `seed`: a list is expected, and this is the string "http://a/"
-                hint: `crawl config` prints a configuration with every key"#]],
-        );
-        check(
-            "scope = \"host\"\n",
-            expect!["error: crawl.toml:1:1: `scope` is a table"],
-        );
-        check(
-            "[fetch\n",
-            expect![[r#"
-                error: crawl.toml:1:7: unclosed table, expected `]`
-                hint: `crawl config` prints a configuration with every key"#]],
-        );
-        check(
-            "[scope]\nmax-pages = 1\nmax_pages = 2\n",
-            expect!["error: crawl.toml:3:1: `max-pages` stands here twice"],
-        );
-    }
-
-    #[test]
-    fn ours_all_that_is_wrong_is_told_at_once() {
-        check(
-            "seed = [\"http://a.example/\", 7]\ndelay = 3\n[operator]\ncontact = \"ä\"\n[politness]\nx = 1\n\
-             [scope]\nmax-page = 5\n  exclude = [\"ü\", \"(\", \")\"]\nscope = \"hosts\"\n\
-             [site.\"a.example\"]\ndelay = 5\nper-host = \"many\"\ncolour = \"red\"\nheaders = \"k: secret\"\n\
-             [site]\nb = 1\n",
-            expect![[r#"
-                error: crawl.toml:1:30: `seed`: a string is expected, and this is the integer `7`
-                hint: `crawl config` prints a configuration with every key
-                error: crawl.toml:2:1: unknown key or table `delay`
-                hint: `delay` belongs to the table [politeness]
-                error: crawl.toml:5:2: unknown key or table `politness`
-                hint: the nearest is `[politeness]`
-                error: crawl.toml:8:1: unknown key `max-page` in [scope]
-                hint: the nearest is `max-pages`
-                error: crawl.toml:10:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
-                hint: the nearest is `host`
-                error: crawl.toml:12:9: `delay`: `5` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
-                hint: `crawl config` prints a configuration with every key
-                error: crawl.toml:13:12: `per-host`: a whole number that is not negative and not too large is expected, and this is the string "many"
-                hint: `crawl config` prints a configuration with every key
-                error: crawl.toml:14:1: unknown key `colour` in [site."a.example"]
-                hint: `crawl config` prints every table and key
-                error: crawl.toml:15:11: `headers`: a table is expected, and this is the string
-                hint: `crawl config` prints a configuration with every key
-                error: crawl.toml:17:1: `b` in [site] is a table: [site."b"]
-                error: crawl.toml:4:11: unusable `contact` `ä`: it is neither a mail address nor an http or https URL
-                hint: give one such as `you@example.org` or `https://example.org/bot`
-                error: crawl.toml:9:19: bad regular expression in `exclude` `(`: unclosed group
-                hint: the syntax is that of https://docs.rs/regex
-                error: crawl.toml:9:24: bad regular expression in `exclude` `)`: unopened group
-                hint: the syntax is that of https://docs.rs/regex"#]],
-        );
-        // What stands behind a broken line may be a part of it.
-        check(
-            "[scope]\nmax-pages = = 5\n[fetch\ndealy = 1\n",
-            expect![[r#"
-            error: crawl.toml:2:13: extra `=`, expected nothing
-            hint: `crawl config` prints a configuration with every key
-            error: crawl.toml:2:15: unexpected key or value, expected newline, `#`
-            hint: `crawl config` prints a configuration with every key
-            error: crawl.toml:3:7: unclosed table, expected `]`
-            hint: `crawl config` prints a configuration with every key"#]],
-        );
-    }
-
-    #[test]
-    fn ours_what_is_usable_is_read_whatever_else_is_wrong() {
-        let text = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\nmax-depth = \"x\"\n\
-                    [site.\"a.example\"]\ndelay = \"5s\"\nper-host = -1\n";
-        let mut problems = super::Problems::default();
-        let layer = super::Source { text, name: "x" }.read(&mut problems);
-        let expected = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\n\
-                        [site.\"a.example\"]\ndelay = \"5s\"\n";
-        assert_eq!(layer, parse(expected, "x").unwrap());
-        assert_eq!(problems.or(()).unwrap_err().others.len(), 1);
-    }
-
-    #[test]
-    fn ours_underscores_and_notes_are_taken() {
-        let text = "seed = [\"http://a.example/\"]\n[crawl]\nanything = 1\n[scope]\nmax_pages = 5\nsitemaps = false\n";
-        let layer = parse(text, "x").unwrap();
-        assert_eq!(layer.scope.max_pages.unwrap().to_string(), "5");
-        assert_eq!(layer.scope.sitemaps.unwrap().to_string(), "off");
-        assert_eq!(layer.seed.unwrap(), ["http://a.example/"]);
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use clap::{Args as _, Command};
 use expect_test::expect_file;
 
 use super::config_file::key_of;
-use super::listing::{SITE_EXAMPLE, heading, table_of};
+use super::listing::{GROUP_EXAMPLE, SITE_EXAMPLE, heading, table_of};
 use super::tables::{Layer, Settings, TABLES};
 
 const HEAD: &str = "\
@@ -68,6 +68,15 @@ These keys stand in files alone. Secrets in them go to that host and no other
 ```toml
 ";
 
+const GROUPS: &str = "
+## Groups of hosts: `[group.NAME]`
+
+These stand in files alone too. A group's pages, bytes and server time are counted over all runs of a round, as
+those of a host are. What is left out says so: `max-pages of group ministries` in `excluded.jsonl`.
+
+```toml
+";
+
 /// A key, its default, and its long help as a list item.
 fn item(flags: &Command, field: &str, assignment: &str) -> String {
     let flag = flags.get_arguments().find(|flag| flag.get_id() == field);
@@ -92,7 +101,8 @@ fn the_documentation_has_every_key_with_its_default_and_meaning() {
     let defaults = table_of(&Settings::default());
     let mut page = HEAD.to_owned();
     let seed = item(&flags, "seed", &format!("seed = {}", defaults["seed"]));
-    let _ = writeln!(page, "\n## Above all tables\n\n{seed}");
+    let files = item(&flags, "seed_file", "seed-file = []");
+    let _ = writeln!(page, "\n## Above all tables\n\n{seed}\n{files}");
     for (table, fields) in TABLES {
         let _ = writeln!(page, "\n## {}: `[{table}]`\n", heading(&flags, fields));
         for field in *fields {
@@ -103,6 +113,9 @@ fn the_documentation_has_every_key_with_its_default_and_meaning() {
     }
     page.push_str(SITES);
     page.push_str(SITE_EXAMPLE.trim_start());
+    page.push_str("```\n");
+    page.push_str(GROUPS);
+    page.push_str(GROUP_EXAMPLE.trim_start());
     page.push_str("```\n");
     expect_file!["../../../../docs/configuration.md"].assert_eq(&page);
 }

@@ -38,6 +38,17 @@ pub(super) const SITE_EXAMPLE: &str = "
 # plain-http = \"on\"                                 # send them over http too
 ";
 
+pub(super) const GROUP_EXAMPLE: &str = "
+# Hosts that share a budget, beside that of each host: a name stands for its subdomains
+# too, and `@FILE` for the hosts that a file lists. They are not in scope by that alone.
+#
+# [group.ministries]
+# hosts = [\"finance.example.org\", \"@ministries.txt\"]
+# max-pages = 20000
+# max-bytes = \"10GiB\"
+# max-server-time = \"6h\"
+";
+
 /// Every key with its default and what it means.
 pub(crate) fn defaults_listing() -> String {
     let flags = Layer::augment_args(Command::new("crawl"));
@@ -49,6 +60,7 @@ pub(crate) fn defaults_listing() -> String {
     );
     let _ = writeln!(text, "# {}", meaning(&flags, "seed"));
     let _ = writeln!(text, "seed = {}", values["seed"]);
+    let _ = writeln!(text, "# {}\nseed-file = []", meaning(&flags, "seed_file"));
     for (table, fields) in TABLES {
         let heading = heading(&flags, fields);
         let _ = writeln!(text, "\n# {heading}\n[{table}]");
@@ -59,6 +71,7 @@ pub(crate) fn defaults_listing() -> String {
         }
     }
     text.push_str(SITE_EXAMPLE);
+    text.push_str(GROUP_EXAMPLE);
     text
 }
 
@@ -193,7 +206,7 @@ mod tests {
         let written = committed
             .lines()
             .filter(|line| line.contains(" = ") && !line.starts_with('#'));
-        assert_eq!(written.count(), keys + 1);
+        assert_eq!(written.count(), keys + ["seed", "seed-file"].len());
         for (line, next) in committed.lines().zip(committed.lines().skip(1)) {
             let is_key = next.contains(" = ") && !next.starts_with('#');
             assert!(

@@ -13,11 +13,14 @@ mod contact;
 #[cfg(test)]
 mod docs_page;
 mod environment;
+mod groups;
 mod host_access;
+mod host_lists;
 mod listing;
 mod number_checks;
 mod reach;
 mod remembered;
+mod replay;
 mod schema;
 mod seed_list;
 pub(crate) mod seeds;
@@ -28,18 +31,19 @@ mod tables;
 pub(crate) use check::{
     Checked, check, check_agent, check_contact, check_without_seeds, no_contact,
 };
-pub(crate) use choices::{ProfileName, ProgressMode};
+pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode};
 pub(crate) use config_file::located;
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use environment::{Environment, host_locks_file};
+pub(crate) use host_lists::{host_keys, host_table};
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
     rules_since, stored_seeds,
 };
 pub(crate) use reach::{Reach, reach};
-pub(crate) use remembered::own_mark;
+pub(crate) use remembered::{own_mark, stored_without};
+pub(crate) use replay::{fill_in, other_settings, replay_record};
 pub(crate) use schema::schema;
-pub(crate) use seed_list::{MAX_SEED_LIST_BYTES, read_list};
 pub(crate) use sites::hours;
 pub(crate) use sources::{gather, user_contact};
-pub(crate) use tables::{Layer, Settings};
+pub(crate) use tables::{Display, Layer, Settings};

@@ -11,6 +11,8 @@ use crate::values::{Factor, Size, Span};
 
 /// A drawn part of a gap hides no pattern anyway; more would only cost time.
 const MAX_JITTER: f64 = 0.01;
+/// Several lines fit into a file of the log, or those that are kept would hold next to nothing.
+const MIN_LOG_SIZE: Size = Size(64 << 10);
 /// RFC 9309 section 2.4.
 const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 /// RFC 9309 section 2.3.1.4.
@@ -46,6 +48,24 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
                 CommandError::usage(what).hint(hint).about(flag),
             ));
         }
+    }
+    if let Some(pages) = settings.sample.sample.0
+        && pages.0 < 2
+    {
+        let what = format!("--sample {pages} is less than 2, and a single page has no variance");
+        let hint = "leave --sample out to ask for all pages, or draw 30 or more";
+        problems.note(Err::<(), _>(
+            CommandError::usage(what).hint(hint).about("sample"),
+        ));
+    }
+    if let Some(size) = settings.display.log_max_size.0
+        && size < MIN_LOG_SIZE
+    {
+        let what = format!("--log-max-size {size} is less than {MIN_LOG_SIZE}");
+        let hint = "`--log-max-size unlimited` keeps the whole log in one file";
+        problems.note(Err::<(), _>(
+            CommandError::usage(what).hint(hint).about("log-max-size"),
+        ));
     }
     if recrawl.every.0 == Some(Span::ZERO) {
         let what = "--every is 0, and rounds would follow without end";

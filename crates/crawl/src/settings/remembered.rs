@@ -8,17 +8,21 @@
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
+use crawl_engine::EngineError;
+use crawl_weburl::{CanonicalUrl, HostKey, canonicalize, safe_line};
 use toml::{Table, Value};
 
-use super::config_file;
+use super::config_file::{self, NOTES};
 use super::config_mac::{self, MarkStatus};
 use super::environment::Environment;
-use super::listing::{mark_of, without_secrets};
+use super::listing::{mark_of, record, without_secrets};
+use super::replay::REPLAY_OF;
 use super::sites;
 use super::tables::{Layer, Memory, Settings, TABLES, memory};
 use crate::error::CommandError;
+use crate::error::engine::of_engine;
 use crate::settings::seeds;
+use crate::values::ListedHost;
 
 /// The table of the keys that stand in none.
 const TOP: &str = "";
@@ -52,6 +56,24 @@ impl StoredConfig {
         }
         let text = read_text(&path, MAX_CONFIG_BYTES).map_err(config_file::unreadable(&path))?;
         let layer = config_file::parse(&text, &path.display().to_string())?;
+        if layer
+            .seed_file
+            .as_ref()
+            .is_some_and(|files| !files.is_empty())
+        {
+            let what = format!("{}: `seed-file` names lists of seeds", path.display());
+            let hint = "a crawl's directory remembers the seeds themselves: take the key out, and \
+                        give the lists by --seed-file";
+            return Err(CommandError::usage(what).hint(hint));
+        }
+        let told: Table = text.parse().unwrap_or_default();
+        if told
+            .get(NOTES)
+            .is_some_and(|notes| notes.get(REPLAY_OF).is_some())
+        {
+            let dir = dir.to_owned();
+            return Err(of_engine(&EngineError::IsReplay { dir: dir.clone() }, &dir));
+        }
         Ok(Some(StoredConfig {
             dir: dir.to_owned(),
             path,
@@ -104,6 +126,7 @@ impl StoredConfig {
                 });
             seeds.extend(kept);
             self.layer.site = None;
+            self.layer.group = None;
         }
         Ok(self.layer)
     }
@@ -210,6 +233,63 @@ fn guarded(settings: &Settings) -> Table {
     guarded
 }
 
+/// The text of the crawl.toml in `dir` without the seeds and hosts that are out; none where it has
+/// none of them. It bears a mark of this user where it bore one.
+pub(crate) fn stored_without(
+    dir: &Path,
+    is_out: &dyn Fn(&CanonicalUrl) -> bool,
+    is_host_out: &dyn Fn(&HostKey) -> bool,
+    around: &Environment,
+) -> Result<Option<String>, CommandError> {
+    let Some(stored) = StoredConfig::read(dir)? else {
+        return Ok(None);
+    };
+    let before = stored.layer.clone().settle();
+    let mut settings = before.clone();
+    settings.seed.retain(|seed| match seeds::read(seed) {
+        Ok(read) => !std::iter::once(&read.url).chain(&read.stand_in).any(is_out),
+        Err(_) => true,
+    });
+    without_hosts(&mut settings, is_host_out);
+    if settings == before {
+        return Ok(None);
+    }
+    let notes: Table = stored.text.parse().unwrap_or_default();
+    let note = |key: &str| {
+        let notes = notes.get(NOTES).and_then(|notes| notes.get(key));
+        notes.and_then(Value::as_str).unwrap_or_default()
+    };
+    let mark = match stored.marked(around) {
+        MarkStatus::Ours => own_mark(&settings, dir, around),
+        _ => None,
+    };
+    Ok(Some(record(
+        &settings,
+        note("started"),
+        note("last-started"),
+        note("rules-since"),
+        mark.as_deref(),
+    )))
+}
+
+/// Takes hosts out of all that names them, but out of `exclude-host`: what stands there keeps
+/// their subdomains out too.
+fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
+    let is_kept = |name: &str| !HostKey::parse(name).is_ok_and(|host| is_out(&host));
+    let is_kept_entry = |entry: &ListedHost| match entry {
+        ListedHost::Host(name) => is_kept(name),
+        ListedHost::File(_) => true,
+    };
+    settings.site.retain(|name, _| is_kept(name));
+    settings.scope.host.retain(is_kept_entry);
+    settings.group.retain(|_, group| {
+        group.hosts.retain(is_kept_entry);
+        !group.hosts.is_empty()
+    });
+    let resolve = &mut settings.fetch.resolve;
+    resolve.retain(|known| is_kept(&format!("{}:{}", known.host, known.port)));
+}
+
 /// The mark that makes a crawl.toml with these settings known as this user's in this directory;
 /// nothing where the user has no place for a key.
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) -> Option<String> {
@@ -245,8 +325,46 @@ fn canonical(seeds: &[String]) -> Vec<CanonicalUrl> {
 
 #[cfg(test)]
 mod tests {
-    use super::{OTHER_GUARDED, sites, why};
+    use crawl_weburl::HostKey;
+
+    use super::{OTHER_GUARDED, Settings, sites, why, without_hosts};
+    use crate::settings::config_file::parse;
     use crate::settings::tables::TABLES;
+
+    fn settings(text: &str) -> Settings {
+        parse(text, "crawl.toml").unwrap().settle()
+    }
+
+    #[test]
+    fn ours_no_spelling_of_a_forgotten_host_stays_but_as_one_to_leave_out() {
+        let mut named = settings(
+            r#"
+            fetch.resolve = ["gone.example:443:192.0.2.1", "kept.example:443:192.0.2.2"]
+            scope.host = ["gone.example", "Gone.Example.", "kept.example"]
+            scope.exclude-host = ["gone.example"]
+            group.alone.hosts = ["GONE.example"]
+            group.alone.max-pages = 5
+            group.two.hosts = ["kept.example", "gone.example."]
+            group.two.max-pages = 5
+            site."Gone.Example".delay = "5s"
+            site."gone.example.".delay = "5s"
+            site."kept.example".delay = "5s"
+            "#,
+        );
+        let gone = HostKey::parse("gone.example").unwrap();
+        without_hosts(&mut named, &|host| *host == gone);
+        let expected = settings(
+            r#"
+            fetch.resolve = ["kept.example:443:192.0.2.2"]
+            scope.host = ["kept.example"]
+            scope.exclude-host = ["gone.example"]
+            group.two.hosts = ["kept.example"]
+            group.two.max-pages = 5
+            site."kept.example".delay = "5s"
+            "#,
+        );
+        assert_eq!(named, expected);
+    }
 
     #[test]
     fn ours_guarded_keys_of_sites_are_keys_of_sites() {

@@ -5,10 +5,11 @@ use clap::{Args as _, Command};
 use serde_json::{Map, Value, json};
 
 use super::config_file::{NOTES, key_of};
+use super::groups::{self, GroupTerms};
 use super::listing::{heading, table_of};
 use super::sites::{self, SiteTerms};
 use super::tables::{Layer, Settings, TABLES, schemas};
-use crate::values::SchemaValue as _;
+use crate::values::{FilePath, SchemaValue as _};
 
 /// The schema of a file of settings (JSON Schema, draft 2020-12).
 pub(crate) fn schema() -> String {
@@ -17,6 +18,8 @@ pub(crate) fn schema() -> String {
     let mut properties = Map::new();
     let seed = described(Vec::<String>::schema(), &flags, "seed");
     properties.insert("seed".to_owned(), seed);
+    let files = described(Vec::<FilePath>::schema(), &flags, "seed_file");
+    properties.insert("seed-file".to_owned(), files);
     for (table, fields) in TABLES {
         let of_table = schemas(table).into_iter().map(|(field, schema)| {
             let key = key_of(field);
@@ -35,6 +38,14 @@ pub(crate) fn schema() -> String {
     properties.insert(
         sites::TABLE.to_owned(),
         json!({ "type": "object", "additionalProperties": site }),
+    );
+    let of_group = GroupTerms::schemas();
+    let of_group = of_group.map(|(field, schema)| (key_of(field), schema));
+    let mut group = of_keys(of_group.into_iter().collect());
+    group["description"] = "Hosts that share a budget".into();
+    properties.insert(
+        groups::TABLE.to_owned(),
+        json!({ "type": "object", "additionalProperties": group }),
     );
     properties.insert(
         NOTES.to_owned(),
@@ -65,6 +76,7 @@ mod tests {
     use serde_json::Value;
 
     use super::super::config_file::key_of;
+    use super::super::groups;
     use super::super::sites;
     use super::super::tables::TABLES;
     use super::schema;
@@ -86,9 +98,11 @@ mod tests {
         }
         let site = &schema["properties"][sites::TABLE]["additionalProperties"];
         assert_eq!(keys(site), sorted(sites::FIELDS));
+        let group = &schema["properties"][groups::TABLE]["additionalProperties"];
+        assert_eq!(keys(group), sorted(groups::FIELDS));
         assert_eq!(
             keys(&schema).len(),
-            TABLES.len() + ["seed", "site", "crawl"].len()
+            TABLES.len() + ["seed", "seed-file", "site", "group", "crawl"].len()
         );
     }
 }

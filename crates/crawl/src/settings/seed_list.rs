@@ -3,10 +3,13 @@
 use crawl_extractor::{Limits, SitemapKind, read_sitemap};
 
 use super::seeds;
+use super::tables::Layer;
 use crate::error::{CommandError, Problems};
+use crate::input::read_file;
+use crate::values::FilePath;
 
 /// A list that is longer is refused: seeds stand in `crawl.toml`, which is read whole. Bytes.
-pub(crate) const MAX_SEED_LIST_BYTES: usize = 2 * 1024 * 1024;
+const MAX_SEED_LIST_BYTES: usize = 2 * 1024 * 1024;
 /// Seeds of one list.
 const MAX_LISTED_SEEDS: usize = 10_000;
 /// Lines of a list that are told to be unusable; of others the number is.
@@ -15,13 +18,28 @@ const MAX_LINES_TOLD: usize = 20;
 const LINE_HINT: &str = "a line is a URL such as `https://example.org/`, or a host such as \
                          `example.org`; one that begins with `#` is left out";
 
+/// Adds the seeds that files list to those beside them, in what the user says.
+pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
+    for FilePath(file) in layer.seed_file.take().unwrap_or_default() {
+        let list = read_file(&file, MAX_SEED_LIST_BYTES as u64 + 1);
+        let name = match file.as_os_str() == "-" {
+            true => "stdin".to_owned(),
+            false => file.display().to_string(),
+        };
+        let listed = problems.note(list.and_then(|list| read_list(&list, &name)));
+        if let Some(listed) = listed {
+            layer.seed.get_or_insert_default().extend(listed);
+        }
+    }
+}
+
 /// Reads the seeds of a list, which is a sitemap where it begins with `<`; `name` is the list's
 /// name in messages.
 ///
 /// # Errors
 /// All that is wrong with it, each with its line.
-pub(crate) fn read_list(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
-    let list = list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list);
+fn read_list(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
+    let list = without_bom(list);
     let refuse = |what: String| CommandError::usage(format!("{name}: {what}"));
     if list.len() > MAX_SEED_LIST_BYTES {
         let what = format!("a list of seeds of more than {MAX_SEED_LIST_BYTES} bytes");
@@ -29,7 +47,7 @@ pub(crate) fn read_list(list: &[u8], name: &str) -> Result<Vec<String>, CommandE
     }
     let seeds = match list.trim_ascii_start().first() {
         Some(b'<') => of_sitemap(list, name)?,
-        _ => of_lines(list, name)?,
+        _ => lines(list, name, LINE_HINT, read_line)?,
     };
     match seeds.len() {
         0 => Err(refuse("it lists no seed".to_owned()).hint(LINE_HINT)),
@@ -41,18 +59,33 @@ pub(crate) fn read_list(list: &[u8], name: &str) -> Result<Vec<String>, CommandE
     }
 }
 
-fn of_lines(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
+/// A list without the mark of UTF-8 that some editors set before it.
+pub(super) fn without_bom(list: &[u8]) -> &[u8] {
+    list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list)
+}
+
+/// The entries of a list's lines, as `read` takes them; empty ones and comments are left out.
+pub(super) fn lines<T>(
+    list: &[u8],
+    name: &str,
+    hint: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, CommandError> {
     let mut problems = Problems::default();
-    let (mut seeds, mut wrong) = (Vec::new(), 0);
+    let (mut entries, mut wrong) = (Vec::new(), 0);
     for (number, line) in (1..).zip(list.split(|&byte| byte == b'\n')) {
-        match of_line(line) {
-            Ok(None) => {}
-            Ok(Some(seed)) => seeds.push(seed.to_owned()),
+        let entry = match text_of(line) {
+            Ok(None) => continue,
+            Ok(Some(text)) => read(text),
+            Err(what) => Err(what),
+        };
+        match entry {
+            Ok(entry) => entries.push(entry),
             Err(what) => {
                 wrong += 1;
                 if wrong <= MAX_LINES_TOLD {
                     let what = CommandError::usage(format!("{name}:{number}:1: {what}"));
-                    problems.note::<()>(Err(what.hint(LINE_HINT)));
+                    problems.note::<()>(Err(what.hint(hint)));
                 }
             }
         }
@@ -62,20 +95,21 @@ fn of_lines(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
         let what = format!("{name}: {more} more lines are unusable");
         problems.note::<()>(Err(CommandError::usage(what)));
     }
-    problems.or(seeds)
+    problems.or(entries)
 }
 
-/// The seed of a line; none where it is empty or a comment.
-fn of_line(line: &[u8]) -> Result<Option<&str>, String> {
-    let seed = std::str::from_utf8(line).map(str::trim).map_err(|_| {
+/// The text of a line; none where it is empty or a comment.
+fn text_of(line: &[u8]) -> Result<Option<&str>, String> {
+    let text = std::str::from_utf8(line).map(str::trim).map_err(|_| {
         let text = String::from_utf8_lossy(line);
         format!("`{}` is no UTF-8", text.trim())
     })?;
-    if seed.is_empty() || seed.starts_with('#') {
-        return Ok(None);
-    }
+    Ok((!text.is_empty() && !text.starts_with('#')).then_some(text))
+}
+
+fn read_line(seed: &str) -> Result<String, String> {
     match seeds::read(seed) {
-        Ok(_) => Ok(Some(seed)),
+        Ok(_) => Ok(seed.to_owned()),
         Err(why) => Err(format!("unusable seed `{seed}`: {why}")),
     }
 }

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use super::check::default_output;
 use super::config_file;
 use super::environment::Environment;
+use super::host_lists;
 use super::remembered::StoredConfig;
+use super::seed_list;
 use super::tables::OperatorLayer;
 use super::tables::{Layer, Settings};
-use crate::error::CommandError;
+use crate::error::{CommandError, Problems};
 use crate::settings::seeds;
 
 /// Lays all sources over each other. `flags` holds the command line and the environment.
@@ -21,11 +23,17 @@ pub(crate) fn gather(
     config: Option<&Path>,
     environment: &Environment,
 ) -> Result<Settings, CommandError> {
-    let flags = flags.typed();
-    let config = config
+    let mut flags = flags.typed();
+    let mut config = config
         .map(config_file::read)
         .transpose()?
         .unwrap_or_default();
+    let mut problems = Problems::default();
+    for layer in [&mut flags, &mut config] {
+        seed_list::read_in(layer, &mut problems);
+        host_lists::read_in(layer, &mut problems);
+    }
+    problems.or(())?;
     let seeds: Vec<String> = [&flags.seed, &config.seed]
         .into_iter()
         .flatten()

@@ -3,15 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::choices::{
-    ForbiddenName, KindName, ProfileName, ProgressMode, PurposeName, ResourcesName, ScopeName,
-    WhenName,
+    ForbiddenName, KindName, LogFormatName, ProfileName, ProgressMode, PurposeName, ResourcesName,
+    ScopeName, StratumName, WhenName,
 };
+use super::groups::Groups;
 use super::sites::Sites;
 use crate::values::DayHours;
+use crate::values::ListedHost;
 use crate::values::NameServer;
 use crate::values::Period;
 use crate::values::Surt;
-use crate::values::{Count, Factor, FilePath, Limit, Resolve, SchemaValue, Size, Span, Switch};
+use crate::values::{
+    Count, Factor, FilePath, Limit, ListenAddress, Resolve, SchemaValue, Size, Span, Switch,
+};
 
 /// The use that a later run makes of a key of the directory's crawl.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +75,21 @@ macro_rules! tables {
             /// asked over http.
             #[arg(long, value_name = "URL")]
             pub(crate) seed: Option<Vec<String>>,
+            /// Take the seeds that this file lists too; `-` is stdin (may be repeated)
+            ///
+            /// A line for each: a URL or a host; lines that begin with `#` are left out. A file that
+            /// begins with `<` is read as a sitemap, whose pages are the seeds. A relative path
+            /// begins at the working directory, in a file of settings too.
+            #[arg(long, value_name = "FILE", display_order = 1)]
+            #[serde(rename = "seed-file")]
+            pub(crate) seed_file: Option<Vec<FilePath>>,
             $( #[command(flatten)] pub(crate) $table: $layer, )+
             /// Other settings for some hosts; in files alone.
             #[arg(skip)]
             pub(crate) site: Option<Sites>,
+            /// Groups of hosts that share a budget; in files alone.
+            #[arg(skip)]
+            pub(crate) group: Option<Groups>,
         }
 
         /// The settings in force.
@@ -84,6 +99,7 @@ macro_rules! tables {
             pub(crate) seed: Vec<String>,
             $( pub(crate) $table: $settled, )+
             pub(crate) site: Sites,
+            pub(crate) group: Groups,
         }
 
         /// The tables and the fields of each, in order; fields have underscores.
@@ -95,10 +111,12 @@ macro_rules! tables {
             pub(crate) fn over(self, beneath: Layer) -> Layer {
                 Layer {
                     seed: self.seed.or(beneath.seed),
+                    seed_file: self.seed_file.or(beneath.seed_file),
                     $( $table: $layer {
                         $( $field: self.$table.$field.or(beneath.$table.$field), )+
                     }, )+
                     site: self.site.or(beneath.site),
+                    group: self.group.or(beneath.group),
                 }
             }
 
@@ -110,6 +128,7 @@ macro_rules! tables {
                         $( $field: self.$table.$field.unwrap_or_else(|| $default), )+
                     }, )+
                     site: self.site.unwrap_or_default(),
+                    group: self.group.unwrap_or_default(),
                 }
             }
 
@@ -215,6 +234,18 @@ tables! {
         /// and https are alike. What is to be fetched there has to be linked, or be a seed.
         #[arg(value_name = "PREFIX")]
         surt: Vec<Surt> = Vec::new(), GoesOn;
+        /// Take this host into the scope too, or `@FILE` for those that a file lists (may be repeated)
+        ///
+        /// It joins as the host of a seed does: with --scope domain its registrable domain, with
+        /// --scope prefix all of its folders. Its pages have to be linked, or be seeds. A file has a
+        /// host on each line; lines that begin with `#` are left out.
+        #[arg(value_name = "HOST")]
+        host: Vec<ListedHost> = Vec::new(), GoesOn;
+        /// Never fetch from this host or its subdomains, or `@FILE` (may be repeated)
+        ///
+        /// Wins over --host and seeds. A robots.txt that redirects there counts as unreachable.
+        #[arg(value_name = "HOST")]
+        exclude_host: Vec<ListedHost> = Vec::new(), GoesOn;
         /// Fetch only URLs that match this regular expression (may be repeated)
         ///
         /// Matched anywhere in the canonical URL. A URL needs to match one of them; seeds
@@ -299,6 +330,33 @@ tables! {
         /// as pages do.
         #[arg(value_name = "off|own|all", value_enum, hide_possible_values = true, num_args = 0..=1, require_equals = true, default_missing_value = "all")]
         resources: ResourcesName = ResourcesName::Off, GoesOn;
+    }
+
+    sample, "Which of the pages", SampleLayer, Sample {
+        /// Ask for a sample of the pages that are found: so many of each stratum
+        ///
+        /// First sitemaps are read, and pages by --frame-depth; the URLs that they name are the
+        /// frame. Then pages are drawn from it at random and asked for; links of theirs are not
+        /// followed. Each row tells the probability by which its page was drawn. A stratum that has
+        /// no more pages is taken whole.
+        #[arg(value_name = "N")]
+        sample: Limit<Count> = Limit::UNLIMITED, Kept;
+        /// The strata of the sample: crawl, host, depth or path
+        ///
+        /// crawl: all that was found is one. host: each host. depth: of each host the pages equally
+        /// many links away from a seed. path: of each host the folders at its root; those with no
+        /// more than --sample pages are one.
+        #[arg(value_name = "STRATA", value_enum, hide_possible_values = true)]
+        sample_by: StratumName = StratumName::Host, Kept;
+        /// The text from which the draw follows: the same gives the same sample
+        #[arg(value_name = "TEXT")]
+        sample_seed: String = "1".to_owned(), Kept;
+        /// Read the pages that are fewer links away from a seed, to find what may be drawn
+        ///
+        /// 1: the seeds. With 0 none is read before the draw: the seeds and what sitemaps list are
+        /// what may be drawn.
+        #[arg(value_name = "N")]
+        frame_depth: u32 = 1, Kept;
     }
 
     politeness, "How politely", PolitenessLayer, Politeness {
@@ -560,6 +618,12 @@ tables! {
         /// Write links.jsonl, on or off
         #[arg(value_name = "on|off")]
         links: Switch = Switch::Off, Kept;
+        /// Ask for nothing more while less than this is free on the disk of DIR
+        ///
+        /// What is in flight ends and is kept, and the crawl goes on once there is a tenth more.
+        /// 0: a full disk ends the crawl, with exit code 3, and loses nothing.
+        #[arg(value_name = "SIZE")]
+        min_free: Size = Size(0), GoesOn;
         /// Have on the disk what ended so long ago, or wait for it
         ///
         /// A kill costs no more: what was fetched in this time is fetched again. While the disk
@@ -587,6 +651,23 @@ tables! {
         /// Write what happens to this file too, at least each exchange
         #[arg(value_name = "FILE")]
         log: FilePath = FilePath::default(), EachRun;
+        /// The format of the lines of --log: text or json
+        #[arg(value_name = "text|json", value_enum, hide_possible_values = true)]
+        log_format: LogFormatName = LogFormatName::Text, EachRun;
+        /// Begin another file of --log where this one would grow longer
+        ///
+        /// FILE takes the name FILE.1, and FILE.1 that of FILE.2. At least 64KiB, or unlimited.
+        #[arg(value_name = "SIZE")]
+        log_max_size: Limit<Size> = Limit(Some(Size(100 << 20))), EachRun;
+        /// The number of such files that are kept; older ones are removed
+        #[arg(value_name = "N")]
+        log_keep: u32 = 9, EachRun;
+        /// Tell the numbers of the crawl at http://ADDR/metrics, for Prometheus
+        ///
+        /// ADDR is an address of this machine with a port, such as 127.0.0.1:9464; with port 0 a
+        /// free one is taken and told. The numbers name no host and no URL.
+        #[arg(value_name = "ADDR")]
+        metrics: ListenAddress = ListenAddress(None), EachRun;
         /// Exit with 1 if any page failed
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         fail_on_error: Switch = Switch::Off, EachRun;

@@ -1,6 +1,5 @@
 //! The log: on stderr as far as `-v` asks, and in the file of `--log`.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::sync::Mutex;
 
@@ -13,11 +12,13 @@ use tracing_subscriber::fmt::{FmtContext, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Layer as _, fmt};
+use tracing_subscriber::{Layer, fmt};
 
 use super::Terminal;
+use super::json_log::{JsonLines, JsonMembers};
+use super::log_file::LogFile;
 use crate::error::CommandError;
-use crate::settings::Settings;
+use crate::settings::{Display, LogFormatName, Settings};
 
 /// The beginning of the names of our crates, which `-v` is about; others are heard from a warning
 /// on.
@@ -41,18 +42,8 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
     let in_file = match display.log.is_empty() {
         true => None,
         false => {
-            let path = &display.log.0;
-            let file = OpenOptions::new().create(true).append(true).open(path);
-            let file = file.map_err(|why| {
-                CommandError::usage(format!("can't write the log `{}`: {why}", path.display()))
-                    .hint("give --log a file in a directory that exists")
-            })?;
-            let layer = fmt::layer()
-                .with_ansi(false)
-                .event_format(LogFormat)
-                .with_writer(Mutex::new(file))
-                .with_filter(from(stderr_level.max(LevelFilter::DEBUG)));
-            Some(layer)
+            let level = stderr_level.max(LevelFilter::DEBUG);
+            Some(file_layer(display, level, terminal.clone())?)
         }
     };
     tracing_subscriber::registry()
@@ -60,6 +51,36 @@ pub(crate) fn start_log(settings: &Settings, terminal: &Terminal) -> Result<(), 
         .with(in_file)
         .try_init()
         .map_err(|why| CommandError::disk(format!("can't start the log: {why}")))
+}
+
+/// The layer that writes to the file of `--log`.
+fn file_layer<S>(
+    display: &Display,
+    level: LevelFilter,
+    terminal: Terminal,
+) -> Result<Box<dyn Layer<S> + Send + Sync>, CommandError>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let path = &display.log.0;
+    let max_bytes = display.log_max_size.0.map(|size| size.0);
+    let tell = move |what: &str| terminal.insist(what);
+    let file = LogFile::open(path, max_bytes, display.log_keep, tell).map_err(|why| {
+        CommandError::usage(format!("can't write the log `{}`: {why}", path.display()))
+            .hint("give --log a file in a directory that exists")
+    })?;
+    let layer = fmt::layer().with_ansi(false).with_writer(Mutex::new(file));
+    Ok(match display.log_format {
+        LogFormatName::Text => layer
+            .event_format(LogFormat)
+            .with_filter(from(level))
+            .boxed(),
+        LogFormatName::Json => layer
+            .fmt_fields(JsonMembers)
+            .event_format(JsonLines)
+            .with_filter(from(level))
+            .boxed(),
+    })
 }
 
 fn from(level: LevelFilter) -> Targets {

@@ -1,7 +1,9 @@
 //! Output for a person: progress, the log, the summary, and text or JSON on stdout.
 
 mod index_counts;
+mod json_log;
 mod log;
+mod log_file;
 mod progress;
 mod summary;
 

@@ -92,14 +92,27 @@ fn line(now: &Progress) -> String {
     ];
     match (now.phase, now.left) {
         (Phase::Paused, _) => parts.push("paused".to_owned()),
+        (Phase::DiskLow, _) => parts.push(format!(
+            "waiting for room on the disk: {} free, {} wanted",
+            size(now.disk_free.unwrap_or_default()),
+            size(now.min_free)
+        )),
         (Phase::Draining, _) => parts.push(format!("stopping, {} in flight", now.in_flight)),
         (Phase::Writing, _) => parts.push("writing the index".to_owned()),
-        (Phase::Crawling, Some(left)) => parts.push(format!("about {} left", roughly(left))),
+        (Phase::Crawling, Some(left)) => {
+            let by = match now.is_left_by_slowest_host {
+                true => " (slowest host)",
+                false => "",
+            };
+            parts.push(format!("about {} left{by}", roughly(left)));
+        }
         (Phase::Crawling, None) => {}
     }
     parts.push(format!("{} pending", grouped(now.pending)));
     if now.hosts_resting > 0 {
-        parts.push(format!("{} resting", grouped(u64::from(now.hosts_resting))));
+        let why: Vec<&str> = now.resting.keys().copied().collect();
+        let count = grouped(u64::from(now.hosts_resting));
+        parts.push(format!("{count} resting ({})", why.join(", ")));
     }
     if now.failed > 0 {
         parts.push(format!("{} failed", grouped(now.failed)));
@@ -113,6 +126,7 @@ fn object(now: &Progress) -> serde_json::Value {
         "phase": match now.phase {
             Phase::Crawling => "crawling",
             Phase::Paused => "paused",
+            Phase::DiskLow => "disk_low",
             Phase::Draining => "draining",
             Phase::Writing => "writing",
         },
@@ -129,6 +143,12 @@ fn object(now: &Progress) -> serde_json::Value {
         // To the thousandth.
         "share_done": (now.share_done * 1000.0).round() / 1000.0,
         "left_ms": now.left.map(millis),
+        "left_by": now.left.map(|_| match now.is_left_by_slowest_host {
+            true => "slowest_host",
+            false => "rate_or_max_time",
+        }),
+        "resting": now.resting,
+        "outcomes": now.counters.pages,
     })
 }
 
@@ -181,7 +201,7 @@ mod tests {
             &moment(),
             expect![[r#"
                 1,234 pages, 3.2/s, 2 hosts waiting, 56 pending, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","share_done":0.25}"#]],
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_by":null,"left_ms":null,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{},"share_done":0.25}"#]],
         );
         let left = Some(Duration::from_secs(3_700));
         check(
@@ -189,11 +209,13 @@ mod tests {
                 left,
                 failed: 1,
                 hosts_resting: 1,
+                resting: [("retry_after", 1)].into(),
+                is_left_by_slowest_host: true,
                 ..moment()
             },
             expect![[r#"
-                1,234 pages, 3.2/s, 2 hosts waiting, about 1h1m left, 56 pending, 1 resting, 1 failed, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_ms":3700000,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","share_done":0.25}"#]],
+                1,234 pages, 3.2/s, 2 hosts waiting, about 1h1m left (slowest host), 56 pending, 1 resting (retry_after), 1 failed, 12.3 MB
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_by":"slowest_host","left_ms":3700000,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{"retry_after":1},"share_done":0.25}"#]],
         );
         let phase = Phase::Draining;
         check(
@@ -204,7 +226,7 @@ mod tests {
             },
             expect![[r#"
                 1,234 pages, 3.2/s, 2 hosts waiting, stopping, 3 in flight, 56 pending, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_ms":null,"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining","share_done":0.25}"#]],
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_by":null,"left_ms":null,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining","resting":{},"share_done":0.25}"#]],
         );
     }
 

@@ -215,6 +215,7 @@ fn how(summary: &Summary) -> String {
         }
         Ended::Finished => "finished".to_owned(),
         Ended::Budget(which) => format!("ended by --{which}"),
+        Ended::GroupBudget(which) => format!("ended by {which}"),
         Ended::Interrupted => "interrupted; what was fetched is kept".to_owned(),
         Ended::Unreachable(hosts) => {
             let (left, are) = match hosts.len() {

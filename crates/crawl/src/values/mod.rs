@@ -6,6 +6,8 @@
 
 mod day_hours;
 mod file_path;
+mod listed_host;
+mod listen_address;
 mod name_server;
 mod number;
 mod period;
@@ -20,6 +22,8 @@ mod unit;
 
 pub(crate) use day_hours::DayHours;
 pub(crate) use file_path::FilePath;
+pub(crate) use listed_host::ListedHost;
+pub(crate) use listen_address::ListenAddress;
 pub(crate) use name_server::NameServer;
 pub(crate) use number::{Count, Factor, Limit};
 pub(crate) use period::Period;

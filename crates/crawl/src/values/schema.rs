@@ -4,7 +4,8 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    Count, DayHours, Factor, FilePath, Limit, NameServer, Period, Resolve, Size, Span, Surt, Switch,
+    Count, DayHours, Factor, FilePath, Limit, ListedHost, ListenAddress, NameServer, Period,
+    Resolve, Size, Span, Surt, Switch,
 };
 
 /// A value of a setting, as files hold it.
@@ -98,6 +99,18 @@ impl SchemaValue for Switch {
 impl SchemaValue for FilePath {
     fn schema() -> Value {
         String::schema()
+    }
+}
+
+impl SchemaValue for ListenAddress {
+    fn schema() -> Value {
+        String::schema()
+    }
+}
+
+impl SchemaValue for ListedHost {
+    fn schema() -> Value {
+        text(r"^(@.+|[^@/?#\\*\s]+)$")
     }
 }
 

@@ -16,7 +16,7 @@ fn crawl(cmd: &Cmd, seed: &str, more: &[&str]) -> Ran {
     ran
 }
 
-/// Audits `c` and gives what was found; nothing may be broken or undecided.
+/// Audits `c` and gives what was found; nothing may be broken or undecided, and all is whole.
 fn clean(cmd: &Cmd) -> Value {
     let ran = cmd.run(&["audit", "c", "--json"]);
     let found: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -24,6 +24,8 @@ fn clean(cmd: &Cmd) -> Value {
     assert!(ran.code == 0 && held, "{}", ran.stdout);
     assert_eq!(found["undecided"], serde_json::json!({}), "{}", ran.stdout);
     assert_eq!(found["flaws"], serde_json::json!([]), "{}", ran.stdout);
+    let whole = cmd.run(&["verify", "c"]);
+    assert_eq!(whole.code, 0, "{}{}", whole.stdout, whole.stderr);
     found
 }
 

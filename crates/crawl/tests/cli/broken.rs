@@ -199,3 +199,29 @@ fn a_redirect_without_an_end_is_broken() {
     crawl(&cmd, &web, "c", &["--max-redirects", "2", "--recrawl"]);
     assert_eq!(broken(&cmd, &web, "c").1, text);
 }
+
+#[test]
+fn ours_two_crawls_of_one_site_are_compared() {
+    let (_dir, cmd) = setup("compared");
+    let web = site();
+    crawl(&cmd, &web, "one", &[]);
+    crawl(&cmd, &web, "other", &["--exclude", "/a$"]);
+    let json = cmd.run(&["report", "--compare", "one", "other", "--json"]);
+    let found: Value = serde_json::from_str(&json.ok()).unwrap();
+    let only_one = [web.url(0, "/a"), web.url(0, "/moved")];
+    assert_eq!(found["pages"]["only_a"], json!(only_one));
+    assert_eq!(found["pages"]["only_b"], json!([]));
+    assert_eq!(found["pages"]["both"], 2);
+    let rule = &found["excluded"][0];
+    assert_eq!(
+        (&rule["rule"], &rule["b"]),
+        (&json!("exclude /a$"), &json!(1))
+    );
+    let text = cmd.run(&["report", "--compare", "one", "other"]).ok();
+    assert!(
+        text.contains(&format!("only A    2\n  {}\n", only_one[0])),
+        "{text}"
+    );
+    let nothing = cmd.run(&["report", "--compare", "one", "none"]);
+    assert_eq!(nothing.code, 2, "{}", nothing.stderr);
+}

@@ -124,6 +124,8 @@ fn tables_of_single_sites_are_read_and_checked() {
         delay = "10s"
         quiet-hours = ["22:00-06:00"]
         max-pages = 10
+
+        [group]
     "#]]
     .assert_eq(&effective("[site.\"example.org\"]\ndelay = \"10s\"\nmax_pages = 10\nquiet-hours = [\"22:00-06:00\"]\n"));
     expect![[r#"

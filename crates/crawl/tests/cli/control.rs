@@ -113,6 +113,24 @@ fn a_pause_stops_requests_until_it_is_resumed() {
 }
 
 #[test]
+fn a_crawl_asks_nobody_while_its_disk_is_low_and_says_so() {
+    let (dir, cmd) = setup("disk-low");
+    let web = site();
+    let seed = web.url(0, "/");
+    let mut args = args(&seed);
+    args.extend(["--min-free", "1000000TiB"]);
+    let crawl = cmd.start(&[&args[..], &["-v"]].concat());
+    crawl.until("the disk is low: ");
+    crawl.until("takes commands");
+    let state = Talk::to(&dir).say(&json!({"do": "state"}));
+    assert_eq!(state["phase"], "disk_low");
+    crawl.signal("INT");
+    let (code, said) = crawl.end();
+    assert_eq!(code, 130, "{said}");
+    assert!(web.log().is_empty());
+}
+
+#[test]
 fn an_added_url_is_fetched_and_a_refusal_says_why() {
     let (dir, cmd) = setup("add");
     let web = TestWeb::builder()

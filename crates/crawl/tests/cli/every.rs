@@ -116,7 +116,8 @@ fn a_round_goes_on_when_a_host_may_be_asked_again() {
     let seed = web.url(0, "/");
     let patience = ["--robots-retry", "100ms", "--wait-unreachable", "0s"];
     let crawl = cmd.start(&[&args(&seed, "1h")[..], &patience].concat());
-    crawl.until("the round goes on at ");
+    // Now, or at a moment: it depends on how long the round took.
+    crawl.until("the round goes on ");
     crawl.until("finished");
     crawl.until(WAITS);
     crawl.signal("TERM");

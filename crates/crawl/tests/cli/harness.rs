@@ -7,8 +7,12 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+/// A program that says nothing new for so long hangs: a test that waits longer would hang with it.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// A directory that goes when the test ends.
 #[derive(Debug)]
@@ -136,13 +140,22 @@ impl Running {
     /// Waits until it says this.
     pub(crate) fn until(&self, words: &str) {
         loop {
-            let line = self.lines.recv();
-            let line = line.unwrap_or_else(|_| panic!("it ended: {}", self.said.borrow()));
+            let line = self.lines.recv_timeout(LONGEST_WAIT).unwrap_or_else(|why| {
+                panic!(
+                    "waited for `{words}`: {why}; it said:\n{}",
+                    self.said.borrow()
+                )
+            });
             self.said.borrow_mut().push_str(&line);
             if line.contains(words) {
                 return;
             }
         }
+    }
+
+    /// All that it said so far.
+    pub(crate) fn said(&self) -> String {
+        self.said.borrow().clone()
     }
 
     /// Sends it a signal.
@@ -154,9 +167,18 @@ impl Running {
 
     /// Waits for its end: exit code, and all that it said.
     pub(crate) fn end(mut self) -> (i32, String) {
-        let mut said = self.said.into_inner();
+        let mut said = self.said.take();
         said.extend(self.lines.iter());
         (self.child.wait().unwrap().code().unwrap_or(-1), said)
+    }
+}
+
+impl Drop for Running {
+    /// A test that fails leaves no crawl behind.
+    fn drop(&mut self) {
+        // After `end` there is nothing left to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

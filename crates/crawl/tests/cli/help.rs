@@ -24,10 +24,10 @@ Exit codes:
 - 0: finished, also by a budget.
 - 1: no seed could be fetched; some pages failed (with `--fail-on-error`); a host is partial or blocked (with
   `--fail-on-partial`); `crawl robots` says disallowed; `crawl report --fail-on-broken` found a broken page; no host of
-  `crawl plan` could be asked.
+  `crawl plan` or `crawl recheck` could be asked.
 - 2: the command line or the configuration is wrong.
 - 3: the disk or the state failed.
-- 4: `crawl audit` found a breach.
+- 4: `crawl audit` found a breach, or `crawl verify` a defect.
 - 130: interrupted; the same command goes on.
 
 This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
@@ -103,8 +103,10 @@ fn help_names_every_group_and_default() {
         "inspect",
         "config",
         "report",
+        "replay",
         "explain",
         "audit",
+        "verify",
         "serve",
         "completions",
         "man",

@@ -113,15 +113,17 @@ fn ours_index_says_what_is_no_crawl() {
     );
     let (dir, cmd) = crawled();
     dir.write("c/notes.txt", "mine");
-    check(
-        &dir,
-        &cmd,
-        &["index", "c"],
-        expect![[r#"
-        2
-        error: `c` is not empty and holds no crawl: found `notes.txt`
-        hint: move `notes.txt` to another folder"#]],
-    );
+    for args in [&["index", "c"][..], &["forget", "c", "http://127.0.0.1/"]] {
+        check(
+            &dir,
+            &cmd,
+            args,
+            expect![[r#"
+            2
+            error: `notes.txt` in `c` is not the program's
+            hint: move `notes.txt` to another folder"#]],
+        );
+    }
 }
 
 #[test]

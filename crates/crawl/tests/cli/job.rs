@@ -278,6 +278,118 @@ fn ours_a_surt_prefix_takes_a_part_of_another_host_in() {
 }
 
 #[test]
+fn ours_listed_hosts_join_and_excluded_ones_leave() {
+    let (dir, cmd) = setup("hosts");
+    let page = || Answer::html("a page");
+    let web = TestWeb::builder().hosts(4).sitemap(false);
+    let web = web.script(1, "/", page()).script(2, "/", page()).start();
+    let links: String = (1..4)
+        .map(|host| format!("<a href='{}'>{host}</a>", web.url(host, "/")))
+        .collect();
+    web.script(0, "/", Answer::html(&links));
+    // The second and third are listed, and the third is on another list too.
+    dir.write(
+        "mine.txt",
+        &format!("# mine\n{}\n{}\n", web.authority(1), web.authority(2)),
+    );
+    dir.write("not.txt", web.authority(2));
+    let more = "--sitemaps off --allow-private --host @mine.txt --exclude-host @not.txt";
+    let more: Vec<&str> = more.split(' ').collect();
+    let ran = cmd.run(&args(&web.url(0, "/"), &more));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let asked = [0, 1, 2, 3].map(|host| web.log_of(host).len());
+    assert_eq!(asked, [2, 2, 0, 0]);
+    let rule = |url: &str| {
+        let rows = dir.rows("c/excluded.jsonl");
+        let row = rows.iter().find(|row| row["url"] == url).unwrap();
+        row["rule"].as_str().unwrap().to_owned()
+    };
+    let excluded = format!("exclude-host {}", web.authority(2));
+    assert_eq!(rule(&web.url(2, "/")), excluded);
+    assert_eq!(rule(&web.url(3, "/")), "host");
+    let explained = cmd.run(&["explain", "c", &web.url(2, "/")]).ok();
+    assert!(explained.contains(&excluded), "{explained}");
+    // The directory needs the files no more.
+    let kept: toml::Table = dir.read("c/crawl.toml").parse().unwrap();
+    let listed = kept["scope"]["host"].as_array().unwrap();
+    assert_eq!(listed.len(), 2);
+    dir.write(
+        "c/crawl.toml",
+        &dir.read("c/crawl.toml")
+            .replace("exclude-host = [", "exclude-host = ['@x', "),
+    );
+    let refused = cmd.run(&["--output", "c"]);
+    assert_eq!(refused.code, 2);
+    let what = "`exclude-host` names the file `@x` in the crawl.toml of a directory";
+    assert!(refused.stderr.contains(what), "{}", refused.stderr);
+}
+
+#[test]
+fn ours_a_group_of_a_file_has_its_budget_and_says_so() {
+    let (dir, cmd) = setup("group");
+    let web = TestWeb::builder().hosts(1).pages(12).sitemap(false).start();
+    dir.write("hosts.txt", web.authority(0));
+    dir.write(
+        "study.toml",
+        "[group.\"small sites\"]\nhosts = [\"@hosts.txt\"]\nmax-pages = 4\n",
+    );
+    let more = ["--sitemaps", "off", "--config", "study.toml"];
+    let ran = cmd.run(&args(&web.url(0, "/"), &more));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rule = "max-pages of group small sites";
+    assert!(
+        ran.stderr.contains(&format!("ended by {rule}\n")),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(dir.rows("c/pages.jsonl").len(), 4);
+    let excluded = dir.rows("c/excluded.jsonl");
+    let left = excluded
+        .iter()
+        .find(|row| row["reason"] == "budget")
+        .unwrap();
+    assert_eq!(left["rule"], rule);
+    let explained = cmd
+        .run(&["explain", "c", left["url"].as_str().unwrap()])
+        .ok();
+    assert!(explained.contains(rule), "{explained}");
+    let hosts = dir.rows("c/hosts.jsonl");
+    assert_eq!(hosts[0]["coverage"], "partial");
+    assert!(
+        hosts[0]["missing"][0]["evidence"].get(rule).is_some(),
+        "{hosts:?}"
+    );
+    // The directory remembers the group, and needs no file of it.
+    let asked = web.log().len();
+    let again = cmd.run(&["--output", "c", "--progress", "off"]);
+    assert_eq!(
+        (again.code, web.log().len()),
+        (0, asked),
+        "{}",
+        again.stderr
+    );
+    dir.write(
+        "bad.toml",
+        "[group.a]\nhosts = [\"e.example\"]\nmax-page = 1\n[group.b]\nhosts = [\"e.example\"]\n",
+    );
+    let refused = cmd.run(&["config", "--check", "bad.toml"]);
+    expect![[r#"
+        2
+        error: bad.toml:3:1: unknown key `max-page` in [group."a"]
+        hint: the nearest is `max-pages`"#]]
+    .assert_eq(&refused.refusal(&dir));
+    dir.write(
+        "bad.toml",
+        "[group.a]\nhosts = [\"e.example\"]\n[group.b]\nhosts = [\"e.example\"]\n",
+    );
+    let refused = cmd.run(&["config", "--check", "bad.toml"]);
+    expect![[r#"
+        2
+        error: bad.toml:3:8: unusable host in [group."b"]: `e.example` is in a group twice, or in two
+        hint: a host is in one group; a name stands for its subdomains too"#]].assert_eq(&refused.refusal(&dir));
+}
+
+#[test]
 fn directory_that_holds_something_else_is_refused() {
     let (dir, cmd) = setup("foreign");
     dir.write("c/thesis.txt", "dear");

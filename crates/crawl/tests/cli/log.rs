@@ -2,6 +2,7 @@
 
 use crawl_testweb::{Answer, Script, TestWeb};
 use expect_test::{Expect, expect};
+use serde_json::Value;
 
 use crate::harness::{Dir, setup};
 
@@ -152,6 +153,114 @@ fn one_v_has_a_line_for_each_request_with_the_fields_of_its_row() {
     }
     let others = log.lines().filter(|line| line.contains("DEBUG")).count() - lines.len();
     assert!(others <= 5, "{log}");
+}
+
+/// The lines of a log of objects, the oldest first; each is one, and no file is longer than that.
+fn objects(dir: &Dir, names: &[&str], most: usize) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for name in names {
+        let text = dir.read(name);
+        assert!(text.len() <= most || text.lines().count() == 1, "{name}");
+        assert!(text.ends_with('\n'), "{name}");
+        objects.extend(
+            text.lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap()),
+        );
+    }
+    objects
+}
+
+#[test]
+fn a_log_of_objects_has_the_fields_of_the_rows_in_files_of_bounded_size() {
+    let (dir, cmd) = setup("json-log");
+    let web = site();
+    let whole = ["-vv", "--log", "whole", "--log-format", "json"];
+    crawl(&dir, &cmd, &web, &whole);
+    let rows = dir.rows("c/requests.jsonl");
+    let all = objects(&dir, &["whole"], usize::MAX);
+    let answered = all.iter().filter(|object| {
+        let message = object["message"].as_str().unwrap();
+        message.starts_with("answered ")
+    });
+    let answered: Vec<_> = answered.collect();
+    assert_eq!(answered.len(), rows.len());
+    for (object, row) in answered.iter().zip(&rows) {
+        assert_eq!(object["level"], "DEBUG");
+        for name in ["host", "purpose", "status", "gap_asked", "why", "start"] {
+            assert_eq!(object[name], row[name], "{object}");
+        }
+    }
+    std::fs::remove_dir_all(dir.file("c")).unwrap();
+    // The files of runs before: the last is full, the first one too many.
+    let full = format!("{{\"at\":\"{}\"}}\n", "x".repeat(65_500));
+    for (name, text) in [
+        ("log", &*full),
+        ("log.1", "{\"at\":\"1\"}\n"),
+        ("log.2", "{\"at\":\"2\"}\n"),
+    ] {
+        dir.write(name, text);
+    }
+    let bounds = ["--log-max-size", "64KiB", "--log-keep", "2"];
+    let log = ["-vv", "--log", "log", "--log-format", "json"];
+    crawl(&dir, &cmd, &web, &[&log[..], &bounds].concat());
+    let kept = objects(&dir, &["log.2", "log.1", "log"], 64 << 10);
+    assert!(!dir.file("log.3").exists());
+    assert_eq!(
+        (&kept[0]["at"], dir.read("log.1")),
+        (&Value::from("1"), full)
+    );
+    let is_dated = |object: &Value| object["at"].is_string();
+    assert!(kept.len() > 3 && kept.iter().all(is_dated), "{kept:?}");
+}
+
+#[test]
+fn a_log_that_would_keep_next_to_nothing_is_refused() {
+    let (_dir, cmd) = setup("small-log");
+    let seed = [
+        "--seed",
+        "http://127.0.0.1:1/",
+        "--output",
+        "c",
+        "--log",
+        "log",
+    ];
+    for size in ["0", "65535"] {
+        let ran = cmd.run(&[&seed[..], &["--log-max-size", size]].concat());
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("is less than 64KiB"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("unlimited"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_told_once() {
+    let (dir, cmd) = setup("full-log");
+    let shown = crawl(&dir, &cmd, &site(), &["--log", "/dev/full"]);
+    let told = "the log `/dev/full` can't be written: No space left on device";
+    assert_eq!(shown.matches(told).count(), 1, "{shown}");
+}
+
+#[test]
+fn a_log_of_a_crawl_that_is_killed_has_whole_lines() {
+    let (dir, cmd) = setup("killed-log");
+    let web = TestWeb::builder().seed(5).hosts(1).pages(200).start();
+    let seed = web.url(0, "/");
+    let quick = ["--seed", &seed, "--output", "c", "--delay", "0s"];
+    let log = ["--log", "log", "--log-format", "json", "-vv"];
+    let bounds = ["--log-max-size", "64KiB", "--log-keep", "1000"];
+    let crawl = cmd.start(&[&quick[..], &log, &bounds].concat());
+    crawl.until("settled");
+    crawl.signal("KILL");
+    crawl.end();
+    let numbered = |number: u32| format!("log.{number}");
+    let mut names: Vec<_> = (1..)
+        .map(numbered)
+        .take_while(|name| dir.file(name).exists())
+        .collect();
+    names.reverse();
+    names.extend(dir.file("log").exists().then(|| "log".to_owned()));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert!(!objects(&dir, &names, 64 << 10).is_empty());
 }
 
 #[test]

@@ -205,6 +205,43 @@ fn ours_seeds_are_taken_from_lists_stdin_and_sitemaps() {
 }
 
 #[test]
+fn ours_a_file_of_settings_names_lists_of_seeds() {
+    let (dir, cmd) = setup("key");
+    dir.write(
+        "conf/study.toml",
+        "seed = [\"a.example\"]\nseed-file = [\"more.txt\"]\n",
+    );
+    // Its path begins where the program runs, and not where the file of settings lies.
+    dir.write("more.txt", "b.example\n");
+    let of_file = ["config", "--effective", "--config", "conf/study.toml"];
+    let printed = cmd.run(&of_file).ok();
+    assert!(
+        printed.contains("seed = [\"a.example\", \"b.example\"]"),
+        "{printed}"
+    );
+    assert!(!printed.contains("seed-file"), "{printed}");
+    // Flags win over it, as over any key.
+    let printed = cmd
+        .run(&[&of_file[..], &["--seed", "c.example"]].concat())
+        .ok();
+    assert!(printed.contains("seed = [\"c.example\"]"), "{printed}");
+    dir.write("more.txt", "example\n");
+    let refused = cmd
+        .run(&["config", "--check", "conf/study.toml"])
+        .refusal(&dir);
+    assert!(
+        refused.contains("more.txt:1:1: unusable seed `example`"),
+        "{refused}"
+    );
+    dir.write("c/crawl.toml", "seed-file = [\"more.txt\"]\n");
+    let refused = cmd.run(&["--output", "c"]).refusal(&dir);
+    assert!(
+        refused.contains("`seed-file` names lists of seeds"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn ours_all_that_is_wrong_with_lists_of_seeds_is_told_at_once() {
     let (dir, cmd) = setup("lists");
     dir.write("a.txt", "http://a.example/\nexample\n");

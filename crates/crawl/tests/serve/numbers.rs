@@ -86,12 +86,7 @@ fn by_report(text: &str) -> Told {
 }
 
 fn by_page(html: &str) -> Told {
-    let line = between(html, "<p>", " Gaps: ");
-    let line = if line.starts_with("Started") {
-        between(html, "</p><p>", " Gaps: ")
-    } else {
-        line
-    };
+    let line = between(html, "<p class=\"sums\">", " Gaps: ");
     let (pages, rest) = line.split_once(", ").unwrap();
     let parts: Vec<&str> = rest.split("; ").collect();
     [

@@ -23,6 +23,9 @@ pub(crate) struct WorkDone {
     pub(super) server_time: Amount,
     /// URLs that wait or are asked for, on hosts that have room for them.
     pub(super) pages_left: u64,
+    /// The time that the host with the most to wait for takes at its gap; none where that is not
+    /// known.
+    pub(super) slowest_host: Option<Duration>,
 }
 
 /// An amount, over all runs of the round and in this one.
@@ -37,8 +40,10 @@ pub(crate) struct Amount {
 pub(crate) struct Estimate {
     /// 0 at the start, 1 at the end.
     pub(super) share_done: f64,
-    /// None where there is no rate yet to tell it by.
+    /// None where there is nothing yet to tell it by.
     pub(super) left: Option<Duration>,
+    /// Where it is that of the slowest host: the rate so far says less.
+    pub(super) is_of_slowest_host: bool,
 }
 
 /// The estimate by whichever end comes first.
@@ -55,19 +60,35 @@ pub(crate) fn estimate(course: &WorkDone, budgets: &Budgets) -> Estimate {
         server_time.map(|most| (course.server_time, most)),
     ];
     let by_amount = amounts.into_iter().flatten();
-    let by_amount = by_amount.map(|(spent, most)| spent.estimate(most, course.elapsed));
+    let mut by_amount = by_amount.map(|(spent, most)| spent.estimate(most, course.elapsed));
+    // What is known needs so long at least, unless a budget of pages ends the run before.
+    let slowest = course
+        .slowest_host
+        .filter(|_| budgets.max_pages.is_none_or(|most| all_pages <= most));
+    let of_pages = by_amount.next().map(|pages| match slowest {
+        Some(slowest) if pages.left.is_none_or(|left| left < slowest) => Estimate {
+            left: Some(slowest),
+            is_of_slowest_host: true,
+            ..pages
+        },
+        _ => pages,
+    });
     let by_time = budgets.max_time.map(|most| Estimate {
         share_done: share(micros(course.active), micros(most)),
         left: Some(most.saturating_sub(course.active)),
+        is_of_slowest_host: false,
     });
     let first_end = |one: Estimate, other: Estimate| Estimate {
         share_done: one.share_done.max(other.share_done),
-        left: match (one.left, other.left) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        },
+        ..match (one.left, other.left) {
+            (Some(left), Some(sooner)) if sooner < left => other,
+            (None, Some(_)) => other,
+            _ => one,
+        }
     };
-    by_amount
+    of_pages
+        .into_iter()
+        .chain(by_amount)
         .chain(by_time)
         .fold(Estimate::default(), first_end)
 }
@@ -80,6 +101,7 @@ impl Amount {
         Estimate {
             share_done: share(self.of_round, most),
             left: Duration::try_from_secs_f64(rest / rate).ok(),
+            is_of_slowest_host: false,
         }
     }
 }
@@ -115,6 +137,7 @@ mod tests {
             bytes: of(50_000),
             server_time: of(10_000_000),
             pages_left: 950,
+            slowest_host: None,
         }
     }
 
@@ -155,6 +178,35 @@ mod tests {
             ..none
         };
         check(&course(), &ample, 0.05, Some(1900));
+    }
+
+    #[test]
+    fn ours_the_slowest_host_counts_where_it_takes_longer_than_the_rate_says() {
+        let slowest = |seconds, max_pages: Option<u64>, max_time: Option<u64>| {
+            let course = WorkDone {
+                slowest_host: Some(Duration::from_secs(seconds)),
+                ..course()
+            };
+            let budgets = Budgets {
+                max_pages,
+                max_time: max_time.map(Duration::from_secs),
+                ..Budgets::default()
+            };
+            let found = estimate(&course, &budgets);
+            (found.left.unwrap().as_secs(), found.is_of_slowest_host)
+        };
+        assert_eq!(slowest(1_899, None, None), (1_900, false));
+        assert_eq!(slowest(1_901, None, None), (1_901, true));
+        assert_eq!(slowest(9_000, None, Some(300)), (200, false));
+        // A budget of pages that ends the run before the host is through.
+        assert_eq!(slowest(9_000, Some(150), None), (200, false));
+        let none_yet = WorkDone {
+            pages_left: 3,
+            slowest_host: Some(Duration::from_secs(6)),
+            ..WorkDone::default()
+        };
+        let found = estimate(&none_yet, &Budgets::default());
+        assert_eq!(found.left, Some(Duration::from_secs(6)));
     }
 
     #[test]

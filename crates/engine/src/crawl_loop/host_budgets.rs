@@ -1,12 +1,14 @@
 //! The budget of each host, and the part of it that is spent.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use crawl_scheduler::{PolitenessOverrides, Tick};
 use crawl_weburl::{HostKey, Origin};
 
+use super::group_budgets::{GroupBudgets, GroupState};
 use crate::config::{Budgets, HostBudget};
+use crate::summary::Ended;
 
 /// The durable form: the round, pages, bytes, microseconds, eight bytes each.
 const STORED: usize = 32;
@@ -17,6 +19,7 @@ pub(crate) struct HostBudgets {
     /// Tells which of the budgets of single sites counts for a host.
     sites: PolitenessOverrides,
     by_host: HashMap<HostKey, HostSpending>,
+    groups: GroupBudgets,
     /// Hosts whose budget is spent, and the name of the budget.
     full: HashMap<HostKey, &'static str>,
     /// Origins that found their host full while leases were out.
@@ -49,6 +52,7 @@ impl HostBudgets {
             budgets: budgets.clone(),
             sites: sites.clone(),
             by_host: HashMap::new(),
+            groups: GroupBudgets::new(&budgets.groups),
             full: HashMap::new(),
             turned_away: HashMap::new(),
             served: Duration::ZERO,
@@ -82,11 +86,21 @@ impl HostBudgets {
         self.read(stored).map_or(&[], |(_, rest)| rest)
     }
 
-    /// Earlier runs had servers spend so long on their requests.
-    pub(crate) fn add_served(&mut self, stored: &[u8]) {
-        let served = self.read(stored).map(|(account, _)| account.served);
-        self.served += served.unwrap_or_default();
-        self.served_before += served.unwrap_or_default();
+    /// Adds what earlier runs spent on a host to what is counted over several.
+    pub(crate) fn add_earlier(&mut self, host: &HostKey, stored: &[u8]) {
+        let Some((account, _)) = self.read(stored) else {
+            return;
+        };
+        self.served += account.served;
+        self.served_before += account.served;
+        self.groups
+            .add(host, account.pages, account.bytes, account.served);
+    }
+
+    /// Returns whether there is a budget that several hosts share, so that what earlier runs spent
+    /// on each counts from the start.
+    pub(crate) fn are_shared(&self) -> bool {
+        self.budgets.max_server_time.is_some() || !self.groups.is_empty()
     }
 
     /// A host left memory. Where hosts have budgets its account stays.
@@ -96,9 +110,11 @@ impl HostBudgets {
         }
     }
 
-    /// Returns whether any host has a budget.
+    /// Returns whether any host has a budget, by itself or with others.
     pub(crate) fn limit_hosts(&self) -> bool {
-        !self.budgets.per_host.is_unlimited() || !self.budgets.per_site.is_empty()
+        !self.budgets.per_host.is_unlimited()
+            || !self.budgets.per_site.is_empty()
+            || !self.groups.is_empty()
     }
 
     /// The number of URLs that wait and that their hosts have room for.
@@ -107,8 +123,17 @@ impl HostBudgets {
         for (origin, count) in waiting {
             *by_host.entry(origin.host_key()).or_default() += count;
         }
-        let hosts = by_host.into_iter();
-        hosts.map(|(host, count)| count.min(self.room(&host))).sum()
+        let mut by_group: HashMap<&str, (u64, u64)> = HashMap::new();
+        let mut alone = 0;
+        for (host, count) in by_host {
+            let count = count.min(self.room(&host));
+            match self.groups.room(&host) {
+                Some((group, room)) => by_group.entry(group).or_insert((room, 0)).1 += count,
+                None => alone += count,
+            }
+        }
+        let in_groups = by_group.into_values().map(|(room, count)| count.min(room));
+        alone + in_groups.sum::<u64>()
     }
 
     /// Pages that a host may still be asked for. What budgets of bytes and time leave is known only
@@ -139,10 +164,12 @@ impl HostBudgets {
         account.bytes += bytes;
         account.served += took;
         self.served += took;
+        self.groups.add(host, 0, bytes, took);
     }
 
     pub(crate) fn leased(&mut self, host: &HostKey) {
         self.by_host.entry(host.clone()).or_default().leases += 1;
+        self.groups.leased(host);
     }
 
     /// A lease became a page, or none. The host's origins that were turned away, whose turn
@@ -151,11 +178,19 @@ impl HostBudgets {
         if let Some(account) = self.by_host.get_mut(host) {
             account.leases = account.leases.saturating_sub(1);
         }
+        self.groups.lease_ended(host);
         self.turned_away.remove(host).unwrap_or_default()
+    }
+
+    /// The origins of a host's group that were turned away and for which there is room again, once
+    /// it is known whether a lease of that host became a page.
+    pub(crate) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
+        self.groups.with_room_again(host)
     }
 
     /// An origin has URLs for which its full host has no room.
     pub(crate) fn turn_away(&mut self, origin: &Origin) {
+        self.groups.turn_away(origin);
         let host = origin.host_key();
         // Only what leases fill can have room again.
         if self.account(&host).leases > 0 {
@@ -179,15 +214,17 @@ impl HostBudgets {
 
     pub(crate) fn settled(&mut self, host: &HostKey) {
         self.by_host.entry(host.clone()).or_default().pages += 1;
+        self.groups.add(host, 1, 0, Duration::ZERO);
     }
 
     /// A URL that counted as settled is pending again.
     pub(crate) fn unsettled(&mut self, host: &HostKey) {
         let account = self.by_host.entry(host.clone()).or_default();
         account.pages = account.pages.saturating_sub(1);
+        self.groups.unsettled(host);
     }
 
-    /// Returns whether a host's budget leaves room for no further lease. What is in flight may
+    /// Returns whether a host's budget, or that of its group, leaves room for no further lease. What is in flight may
     /// still go beyond budgets of bytes and time.
     pub(crate) fn is_full(&mut self, now: Tick, host: &HostKey) -> bool {
         let budget = self.budget(host);
@@ -206,21 +243,26 @@ impl HostBudgets {
         } else if over(known, budget.max_time) {
             "max-time-per-host"
         } else {
-            // Leases come back, so this is no end.
-            return reached(account.pages + account.leases, budget.max_pages);
+            // Leases come back, so this is no end; and a group knows its own.
+            return reached(account.pages + account.leases, budget.max_pages)
+                || self.groups.state(host) != GroupState::HasRoom;
         };
         self.full.insert(host.clone(), spent);
         true
     }
 
-    /// The name of the budget that a host has spent.
-    pub(crate) fn spent_by(&self, host: &HostKey) -> Option<&'static str> {
-        self.full.get(host).copied()
+    /// The name of the budget that a host has spent, by itself or with its group.
+    pub(crate) fn spent_by(&self, host: &HostKey) -> Option<String> {
+        let own = self.full.get(host).map(|budget| (*budget).to_owned());
+        own.or_else(|| self.groups.spent_by(host))
     }
 
-    /// The name of a budget that some host has spent.
-    pub(crate) fn spent(&self) -> Option<&'static str> {
-        self.full.values().min().copied()
+    /// The end of a crawl in which some host or group has spent its budget.
+    pub(crate) fn spent(&self) -> Option<Ended> {
+        let of_hosts = self.full.values().min().copied();
+        of_hosts
+            .map(Ended::Budget)
+            .or_else(|| self.groups.spent().map(Ended::GroupBudget))
     }
 
     /// Time that servers spent on our requests, over all hosts and the runs of this round.
@@ -273,236 +315,4 @@ impl HostBudgets {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use crawl_scheduler::{PolitenessOverride, PolitenessOverrides, Tick};
-    use crawl_weburl::{HostKey, Origin, canonicalize};
-
-    use super::HostBudgets;
-    use crate::config::{Budgets, HostBudget};
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn origin(text: &str) -> Origin {
-        canonicalize(None, text).unwrap().origin()
-    }
-
-    fn at(seconds: u64) -> Tick {
-        Tick::from_micros(seconds * 1_000_000)
-    }
-
-    fn budgets(per_host: HostBudget) -> HostBudgets {
-        let budgets = Budgets {
-            per_host,
-            ..Budgets::default()
-        };
-        HostBudgets::new(&budgets, &PolitenessOverrides::default())
-    }
-
-    fn two_pages() -> HostBudget {
-        HostBudget {
-            max_pages: Some(2),
-            ..HostBudget::default()
-        }
-    }
-
-    #[test]
-    fn ours_each_budget_of_a_host_is_spent_when_it_is_reached() {
-        let host = origin("http://a.example/").host_key();
-        let none = HostBudget::default();
-        for (budget, name) in [
-            (two_pages(), "max-pages-per-host"),
-            (
-                HostBudget {
-                    max_bytes: Some(2_000),
-                    ..none
-                },
-                "max-bytes-per-host",
-            ),
-            (
-                HostBudget {
-                    max_server_time: Some(2 * SECOND),
-                    ..none
-                },
-                "max-server-time-per-host",
-            ),
-            (
-                HostBudget {
-                    max_time: Some(2 * SECOND),
-                    ..none
-                },
-                "max-time-per-host",
-            ),
-        ] {
-            let mut budgets = budgets(budget);
-            assert!(budgets.limit_hosts(), "{name}");
-            // A page each second, of a thousand bytes, that takes the server a second.
-            for page in 0..2 {
-                assert!(!budgets.is_full(at(10 + page), &host), "{name}");
-                assert_eq!(budgets.spent(), None, "{name}");
-                budgets.asked(&host, at(10 + page), SECOND, 1_000);
-                budgets.settled(&host);
-            }
-            assert!(budgets.is_full(at(12), &host), "{name}");
-            assert_eq!(budgets.spent(), Some(name));
-            assert_eq!(budgets.served(), 2 * SECOND);
-            assert_eq!(budgets.served_micros(), (2_000_000, 2_000_000));
-        }
-        assert!(!budgets(none).limit_hosts());
-    }
-
-    #[test]
-    fn ours_leases_fill_a_host_until_they_end() {
-        let mut budgets = budgets(two_pages());
-        let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
-        let host = http.host_key();
-        // Nothing that is out could make room again.
-        budgets.turn_away(&http);
-        assert_eq!(budgets.lease_ended(&host), Vec::new());
-        budgets.leased(&host);
-        assert!(!budgets.is_full(at(0), &host));
-        budgets.leased(&host);
-        assert!(budgets.is_full(at(0), &host));
-        assert_eq!((budgets.leases(&host), budgets.spent()), (2, None));
-        for origin in [&http, &http, &https] {
-            budgets.turn_away(origin);
-        }
-        assert_eq!(budgets.lease_ended(&host), [http, https]);
-        assert_eq!(budgets.lease_ended(&host), Vec::new());
-        assert_eq!(budgets.leases(&host), 0);
-        assert!(!budgets.is_full(at(0), &host));
-    }
-
-    #[test]
-    fn ours_an_account_outlives_its_run_but_not_its_round() {
-        let host = origin("http://a.example/").host_key();
-        let in_round = |round: u32| {
-            let mut budgets = budgets(two_pages());
-            budgets.enter_round(round);
-            budgets
-        };
-        let mut before = in_round(2);
-        before.asked(&host, at(1), 3 * SECOND, 500);
-        before.settled(&host);
-        let mut stored = before.stored(&host);
-        stored.extend(b"politeness");
-
-        let mut after = in_round(2);
-        assert_eq!(after.politeness(&stored), b"politeness");
-        assert_eq!(after.restore(&host, &stored), b"politeness");
-        assert_eq!(after.stored(&host), before.stored(&host));
-        after.add_served(&stored);
-        after.asked(&host, at(9), SECOND, 1);
-        assert_eq!(after.served_micros(), (4_000_000, 1_000_000));
-        // What this run knows already is not taken back.
-        after.settled(&host);
-        assert_eq!(after.restore(&host, &stored), b"politeness");
-        assert!(after.is_full(at(9), &host));
-        assert_eq!(after.restore(&host, b"torn"), b"");
-
-        let mut next = in_round(3);
-        assert_eq!(next.restore(&host, &stored), b"politeness");
-        assert!(next.stored(&host)[8..].iter().all(|byte| *byte == 0));
-        next.add_served(&stored);
-        assert_eq!(next.served(), Duration::ZERO);
-    }
-
-    #[test]
-    fn ours_only_urls_count_for_which_their_hosts_have_room() {
-        let budgets = Budgets {
-            per_host: HostBudget {
-                max_pages: Some(10),
-                ..HostBudget::default()
-            },
-            ..Budgets::default()
-        };
-        let mut host_budgets = HostBudgets::new(&budgets, &PolitenessOverrides::default());
-        let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
-        let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
-        // Four pages and one on its way: room for five more, whatever the scheme.
-        for _ in 0..4 {
-            host_budgets.settled(&http.host_key());
-        }
-        host_budgets.leased(&http.host_key());
-        for _ in 0..10 {
-            host_budgets.settled(&full.host_key());
-        }
-        assert!(host_budgets.is_full(Tick::from_micros(0), &full.host_key()));
-        let waiting = vec![(http, 100), (https, 3), (fresh, 2), (full, 50)];
-        assert_eq!(host_budgets.with_room(waiting), 5 + 2);
-    }
-
-    #[test]
-    fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
-        let mut sites = PolitenessOverrides::default();
-        sites
-            .insert("b.example", PolitenessOverride::default())
-            .unwrap();
-        let own = HostBudget {
-            max_pages: Some(1),
-            ..HostBudget::default()
-        };
-        let usual = HostBudget {
-            max_pages: Some(3),
-            max_bytes: Some(2_000),
-            max_server_time: Some(20 * SECOND),
-            max_time: Some(30 * SECOND),
-        };
-        let own_bytes = HostBudget {
-            max_bytes: Some(9_000),
-            max_server_time: Some(9 * SECOND),
-            max_time: Some(90 * SECOND),
-            ..HostBudget::default()
-        };
-        // Pages of a hundred bytes and a second each.
-        for (of_site, host, most) in [
-            (own, "b.example", 1),
-            (own, "a.example", 3),
-            (own_bytes, "b.example", 3),
-            (
-                HostBudget {
-                    max_pages: Some(50),
-                    ..own_bytes
-                },
-                "b.example",
-                9,
-            ),
-        ] {
-            let budgets = Budgets {
-                per_host: usual,
-                per_site: [("b.example".to_owned(), of_site)].into(),
-                ..Budgets::default()
-            };
-            let mut budgets = HostBudgets::new(&budgets, &sites);
-            let host = HostKey::parse(host).unwrap();
-            let mut pages = 0;
-            while !budgets.is_full(at(10), &host) {
-                pages += 1;
-                budgets.asked(&host, at(10), SECOND, 100);
-                budgets.settled(&host);
-            }
-            assert_eq!(pages, most, "{host} {of_site:?}");
-        }
-        let of_sites = Budgets {
-            per_site: [("b.example".to_owned(), own)].into(),
-            ..Budgets::default()
-        };
-        assert!(HostBudgets::new(&of_sites, &sites).limit_hosts());
-    }
-
-    #[test]
-    fn ours_what_a_host_spent_is_forgotten_where_no_host_has_a_budget() {
-        let host = origin("http://a.example/").host_key();
-        for (budget, is_kept) in [(two_pages(), true), (HostBudget::default(), false)] {
-            let mut budgets = budgets(budget);
-            budgets.settled(&host);
-            budgets.settled(&host);
-            budgets.unsettled(&host);
-            let before = budgets.stored(&host);
-            assert_eq!(before[8], 1, "one page");
-            budgets.forget(&host);
-            assert_eq!(budgets.stored(&host) == before, is_kept);
-        }
-    }
-}
+mod tests;

@@ -12,7 +12,7 @@ use super::Coordinator;
 use super::request_rows;
 use super::robots_state::RobotsStanding;
 use super::trap_gate::LeaseDisposition;
-use crate::config::Resources;
+use crate::config::{Extent, Resources};
 use crate::messages::page::{FetchContext, FetchedPage, PageVisit, redirect_target};
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
@@ -157,7 +157,9 @@ impl Coordinator {
                 }
                 match usage::refusal(rules, path, self.config.purpose) {
                     Some(exclusion) => Judgement::Refused(exclusion),
-                    None if self.config.plan && lease.kind != UrlKind::Sitemap => {
+                    None if self.config.extent != Extent::Crawl
+                        && lease.kind != UrlKind::Sitemap =>
+                    {
                         Judgement::Refused(Exclusion::of(Reason::Planned))
                     }
                     None => Judgement::Allowed(FetchContext {
@@ -170,7 +172,7 @@ impl Coordinator {
             RobotsStanding::Forbidden(status) => {
                 refused(format!("robots.txt answered {status}"), Reason::Robots)
             }
-            RobotsStanding::Refused(why) => refused(why.clone(), Reason::Address),
+            RobotsStanding::Refused(why) => Judgement::Refused(why.clone()),
             RobotsStanding::Unknown => Judgement::RobotsFirst,
         }
     }
@@ -226,11 +228,13 @@ impl Coordinator {
             // The host's matter, or ours: the URL waits at the head of its queue, no older.
             self.events.tried_again(&lease, &result);
             self.release(now, lease);
+            self.wake_group(now, &host);
             let state = self.host_state(&host);
             return self.write(WriterMessage::Host(state), out);
         }
         if self.is_tried_again(&lease, &host, kind, &result) {
             self.events.tried_again(&lease, &result);
+            self.wake_group(now, &host);
             let host = Some(self.host_state(&host));
             // The lease stays counted in `unsettled` until the writer has it.
             out.push(Effect::Write(WriterMessage::Retry { lease, host }));
@@ -247,6 +251,7 @@ impl Coordinator {
             let answered = result.is_ok().then_some(status);
             self.steering.settled(&lease.url, answered, now);
         }
+        self.wake_group(now, &host);
         let host = self.host_state(&host);
         match result {
             Ok(exchange) => {
@@ -268,6 +273,13 @@ impl Coordinator {
                 let visit = PageVisit::failed(lease, context, &failure, host);
                 out.push(Effect::Write(WriterMessage::Unanswered(Box::new(visit))));
             }
+        }
+    }
+
+    /// Wakes the origins that waited for room in the budget of a host's group, if there is some.
+    fn wake_group(&mut self, now: Tick, host: &HostKey) {
+        for origin in self.host_budgets.with_room_again(host) {
+            self.wake(now, &origin, self.frontier.pending(&origin));
         }
     }
 

@@ -4,11 +4,14 @@
 mod by_itself;
 mod byte_lock;
 mod crash_suspects;
+mod disk_floor;
 mod estimate;
+mod group_budgets;
 mod host_budgets;
 pub(crate) mod host_locks;
 mod lease;
 mod permits;
+mod progress;
 pub(crate) mod request_rows;
 mod resident_hosts;
 mod robots;
@@ -26,7 +29,6 @@ mod waiting_urls;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_frontier::{Frontier, FrontierError};
@@ -36,7 +38,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
 use self::crash_suspects::CrashSuspects;
-use self::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
+use self::disk_floor::DiskFloor;
 use self::host_budgets::HostBudgets;
 use self::host_locks::HostLocks;
 use self::resident_hosts::ResidentHosts;
@@ -45,10 +47,12 @@ use self::steering::Steering;
 use self::trap_gate::TrapGate;
 use self::unread::UnreadPages;
 use crate::config::Config;
-use crate::control::{Phase, Progress, Stop};
+use crate::control::Stop;
+use crate::counters::{Counters, EndedRequest};
 use crate::error::EngineError;
 use crate::messages::{Committed, Effect, Event, HostState, Job, WriterMessage};
 use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::sampling::Sampling;
 use crate::summary::{Ended, SeedFailure};
 use crate::time::seconds;
 use crate::totals::Totals;
@@ -74,6 +78,7 @@ pub(crate) struct Coordinator {
     locks: HostLocks,
     suspects: CrashSuspects,
     traps: TrapGate,
+    sampling: Option<Sampling>,
     /// Hosts that asked us to wait and answered nothing else since.
     silent_hosts: HashSet<HostKey>,
     totals: Totals,
@@ -89,6 +94,7 @@ pub(crate) struct Coordinator {
     /// Bytes of bodies among them.
     unsettled_bytes: u64,
     unread: UnreadPages,
+    disk: DiskFloor,
     /// Rows of committed pages that the consumer has not taken.
     undelivered: usize,
     /// Leases among them: each may become a row of `pages.jsonl`.
@@ -100,6 +106,7 @@ pub(crate) struct Coordinator {
     broken: Option<EngineError>,
     robots_requests: u64,
     requests: u64,
+    counters: Counters,
     unusable: BTreeMap<&'static str, u64>,
     seeds_failed: Vec<SeedFailure>,
     events: TraceEvents,
@@ -133,6 +140,7 @@ impl Coordinator {
             locks: HostLocks::none(),
             suspects: CrashSuspects::default(),
             traps: TrapGate::new(config.traps),
+            sampling: None,
             host_budgets: HostBudgets::new(&config.budgets, &config.politeness.sites),
             visits: RevisitSchedule {
                 round: Round::first(seconds(now)),
@@ -140,6 +148,7 @@ impl Coordinator {
             },
             events: TraceEvents::new(&config),
             spans: HostSpans::default(),
+            disk: DiskFloor::new(config.min_free),
             config,
             frontier,
             scope: Arc::new(scope),
@@ -162,6 +171,7 @@ impl Coordinator {
             broken: None,
             robots_requests: 0,
             requests: 0,
+            counters: Counters::default(),
             unusable: BTreeMap::new(),
             seeds_failed: Vec::new(),
         }
@@ -171,6 +181,11 @@ impl Coordinator {
     pub(crate) fn enter_round(&mut self, visits: RevisitSchedule) {
         self.visits = visits;
         self.host_budgets.enter_round(visits.round.number);
+    }
+
+    /// Asks for the pages of a sample alone from now on.
+    pub(crate) fn sample(&mut self, sampling: Option<Sampling>) {
+        self.sampling = sampling;
     }
 
     /// Minds other crawls of the same user from now on.
@@ -209,6 +224,7 @@ impl Coordinator {
                 self.given_back(now, *page, out);
             }
             Event::ReadingStopped(page) => self.given_back(now, *page, out),
+            Event::FreeSpace { bytes } => self.note_free_space(bytes),
             Event::Stop(stop) => self.stop = self.stop.max(stop),
             Event::Command(ask) => self.told(now, ask, out),
             Event::Broken(error) => self.fail(error),
@@ -252,13 +268,26 @@ impl Coordinator {
             }
         }
         self.let_hosts_go(now);
-        if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() && !is_paused {
+        // What waits for room on the disk is not over.
+        let is_held = is_paused || (self.disk.is_low() && self.frontier.counts().pending > 0);
+        if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() && !is_held {
             self.end_turn();
             self.ending = self.natural_end(now);
             let is_over = self.ending.as_ref().is_some_and(Ended::is_for_good);
             if is_over && self.next_turn(now) {
                 self.ending = None;
                 return self.advance(now, out);
+            }
+            // Nothing more is found but from hosts that can't be had. Where a budget holds URLs of a
+            // host back, they would fall out of the frame: a run with more room goes on and draws.
+            let is_found = match &self.ending {
+                Some(Ended::Finished) => true,
+                Some(_) => self.host_budgets.spent().is_none(),
+                None => false,
+            };
+            if is_found && self.sampling.as_mut().is_some_and(Sampling::is_to_draw) {
+                self.ending = None;
+                self.write(WriterMessage::DrawSample, out);
             }
         }
         if self.broken.is_some()
@@ -284,61 +313,6 @@ impl Coordinator {
         }
     }
 
-    /// A moment of the crawl.
-    #[must_use]
-    pub(crate) fn progress(&self, now: Tick) -> Progress {
-        let counts = self.frontier.counts();
-        let resting = self.scheduler.host_summary(now);
-        let elapsed = now.since(self.started);
-        let of_round = self.totals.since(&self.visits.round.before);
-        let fresh = self.totals.pages - self.totals_at_start.pages;
-        let rate = fresh as f64 / elapsed.as_secs_f64().max(0.001);
-        let Estimate { share_done, left } = self.estimate(elapsed, &of_round);
-        Progress {
-            phase: if self.ending.is_some() || self.stop != Stop::No {
-                Phase::Draining
-            } else if self.steering.is_paused() {
-                Phase::Paused
-            } else {
-                Phase::Crawling
-            },
-            is_paused: self.steering.is_paused(),
-            round: self.visits.round.number,
-            pages: of_round.pages,
-            failed: of_round.failed,
-            excluded: counts.excluded + counts.deferred,
-            pending: counts.pending,
-            in_flight: self.in_flight,
-            hosts_waiting: resting.waiting_hosts,
-            hosts_resting: u32::try_from(resting.paused.len()).unwrap_or(u32::MAX),
-            bytes: of_round.bytes,
-            pages_per_second: rate,
-            elapsed,
-            share_done,
-            left,
-        }
-    }
-
-    fn estimate(&self, elapsed: Duration, of_round: &Totals) -> Estimate {
-        let of_run = self.totals.since(&self.totals_at_start);
-        let pending = self.frontier.counts().pending;
-        let pending = match self.host_budgets.limit_hosts() && pending <= MAX_URLS_BY_HOST {
-            true => self.host_budgets.with_room(self.frontier.origins()),
-            false => pending,
-        };
-        let amount = |of_round, of_run| Amount { of_round, of_run };
-        let (served, served_of_run) = self.host_budgets.served_micros();
-        let course = WorkDone {
-            elapsed,
-            active: elapsed.saturating_sub(self.steering.paused()),
-            pages: amount(of_round.pages, of_run.pages),
-            bytes: amount(of_round.bytes, of_run.bytes),
-            server_time: amount(served, served_of_run),
-            pages_left: pending + self.leases_out,
-        };
-        estimate(&course, &self.config.budgets)
-    }
-
     /// Sums over all runs, as committed.
     #[must_use]
     pub(crate) fn totals(&self) -> Totals {
@@ -354,6 +328,7 @@ impl Coordinator {
             && self.unread.have_room()
             && self.undelivered < MAX_UNDELIVERED_ROWS
             && !self.is_behind(now)
+            && !self.disk.is_low()
             && !self.reads_alone()
     }
 
@@ -423,6 +398,14 @@ impl Coordinator {
         self.host_budgets
             .asked(spent.host(), started, took, bytes as u64);
         let row = request_rows::row(&job, &spent, &result, &signal.kind);
+        self.counters.request(EndedRequest {
+            purpose: request_rows::purpose(&job),
+            status: row.status,
+            failure: result.as_ref().err().map(Failure::name),
+            waited: spent.waited(),
+            took,
+            bytes: bytes as u64,
+        });
         let kind = signal.kind;
         let learned = self.scheduler.done(now, spent, signal);
         let row = request_rows::with_wait(row, &learned);
@@ -460,6 +443,7 @@ impl Coordinator {
         self.leases_out -= committed.leases;
         self.unsettled_bytes = self.unsettled_bytes.saturating_sub(committed.bytes);
         self.totals = committed.totals;
+        self.counters.commit(&committed.counts);
         for origin in &committed.ended {
             self.traps.ended(origin);
         }

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
-use crawl_fetcher::robots::{CompiledRobots, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmFile};
-use crawl_fetcher::{Exchange, Failure, FetchRequest, Secrets, Validators};
-use crawl_frontier::{Admission, FrontierError};
+use crawl_fetcher::robots::{
+    CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmFile,
+};
+use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Secrets, Validators};
+use crawl_frontier::{Admission, Exclusion, FrontierError, Reason};
 use crawl_scheduler::{Purpose, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
@@ -58,7 +60,16 @@ impl Coordinator {
         result: Result<Exchange, Failure>,
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {
-        let answer = RobotsAnswer::of(request, &result, hop);
+        let mut answer = RobotsAnswer::of(request, &result, hop);
+        if let RobotsAnswer::Redirect { to, status } = &answer
+            && self.scope.excluded_host(&to.host_key()).is_some()
+        {
+            answer = RobotsAnswer::Unreachable {
+                why: EXCLUDED_HOST.to_owned(),
+                status: Some(*status),
+                retry_after: None,
+            };
+        }
         let mut item = RobotsExchange {
             of: Some(of.clone()),
             host: Some(self.host_state(&request.url.host_key())),
@@ -73,12 +84,10 @@ impl Coordinator {
             self.heed_siblings(now, &to.origin())?;
             self.scheduler
                 .queue_request(now, &host, Purpose::Hop { of: of.clone() });
-        } else if let (0, Err(failure @ Failure { kind, .. })) = (hop, &result)
-            && kind.is_refusal()
-        {
+        } else if let Some(why) = refusal(hop, &result) {
             // Rules that may not be asked for can't be known, and need not be: each URL
             // of the origin is settled as refused when its turn comes.
-            self.origins.refuse(of, &failure.detail);
+            self.origins.refuse(of, why);
             let state = RobotsState::InForce {
                 pace: RobotsPace::default(),
                 until: Tick::from_micros(u64::MAX),
@@ -123,7 +132,10 @@ impl Coordinator {
             ..RobotsExchange::default()
         };
         let file = TdmFile::of(&result);
-        if file.is_none() && tries < self.config.retries {
+        let may_change = result
+            .as_ref()
+            .map_or_else(|failure| failure.retry, |_| true);
+        if file.is_none() && may_change && tries < self.config.retries {
             self.ask_for_tdmrep(now, of, tries + 1);
         } else if let Some(held) = self.origins.load(of, &*self.frontier)? {
             let mut copy = held.copy.clone();
@@ -213,5 +225,19 @@ impl Coordinator {
         let host = of.host_key();
         sitemaps.retain(|sitemap| self.may_read_sitemap(&sitemap.url, &host));
         sitemaps
+    }
+}
+
+/// The reason why no page of an origin may be asked for, by what came of the request for its
+/// robots.txt.
+fn refusal(hop: u8, result: &Result<Exchange, Failure>) -> Option<Exclusion> {
+    let failure = result.as_ref().err()?;
+    match failure.kind {
+        FailureKind::NotArchived => Some(Exclusion::of(Reason::NotArchived)),
+        kind if hop == 0 && kind.is_refusal() => Some(Exclusion {
+            rule: Some(failure.detail.clone()),
+            ..Exclusion::of(Reason::Address)
+        }),
+        _ => None,
     }
 }

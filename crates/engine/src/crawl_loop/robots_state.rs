@@ -5,17 +5,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crawl_fetcher::robots::{
-    CompiledRobots, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState, RobotsTimes,
-    TDMREP_PATH, TdmFile,
+    CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState,
+    RobotsTimes, TDMREP_PATH, TdmFile,
 };
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest};
-use crawl_frontier::{Frontier, FrontierError};
+use crawl_frontier::{Exclusion, Frontier, FrontierError};
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile, RobotsOddity, RobotsOddityKind};
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 
-use crate::config::{Config, Forbidden, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
+use crate::config::{Config, Extent, Forbidden, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crate::summary::OriginRules;
 use crate::trace_events::TraceEvents;
 use crate::usage;
@@ -31,8 +31,9 @@ const MAX_STRANGE_FILES: usize = 20;
 pub(crate) enum RobotsStanding {
     /// Yes, by these rules.
     InForce(Arc<CompiledRobots>),
-    /// No page of the origin may be asked for, since we may not connect to it.
-    Refused(String),
+    /// No page of the origin may be asked for, since we may not connect to it, or since a replay
+    /// does not know its rules.
+    Refused(Exclusion),
     /// No page of the origin may be asked for: its robots.txt answered this, and the
     /// operator reads that as a closed site.
     Forbidden(u16),
@@ -65,8 +66,8 @@ pub(crate) struct RobotsStates {
 struct MetOrigin {
     /// The request that comes before those for its pages.
     pending_fetch: Option<PendingRobotsFetch>,
-    /// Why we may not connect to it.
-    refused: Option<String>,
+    /// Why none of its pages may be asked for.
+    refused: Option<Exclusion>,
 }
 
 /// A request that follows the one for an origin's robots.txt and goes before its pages.
@@ -85,7 +86,7 @@ impl RobotsStates {
             profile: config.profile,
             times: config.robots_times,
             forbidden: config.robots_forbidden,
-            needs_tdmrep: !config.plan
+            needs_tdmrep: config.extent != Extent::Plan
                 && matches!(
                     config.purpose,
                     Some(UsagePurpose::AiInput | UsagePurpose::TrainAi)
@@ -289,9 +290,9 @@ impl RobotsStates {
         })
     }
 
-    /// We may not connect to the origin.
-    pub(crate) fn refuse(&mut self, of: &Origin, why: &str) {
-        self.met.entry(of.clone()).or_default().refused = Some(why.to_owned());
+    /// No page of the origin may be asked for.
+    pub(crate) fn refuse(&mut self, of: &Origin, why: Exclusion) {
+        self.met.entry(of.clone()).or_default().refused = Some(why);
     }
 
     /// Returns whether no page of an origin may be asked for, since its robots.txt can't be had
@@ -376,6 +377,9 @@ fn why_unreachable(status: Option<u16>, why: &str) -> String {
     match status {
         Some(status) if why == "encoding" => {
             format!("robots.txt answered {status} in an encoding that can't be undone")
+        }
+        Some(status) if why == EXCLUDED_HOST => {
+            format!("robots.txt answered {status}, to a host that --exclude-host leaves out")
         }
         Some(status) => format!("robots.txt answered {status}"),
         None => format!("robots.txt: {why}"),

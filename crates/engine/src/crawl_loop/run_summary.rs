@@ -7,7 +7,7 @@ use crawl_frontier::{Frontier, KnownState};
 use crawl_weburl::CanonicalUrl;
 
 use super::Coordinator;
-use crate::config::Config;
+use crate::config::{Config, Extent};
 use crate::summary::{Ended, Indexed, SeedFailure, Summary};
 
 impl Coordinator {
@@ -57,9 +57,9 @@ impl Coordinator {
             },
             seeds_failed,
             strange_robots: self.origins.take_strange(),
-            rules: match self.config.plan {
-                true => self.origins.rules(&*self.frontier),
-                false => Vec::new(),
+            rules: match self.config.extent {
+                Extent::Plan => self.origins.rules(&*self.frontier),
+                Extent::Crawl | Extent::Rules => Vec::new(),
             },
             elapsed,
             parked: self.scheduler.parked().cloned().collect(),

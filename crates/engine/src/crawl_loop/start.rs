@@ -20,9 +20,9 @@ impl Coordinator {
     /// [`FrontierError`] where the store fails.
     pub(crate) fn restore(&mut self, rest: RestartKind) -> Result<(), FrontierError> {
         self.hosts.resume(rest);
-        if self.config.budgets.max_server_time.is_some() {
-            for (_, _, stored) in self.frontier.hosts()? {
-                self.host_budgets.add_served(&stored);
+        if self.host_budgets.are_shared() {
+            for (host, _, stored) in self.frontier.hosts()? {
+                self.host_budgets.add_earlier(&host, &stored);
             }
         }
         Ok(())

@@ -61,7 +61,7 @@ impl Coordinator {
                         Ended::Unreachable(resting.parked.into_iter().map(parked).collect())
                     }
                     (_, None) => Ended::Finished,
-                    (_, Some(budget)) => Ended::Budget(budget),
+                    (_, Some(ended)) => ended,
                 },
             ),
             Some(soonest)
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn ours_each_limit_of_what_is_under_way_leaves_no_room() {
         type Fill = fn(&mut Coordinator);
-        let fills: [(Fill, bool); 11] = [
+        let fills: [(Fill, bool); 12] = [
             (|_| {}, true),
             (|it| it.unsettled = MAX_UNSETTLED - 1, true),
             (|it| it.unsettled = MAX_UNSETTLED, false),
@@ -192,6 +192,7 @@ mod tests {
             (|it| it.unsettled_bytes = MAX_UNSETTLED_BYTES, false),
             (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS - 1), true),
             (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS), false),
+            (|it| it.note_free_space(9), false),
             (
                 |it| it.fail(EngineError::OutputInUse { dir: "a".into() }),
                 false,
@@ -207,6 +208,7 @@ mod tests {
         for (number, (fill, has_room)) in fills.into_iter().enumerate() {
             let mut coordinator = coordinator(|config| {
                 config.commit_within = 10 * SECOND;
+                config.min_free = 10;
                 config.politeness.concurrency = 1;
             });
             coordinator.committed_at = at(20);
@@ -285,6 +287,7 @@ mod tests {
         let words: BTreeSet<String> = reasons.into_iter().map(paused_words).collect();
         assert_eq!(words.len(), reasons.len());
         assert!(words.contains("20 requests failed in a row"), "{words:?}");
+        assert_eq!(reasons.map(PauseReason::name), PauseReason::NAMES);
     }
 
     #[test]

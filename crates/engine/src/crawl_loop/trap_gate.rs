@@ -15,6 +15,7 @@ use crate::config::TrapRules;
 use crate::messages::WriterMessage;
 use crate::messages::page::FetchContext;
 use crate::priority::Priority;
+use crate::sampling::SampleVerdict;
 use crate::shared_traps::{SharedTraps, put_aside};
 
 /// The coordinator's view of traps.
@@ -96,7 +97,23 @@ impl Coordinator {
         lease: Lease,
         context: &FetchContext,
     ) -> Result<LeaseDisposition, FrontierError> {
-        if lease.is_seed || lease.kind != UrlKind::Page || context.past.is_some() {
+        if lease.kind != UrlKind::Page || context.past.is_some() {
+            return Ok(LeaseDisposition::Fetch(lease));
+        }
+        match self
+            .sampling
+            .as_ref()
+            .map(|sampling| sampling.judge(&lease))
+        {
+            Some(SampleVerdict::Out(exclusion)) => {
+                let aside = WriterMessage::PutAside { lease, exclusion };
+                return Ok(LeaseDisposition::Settle(aside));
+            }
+            // A sample has an end, and what a trap would leave out of it has a probability.
+            Some(SampleVerdict::In) => return Ok(LeaseDisposition::Fetch(lease)),
+            Some(SampleVerdict::Usual) | None => {}
+        }
+        if lease.is_seed {
             return Ok(LeaseDisposition::Fetch(lease));
         }
         // A redirect insists on its target as it is.

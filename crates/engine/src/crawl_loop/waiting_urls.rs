@@ -41,7 +41,7 @@ impl Coordinator {
             } else if let Some(why) = unreachable.get(&host) {
                 ("unreachable", Some((*why).to_owned()))
             } else if let Some(budget) = self.host_budgets.spent_by(&host) {
-                ("budget", Some(budget.to_owned()))
+                ("budget", Some(budget))
             } else {
                 (reason, detail.map(str::to_owned))
             };
@@ -71,10 +71,11 @@ impl Coordinator {
 }
 
 /// The word for the end of a run, and the budget that ended it.
-fn of_end(ended: &Ended) -> (&'static str, Option<&'static str>) {
+fn of_end(ended: &Ended) -> (&'static str, Option<&str>) {
     match ended {
         Ended::Finished => ("finished", None),
         Ended::Budget(budget) => ("budget", Some(budget)),
+        Ended::GroupBudget(budget) => ("budget", Some(budget)),
         Ended::Interrupted => ("interrupted", None),
         Ended::Unreachable(_) => ("unreachable", None),
     }

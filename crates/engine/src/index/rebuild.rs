@@ -26,7 +26,7 @@ use crate::secrets::redacted_entry;
 use crate::state::directory::{examine, open_frontier};
 
 /// The folder in which an index is built.
-const NEW_FOLDER: &str = "index.new";
+pub(crate) const NEW_FOLDER: &str = "index.new";
 /// Pages between two words about how far it is.
 const TELL_INTERVAL_PAGES: u64 = 100;
 

@@ -18,6 +18,7 @@ use tracing::Span;
 
 use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, PageVisit};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
+use crate::counters::Commit;
 use crate::error::EngineError;
 use crate::priority::Priority;
 use crate::revisit::visit::PreviousVisit;
@@ -117,6 +118,11 @@ pub(crate) enum Event {
     ReadingStopped(Box<FetchedPage>),
     /// The writer committed a group.
     Committed(Committed),
+    /// It was looked how much is free on the disk.
+    FreeSpace {
+        /// Bytes.
+        bytes: u64,
+    },
     /// The world outside asks to end.
     Stop(Stop),
     /// The world outside tells us something, or asks.
@@ -230,6 +236,8 @@ pub(crate) enum WriterMessage {
         /// By which those are judged again that lay too deep; none: they are left as they are.
         scope: Option<Arc<Scope>>,
     },
+    /// The frame is complete: the sample is drawn from what was put aside for it.
+    DrawSample,
     /// An item was lost on its way; what happened.
     Broken(String),
     /// A host's state, changed by a request that settled nothing.
@@ -301,6 +309,8 @@ pub(crate) struct RobotsExchange {
 pub(crate) struct Committed {
     /// Items in the group.
     pub(crate) items: u64,
+    /// The parts of it that are counted.
+    pub(crate) counts: Commit,
     /// Rows that `pages.jsonl` got.
     pub(crate) rows: Vec<PageRow>,
     /// Origins whose queues changed, with what now waits in them.

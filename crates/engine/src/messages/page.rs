@@ -236,5 +236,6 @@ pub(crate) fn row_without_answer(
         round: 1,
         change: None,
         error: None,
+        sample: None,
     }
 }

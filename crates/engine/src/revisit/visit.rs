@@ -188,6 +188,21 @@ impl PreviousVisit {
     }
 }
 
+/// The bytes of a visit without the target of its redirect, where that `is_forgotten`.
+pub(crate) fn without_redirect_to(bytes: Vec<u8>, is_forgotten: &dyn Fn(&str) -> bool) -> Vec<u8> {
+    let Ok(mut past) = serde_json::from_slice::<PreviousVisit>(&bytes) else {
+        return bytes;
+    };
+    let redirect = past.page.as_mut().map(|page| &mut page.redirect);
+    match redirect {
+        Some(redirect) if redirect.as_deref().is_some_and(is_forgotten) => {
+            *redirect = None;
+            past.bytes()
+        }
+        _ => bytes,
+    }
+}
+
 /// Lines move when others are put before them, and rules stay.
 fn reason_and_rule(exclusion: &Exclusion) -> String {
     match &exclusion.rule {

@@ -4,6 +4,8 @@
 mod misbehaviour;
 mod plan;
 mod robots;
+mod sample;
+mod sample_coverage;
 pub(crate) mod script;
 mod slow_reader;
 mod steered;
@@ -37,6 +39,7 @@ use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
 use crate::read::archive_encoder::ArchiveEncoder;
 use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::sampling::Sampling;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
 use crate::state::parked_hosts::parked;
@@ -175,10 +178,7 @@ fn config(dir: &Path) -> Config {
     Config {
         scope: ScopeRules {
             mode: ScopeMode::Any,
-            surt: Vec::new(),
-            include: Vec::new(),
-            exclude: Vec::new(),
-            max_depth: None,
+            ..ScopeRules::default()
         },
         traps: TrapRules::OFF,
         max_sitemap_urls: None,
@@ -340,8 +340,10 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         revisits: config.revisits,
     };
     let traps = SharedTraps::new(&config.traps, None);
-    let mut writer =
-        Writer::new(shared, files, Totals::default(), visits, Vec::new()).watching(traps.clone());
+    let sampling = Sampling::open(&config, &*frontier).unwrap();
+    let mut writer = Writer::new(shared, files, Totals::default(), visits, Vec::new())
+        .watching(traps.clone())
+        .sampling(sampling.clone());
     let (reader, mut encoder) = (
         PageReader::new(&config, &visits).asking(Arc::clone(&frontier), traps.clone()),
         ArchiveEncoder::new(&config),
@@ -349,6 +351,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let parked_frontier = Arc::clone(&frontier);
     let mut coordinator = Coordinator::new(config, frontier, scope, Totals::default(), START, seed);
     coordinator.share_traps(traps);
+    coordinator.sample(sampling);
     let mut slow_reader = SlowReader::new(run.page_takes);
     let (mut now, mut number) = (START, 0);
     let (mut effects, mut requests) = (Vec::new(), Vec::new());

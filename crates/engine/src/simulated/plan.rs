@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use super::script::{Answer, answer};
 use super::{Played, Run, START, Servers, config, drawn, play_run};
-use crate::config::Config;
+use crate::config::{Config, Extent};
 use crate::messages::Job;
 use crate::revisit::visit::Round;
 
@@ -101,7 +101,7 @@ fn run(web: &TestWeb, change: impl FnOnce(&mut Config)) -> (TempDir, Played) {
 }
 
 fn plan_of(web: &TestWeb, earlier: Option<&Path>) -> crawl_records::Plan {
-    let (dir, played) = run(web, |config| config.plan = true);
+    let (dir, played) = run(web, |config| config.extent = Extent::Plan);
     let asked = played.requests.iter().map(|row| row.purpose.as_str());
     for purpose in asked {
         assert!(matches!(purpose, "robots" | "sitemap"), "{purpose}");

@@ -250,7 +250,7 @@ fn told(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
     told + &format!("{end}, after {} s\n", since(played.ended_at))
 }
 
-fn rows<Row: serde::de::DeserializeOwned>(dir: &Path, name: &str) -> Vec<Row> {
+pub(super) fn rows<Row: serde::de::DeserializeOwned>(dir: &Path, name: &str) -> Vec<Row> {
     let text = std::fs::read_to_string(dir.join(name)).unwrap();
     let lines = text.lines();
     lines

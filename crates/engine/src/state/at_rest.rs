@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crawl_frontier::Frontier;
-use crawl_weburl::HostKey;
+use crawl_frontier::{Admission, Frontier};
+use crawl_weburl::{CanonicalUrl, HostKey};
 
 use super::directory;
 use super::parked_hosts::{listed, parked};
@@ -12,6 +12,32 @@ use crate::control::{MAX_PARKED, Refused};
 use crate::error::EngineError;
 use crate::meta_keys::META_PARKED;
 use crate::revisit::round;
+
+/// URLs that are admitted in one transaction, at most.
+const MAX_BATCH: usize = 4096;
+
+/// Begins a crawl in `dir` that knows these URLs, each as a seed, and asks nobody: a run goes on
+/// with it. They are never all in memory.
+///
+/// # Errors
+/// [`EngineError`] where the state can't be made, and the first error of `urls`.
+pub fn admit_at_rest<E: From<EngineError>>(
+    dir: &Path,
+    urls: impl Iterator<Item = Result<CanonicalUrl, E>>,
+) -> Result<(), E> {
+    let frontier = directory::begin_at_rest(dir)?;
+    let mut urls = urls.peekable();
+    while urls.peek().is_some() {
+        let batch: Result<Vec<_>, E> = urls.by_ref().take(MAX_BATCH).collect();
+        let batch: Vec<_> = batch?.into_iter().map(Admission::seed).collect();
+        let admitted = frontier.begin().and_then(|mut transaction| {
+            transaction.admit_all(&batch)?;
+            transaction.commit()
+        });
+        admitted.map_err(EngineError::from)?;
+    }
+    Ok(())
+}
 
 /// The last round of a crawl that does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]

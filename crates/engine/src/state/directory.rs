@@ -12,13 +12,19 @@ use crawl_archive::{
     Archive, ArchiveOptions, DigestAlgorithm, LogFile, LogSyncer, RowFile, Warcinfo, check_entries,
     create_anew,
 };
-use crawl_frontier::{FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options};
+use crawl_frontier::{
+    FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
+};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::crash_journal::CrashJournal;
+use super::swap::{self, LIST, LIST_BESIDE, STAGING};
 use crate::config::Config;
+use crate::control::Refused;
 use crate::error::EngineError;
-use crate::meta_keys::{META_RUN, META_SCOPE_SEEDS, META_TOTALS};
+use crate::meta_keys::{META_REPLAY, META_RUN, META_SCOPE_SEEDS, META_TOMBSTONE_KEY, META_TOTALS};
+use crate::sampling::Sampling;
+use crate::tombstones::{TOMBSTONES, Tombstones};
 use crate::totals::Totals;
 
 const RUN_OPEN: &[u8] = b"open";
@@ -38,7 +44,7 @@ const WAITING: &str = "waiting.jsonl";
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
 /// The entries of a crawl's directory, beside `state/`.
-const OURS: [&str; 19] = [
+const OURS: [&str; 25] = [
     "crawl.toml",
     TOML_BESIDE,
     "state",
@@ -56,6 +62,12 @@ const OURS: [&str; 19] = [
     "report.html.new",
     "hosts.jsonl",
     "hosts.jsonl.new",
+    "recheck.jsonl",
+    "recheck.jsonl.new",
+    TOMBSTONES,
+    STAGING,
+    LIST,
+    LIST_BESIDE,
     WAITING,
     WAITING_BESIDE,
 ];
@@ -75,8 +87,11 @@ pub(crate) struct Files {
 /// An opened directory.
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
+    /// The pages and hosts that the crawl was made to forget.
+    pub(crate) tombstones: Tombstones,
     pub(crate) files: Files,
     pub(crate) requests: LogFile,
+    pub(crate) sampling: Option<Sampling>,
     /// Which URLs the last run may have died of.
     pub(crate) journal: CrashJournal,
     pub(crate) totals: Totals,
@@ -98,6 +113,15 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
     let state = dir.join(STATE);
     make_state(&state)?;
     let frontier = open_frontier(dir, &state)?;
+    if frontier.meta(META_REPLAY)?.is_some() {
+        return Err(EngineError::IsReplay { dir: dir.clone() });
+    }
+    let sampling = Sampling::open(config, &frontier)?;
+    let tombstones = Tombstones::read(dir, frontier.meta(META_TOMBSTONE_KEY)?)?;
+    if let Some(seed) = config.seeds.iter().find(|seed| tombstones.holds(seed)) {
+        return Err(Refused::Forgotten { url: seed.clone() }.into());
+    }
+    // From here on files change: whatever refuses the run stands above.
     let marks = frontier.marks()?;
     let mut files = open_files(config, &marks)?;
     let toml = dir.join("crawl.toml");
@@ -121,13 +145,23 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
             .filter_map(|url| canonicalize(None, url).ok())
             .collect(),
         frontier: Arc::new(frontier),
+        tombstones,
         files,
         requests,
+        sampling,
         journal,
         totals,
         resumed,
         cut_off,
     })
+}
+
+/// Makes the state alone of a crawl that does not run yet, or opens it.
+pub(crate) fn begin_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
+    examine(dir)?;
+    let state = dir.join(STATE);
+    make_state(&state)?;
+    open_frontier(dir, &state)
 }
 
 /// Opens the state alone of a crawl that does not run.
@@ -161,9 +195,11 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
         let name = entry.map_err(EngineError::disk(dir))?.file_name();
         if !OURS.iter().any(|ours| name == *ours) {
             let found = name.to_string_lossy().into_owned();
-            return Err(EngineError::OutputForeign {
-                dir: dir.to_path_buf(),
-                found,
+            let is_crawl = dir.join(STATE).is_dir();
+            let dir = dir.to_path_buf();
+            return Err(match is_crawl {
+                true => EngineError::BesideCrawl { dir, found },
+                false => EngineError::OutputForeign { dir, found },
             });
         }
         holds_state |= name == STATE;
@@ -180,8 +216,19 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
     }
 }
 
+/// Opens the state, once what a death cut short as files took their places is finished.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
-    FjallFrontier::open(state, &Options::default()).map_err(|error| match error {
+    swap::recover(dir)?;
+    FjallFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
+}
+
+/// Opens the store of the state alone, of a crawl that does not run.
+pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<RestingFrontier, EngineError> {
+    RestingFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
+}
+
+fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineError {
+    match error {
         OpenError::InUse { .. } => EngineError::OutputInUse {
             dir: dir.to_path_buf(),
         },
@@ -189,7 +236,7 @@ pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, E
             dir: state.to_path_buf(),
             source,
         },
-    })
+    }
 }
 
 fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, EngineError> {

@@ -5,3 +5,4 @@ pub(crate) mod crash_journal;
 pub(crate) mod delay_log;
 pub(crate) mod directory;
 pub(crate) mod parked_hosts;
+pub(crate) mod swap;

@@ -1,7 +1,7 @@
 //! Rows of `excluded.jsonl`, and the words for what keeps a URL from being asked for.
 
 use crawl_archive::rows::ExcludedRow;
-use crawl_frontier::{Admission, Exclusion, NewState};
+use crawl_frontier::Exclusion;
 use crawl_weburl::CanonicalUrl;
 
 /// A row that `excluded.jsonl` gets.
@@ -16,18 +16,6 @@ pub(crate) fn excluded_row(
         rule: exclusion.rule.clone(),
         line: exclusion.line,
         found_on: found_on.map(ToString::to_string),
-    }
-}
-
-/// The row of a URL that is settled as it is met: one out of scope.
-pub(crate) fn listed_at_once(admission: &Admission) -> Option<ExcludedRow> {
-    match &admission.state {
-        NewState::Excluded(exclusion) => Some(excluded_row(
-            &admission.url,
-            exclusion,
-            admission.via.as_ref(),
-        )),
-        NewState::Pending | NewState::Deferred(_) => None,
     }
 }
 

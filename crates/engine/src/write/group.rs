@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
-use crawl_archive::rows::{REDIRECT_LOOP, WarcPlace};
+use crawl_archive::rows::{ExcludedRow, REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{EncodedCapture, RowFile};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
@@ -14,23 +15,28 @@ use crawl_policy::scope::Scope;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
 
-use super::excluded_rows::{excluded_row, excluded_words, listed_at_once};
+use super::excluded_rows::{excluded_row, excluded_words};
 use super::redirect_loops::SettledRedirects;
 use super::{Writer, trap_evidence};
 use crate::admissions::admission_of;
-use crate::control::CommandAnswer;
+use crate::control::{CommandAnswer, Refused};
+use crate::counters::page_outcome;
 use crate::error::EngineError;
 use crate::index::entry::left_out;
 use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
-use crate::meta_keys::{META_PARKED, META_SCOPE_SEEDS, META_TOTALS, META_TRAPS};
+use crate::meta_keys::{META_PARKED, META_SAMPLE, META_SCOPE_SEEDS, META_TOTALS, META_TRAPS};
 use crate::priority::{Priority, is_guess};
-use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult, ask_in_full};
+use crate::revisit::visit::{
+    PreviousVisit, RevisitSchedule, VisitResult, ask_in_full, without_redirect_to,
+};
+use crate::sampling::Sampling;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
 use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
 use crate::time::seconds;
+use crate::tombstones::Tombstones;
 use crate::totals::{Change, Totals};
 use crate::trace_events::TraceEvents;
 
@@ -46,11 +52,15 @@ pub(super) struct Group<'a> {
     newest: &'a mut HashMap<HostKey, u64>,
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
+    sampling: Option<&'a Sampling>,
     events: &'a TraceEvents,
+    tombstones: &'a Tombstones,
     redirects: SettledRedirects,
     /// URLs that were put aside are to be looked at, by this scope where there is one: once,
     /// however often that was asked for.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
+    /// True if the sample is to be drawn when the group is committed.
+    pub(super) draws_sample: bool,
     /// Let go when the transaction is committed.
     links_passes: Vec<BytePass>,
     committed: Committed,
@@ -74,9 +84,12 @@ impl<'a> Group<'a> {
             newest: &mut writer.newest,
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
+            sampling: writer.sampling.as_ref(),
             events: &writer.events,
+            tombstones: &writer.tombstones,
             redirects: SettledRedirects::default(),
             take_back: None,
+            draws_sample: false,
             links_passes: Vec::new(),
             committed: Committed {
                 items,
@@ -140,6 +153,10 @@ impl Group<'_> {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
                 Ok(())
             }
+            WriterMessage::DrawSample => {
+                self.draws_sample = true;
+                Ok(())
+            }
             WriterMessage::Broken(what) => Err(EngineError::Thread { what }),
             WriterMessage::Host(host) => {
                 self.keep_host(Some(&host));
@@ -160,7 +177,7 @@ impl Group<'_> {
             .is_some_and(|past| past.was_excluded_by(&exclusion));
         if !is_guess(&lease) && !is_listed {
             let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
-            self.files.excluded.append(&row)?;
+            self.list_excluded(&row, exclusion.reason)?;
         }
         if lease.is_seed {
             let why = excluded_words(&exclusion);
@@ -223,6 +240,9 @@ impl Group<'_> {
                 }
                 Ok(CommandAnswer::Done)
             }
+            Order::Add { seed, .. } if self.tombstones.holds(&seed.url) => {
+                Err(Refused::Forgotten { url: seed.url })
+            }
             Order::Add { seed, refused } => {
                 let url = seed.url.clone();
                 let is_new = self.admit(&[*seed])? != [Admitted::Known];
@@ -265,13 +285,17 @@ impl Group<'_> {
             is_list,
             modified,
             signal,
-            entry,
+            mut entry,
             links,
             link_rows,
             unusable,
             joins_scope,
             settled_links: _,
         } = findings;
+        let tombstones = self.tombstones;
+        if let Some(IndexEntry::Put(page)) = &mut entry {
+            page.links.retain(|link| !tombstones.holds_link(&link.url));
+        }
         let is_absent = is_guess(&lease)
             && match row.status {
                 // Some servers answer with a page whatever is asked for.
@@ -287,9 +311,12 @@ impl Group<'_> {
             ask_in_full(past.as_deref_mut(), &mut result);
         }
         let at = seconds(Tick::from_micros(row.fetched_at.as_micros()));
-        let visit = self
+        let mut visit = self
             .visits
             .after(at, lease.kind, past.map(|past| *past), result, said);
+        if !tombstones.is_empty() {
+            visit.bytes = without_redirect_to(visit.bytes, &|url| tombstones.holds_link(url));
+        }
         self.committed.leases += 1;
         self.committed.ended.push(lease.origin.clone());
         self.committed.bytes += row.bytes;
@@ -312,7 +339,8 @@ impl Group<'_> {
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
-        if lease.is_seed
+        row.sample = self.sampling.and_then(|sampling| sampling.row(&lease));
+        if (lease.is_seed || row.sample.is_some())
             && row
                 .status
                 .is_some_and(|status| (200..300).contains(&status) || status == 304)
@@ -340,7 +368,15 @@ impl Group<'_> {
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
         }
+        self.tombstones.clear_row(&mut row);
         self.files.pages.append(&row)?;
+        let outcome_of_row = page_outcome(&row);
+        *self
+            .committed
+            .counts
+            .outcomes
+            .entry(outcome_of_row)
+            .or_default() += 1;
         self.committed.rows.push(row);
         if let Some(entry) = &entry {
             self.tell_index(entry)?;
@@ -349,12 +385,13 @@ impl Group<'_> {
         if let Some(file) = &mut self.files.links
             && change != Some(Change::Same)
         {
-            for row in &link_rows {
+            let link_rows = link_rows.iter();
+            for row in link_rows.filter(|row| !tombstones.holds_link(&row.to)) {
                 file.append(row)?;
             }
         }
         self.keep_host(Some(&host));
-        if let Some(target) = joins_scope {
+        if let Some(target) = joins_scope.filter(|target| !tombstones.holds(target)) {
             self.keep_scope_seed(&target);
         }
         let modified = of_wanted(modified, &links);
@@ -402,18 +439,30 @@ impl Group<'_> {
 
     /// Admits URLs; gives the outcome of each.
     pub(super) fn admit(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, EngineError> {
-        let admitted = self.transaction.admit_all(admissions)?;
+        let sampled = self
+            .sampling
+            .and_then(|it| it.outside_the_frame(admissions));
+        let admissions = sampled.as_deref().unwrap_or(admissions);
+        let admitted = self.tombstones.admit(&mut *self.transaction, admissions)?;
         if TraceEvents::are_wanted() {
             for (admission, admitted) in admissions.iter().zip(&admitted) {
                 self.events.admitted(admission, *admitted);
             }
         }
         for admission in new_of(admissions, &admitted) {
-            if let Some(row) = listed_at_once(admission) {
-                self.files.excluded.append(&row)?;
+            if let NewState::Excluded(exclusion) = &admission.state {
+                let row = excluded_row(&admission.url, exclusion, admission.via.as_ref());
+                self.list_excluded(&row, exclusion.reason)?;
             }
         }
         Ok(admitted)
+    }
+
+    fn list_excluded(&mut self, row: &ExcludedRow, reason: Reason) -> Result<(), EngineError> {
+        self.files.excluded.append(row)?;
+        let excluded = &mut self.committed.counts.excluded;
+        *excluded.entry(reason.name()).or_default() += 1;
+        Ok(())
     }
 
     /// Admits the links of a page, and tells what is known of traps what it brought.
@@ -439,11 +488,22 @@ impl Group<'_> {
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
     }
 
+    /// Keeps the draw of the sample, and admits what was drawn.
+    pub(super) fn keep_draw(
+        &mut self,
+        draw: &[u8],
+        drawn: &[Admission],
+    ) -> Result<(), EngineError> {
+        self.transaction.keep_meta(META_SAMPLE, draw);
+        self.admit(drawn).map(drop)
+    }
+
     fn keep(&mut self, capture: &EncodedCapture) -> Result<Option<WarcPlace>, EngineError> {
         let Some(archive) = &mut self.files.archive else {
             return Ok(None);
         };
         let receipt = archive.append(capture)?;
+        self.committed.counts.archived_bytes += capture.bytes();
         Ok(Some(WarcPlace {
             file: receipt.file,
             offset: receipt.offset,
@@ -470,6 +530,7 @@ impl Group<'_> {
             self.transaction
                 .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
         }
+        let before_syncs = Instant::now();
         if let Some(archive) = &mut self.files.archive {
             archive.sync()?;
             for (file, length) in archive.marks() {
@@ -491,6 +552,7 @@ impl Group<'_> {
         if let Some(requests) = &mut self.files.requests {
             requests.sync()?;
         }
+        self.committed.counts.synced = before_syncs.elapsed();
         if self.totals != *before {
             self.transaction
                 .keep_meta(META_TOTALS, &self.totals.to_bytes());

@@ -8,6 +8,7 @@ mod excluded_rows;
 mod group;
 mod redirect_loops;
 pub(crate) mod run_end;
+mod sample_draw;
 mod take_back;
 mod trap_evidence;
 
@@ -26,8 +27,10 @@ use self::group::Group;
 use crate::error::EngineError;
 use crate::messages::{Committed, WriterMessage};
 use crate::revisit::visit::RevisitSchedule;
+use crate::sampling::Sampling;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
+use crate::tombstones::Tombstones;
 use crate::totals::Totals;
 use crate::trace_events::TraceEvents;
 
@@ -52,7 +55,10 @@ pub(crate) struct Writer {
     /// The number of the newest list of parked hosts that was kept.
     newest_parked: u64,
     traps: Option<SharedTraps>,
+    sampling: Option<Sampling>,
     events: TraceEvents,
+    /// The pages and hosts that the crawl was made to forget: none is admitted or written again.
+    tombstones: Tombstones,
     /// The receiver of the committed length of the index's log.
     indexer: Option<Sender<u64>>,
 }
@@ -74,7 +80,9 @@ impl Writer {
             newest: HashMap::new(),
             newest_parked: 0,
             traps: None,
+            sampling: None,
             events: TraceEvents::default(),
+            tombstones: Tombstones::default(),
             indexer: None,
         }
     }
@@ -85,6 +93,16 @@ impl Writer {
             traps: Some(traps),
             ..self
         }
+    }
+
+    /// Draws the sample, and says of each page which part it has in it.
+    pub(crate) fn sampling(self, sampling: Option<Sampling>) -> Writer {
+        Writer { sampling, ..self }
+    }
+
+    /// Leaves out what the crawl was made to forget.
+    pub(crate) fn leaving_out(self, tombstones: Tombstones) -> Writer {
+        Writer { tombstones, ..self }
     }
 
     /// Tells the log of each URL that is admitted or settled.
@@ -127,7 +145,9 @@ impl Writer {
             }
             if !abandon.load(Ordering::Relaxed) {
                 let began = Instant::now();
-                committed(self.commit(group, abandon)?);
+                let mut done = self.commit(group, abandon)?;
+                done.counts.took = began.elapsed();
+                committed(done);
                 if let (Some(lengths), Some(log)) = (&self.indexer, &self.files.index) {
                     // Fails only where the index failed, which the driver learns by itself.
                     let _ = lengths.send(log.len());
@@ -153,10 +173,15 @@ impl Writer {
             group_state.item(item)?;
         }
         let take_back = group_state.take_back.take();
+        let draws_sample = group_state.draws_sample;
         let mut committed = group_state.finish(&before)?;
         self.totals = committed.totals;
         if let Some(scope) = take_back {
             let origins = self.take_back(&*frontier, scope.as_deref(), abandon)?;
+            committed.origins.extend(origins);
+        }
+        if draws_sample {
+            let origins = self.draw_sample(&*frontier, abandon)?;
             committed.origins.extend(origins);
         }
         for row in &committed.rows {

@@ -1,6 +1,6 @@
 //! The files that are derived from what was settled, written when a run ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use crawl_archive::rows::{ExcludedRow, WaitingRow};
@@ -36,15 +36,13 @@ pub(crate) fn write_derived(
         ..
     } = writer;
     let excluded = &mut files.excluded;
-    list(excluded, None, |visit| frontier.each_deferred(visit))?;
-    if let Ended::Budget(budget) = ended {
-        let exclusion = Exclusion {
-            rule: Some((*budget).to_owned()),
-            ..Exclusion::of(Reason::Budget)
-        };
-        list(excluded, Some(&exclusion), |visit| {
-            frontier.each_pending(visit)
-        })?;
+    list(
+        excluded,
+        |waiting| waiting.exclusion.cloned(),
+        |visit| frontier.each_deferred(visit),
+    )?;
+    if matches!(ended, Ended::Budget(_) | Ended::GroupBudget(_)) {
+        list_by_budget(excluded, waiting, |visit| frontier.each_pending(visit))?;
     }
     excluded.sync()?;
     if let Some(archive) = &mut files.archive {
@@ -60,18 +58,41 @@ pub(crate) fn write_derived(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Writes a row for each URL that is shown, by its own exclusion or the one given.
+/// Writes a row for each URL that is shown, with the budget that left it out: that of its host or
+/// group where that is spent, else the one that ended the run.
+fn list_by_budget(
+    file: &mut RowFile,
+    waiting: &[WaitingRow],
+    show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
+) -> Result<(), EngineError> {
+    let spent = waiting.iter().filter(|row| row.reason == "budget");
+    let by_origin: HashMap<Option<&str>, Option<&str>> = spent
+        .map(|row| (row.origin.as_deref(), row.detail.as_deref()))
+        .collect();
+    let of_run = by_origin.get(&None).copied().flatten();
+    let exclusion = |waiting: &WaitingUrl<'_>| {
+        let origin = waiting.url.origin();
+        let own = by_origin.get(&Some(origin.as_str())).copied().flatten();
+        Some(Exclusion {
+            rule: own.or(of_run).map(str::to_owned),
+            ..Exclusion::of(Reason::Budget)
+        })
+    };
+    list(file, exclusion, show)
+}
+
+/// Writes a row for each URL that is shown, where there is an exclusion of it.
 fn list(
     file: &mut RowFile,
-    exclusion: Option<&Exclusion>,
+    exclusion: impl Fn(&WaitingUrl<'_>) -> Option<Exclusion>,
     show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
     let mut failed: Option<ArchiveError> = None;
     show(&mut |waiting| {
-        let Some(exclusion) = waiting.exclusion.or(exclusion) else {
+        let Some(exclusion) = exclusion(&waiting) else {
             return ControlFlow::Continue(());
         };
-        match file.append(&excluded_row(waiting.url, exclusion, waiting.via)) {
+        match file.append(&excluded_row(waiting.url, &exclusion, waiting.via)) {
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
                 failed = Some(error);

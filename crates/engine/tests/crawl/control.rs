@@ -1,8 +1,12 @@
 //! A crawl that is steered while it runs, over real sockets and a real disk.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
 use crawl_engine::{Command, CommandAnswer, Commander, EngineError, Refused, Summary};
-use crawl_engine::{Ended, park_at_rest, unpark_at_rest};
-use crawl_testweb::{Answer as Reply, LinkMix, TestWeb};
+use crawl_engine::{Ended, FreeSpace, Phase, park_at_rest, unpark_at_rest};
+use crawl_testweb::{Answer as Reply, CrawlReach, LinkMix, TestWeb};
 use crawl_weburl::HostKey;
 
 use crate::support::Crawl;
@@ -118,4 +122,31 @@ fn who_asks_too_late_is_told_so() {
         .unwrap();
     let answer = runtime.block_on(late.ask(Command::Pause)).map(drop);
     assert_eq!(answer, Err(Refused::Ending));
+}
+
+#[test]
+fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
+    let web = TestWeb::builder().seed(7).hosts(1).pages(20).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.min_free = 1_000;
+    // There is room when it begins, and then none until it said so.
+    let (looks, said) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
+    let heard = Arc::clone(&said);
+    let free_space = FreeSpace::told_by(move |_| {
+        let is_first = looks.fetch_add(1, Ordering::Relaxed) == 0;
+        match is_first || heard.load(Ordering::Relaxed) {
+            true => Some(1_100),
+            false => Some(999),
+        }
+    });
+    // It is not over before the second look.
+    crawl.config.politeness.delay = Duration::from_millis(200);
+    let summary = crawl.run_on(free_space, |phase| {
+        said.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);
+    });
+    assert_eq!(summary.unwrap().ended, Ended::Finished);
+    assert!(said.load(Ordering::Relaxed));
+    let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
+    let statuses = crawl.statuses();
+    assert!(truth.iter().all(|url| statuses.contains_key(url)));
 }

@@ -16,6 +16,7 @@ mod name_server;
 mod names;
 mod reach;
 mod recrawl;
+mod replay;
 mod restart;
 mod robots;
 mod secrets;

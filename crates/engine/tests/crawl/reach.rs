@@ -1,10 +1,11 @@
 //! Pages that are fetched, URLs that are excluded, and the records of both.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::WarcReader;
-use crawl_engine::{Ended, HostBudget};
+use crawl_engine::{Ended, HostBudget, HostGroup};
 use crawl_fetcher::ResolveOverride;
 use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::PolitenessOverride;
@@ -356,6 +357,48 @@ fn a_host_is_asked_for_no_more_than_its_budget() {
     let (first, again, _) = budget(|of| of.max_time = Some(Duration::from_millis(1)));
     assert_eq!(first, Ended::Budget("max-time-per-host"));
     assert_eq!(again, first, "each run has its own time");
+}
+
+#[test]
+fn ours_hosts_of_a_group_share_its_budget_over_all_runs() {
+    let web = TestWeb::builder().hosts(3).seed(3).pages(20).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.config.seeds = (0..3)
+        .map(|host| canonicalize(None, &web.url(host, "/")).unwrap())
+        .collect();
+    crawl.config.fetch.typed = crawl.config.seeds.clone();
+    crawl.config.politeness.per_host = 4;
+    let group = Arc::new(HostGroup {
+        name: "two".to_owned(),
+        max_pages: Some(9),
+        ..HostGroup::default()
+    });
+    let groups = &mut crawl.config.budgets.groups;
+    for host in 0..2 {
+        groups
+            .insert(web.authority(host), Arc::clone(&group))
+            .unwrap();
+    }
+    // What the first run spends counts in the second, which has the rest.
+    crawl.config.budgets.max_pages = Some(8);
+    assert_eq!(crawl.run().unwrap().ended, Ended::Budget("max-pages"));
+    crawl.config.budgets.max_pages = None;
+    let ended = Ended::GroupBudget("max-pages of group two".to_owned());
+    assert_eq!(crawl.run().unwrap().ended, ended);
+    let is_of = |host: u32, url: &str| url.starts_with(&web.url(host, "/"));
+    let pages = crawl.statuses();
+    let of_group = pages.keys().filter(|url| is_of(0, url) || is_of(1, url));
+    assert_eq!(of_group.count(), 9);
+    assert!(pages.keys().filter(|url| is_of(2, url)).count() >= 20);
+    for row in crawl.excluded_rows() {
+        assert!(!is_of(2, &row.url) || row.reason != "budget", "{row:?}");
+        if row.reason == "budget" {
+            assert_eq!(row.rule.as_deref(), Some("max-pages of group two"));
+        }
+    }
+    web.take_log();
+    assert_eq!(crawl.run().unwrap().ended, ended);
+    assert_eq!(web.log().len(), 0, "nothing is left");
 }
 
 #[test]

@@ -355,6 +355,34 @@ fn least_gap(web: &TestWeb) -> i64 {
 }
 
 #[test]
+fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_asked_for() {
+    let web = site().start();
+    let to = web.url(1, "/elsewhere.txt");
+    web.script(0, "/robots.txt", Answer::redirect(302, &to));
+    let mut crawl = crawl_of(&web);
+    let excluded = canonicalize(None, &to).unwrap().host_key();
+    crawl
+        .config
+        .scope
+        .exclude_hosts
+        .insert(excluded.as_str(), ())
+        .unwrap();
+    let summary = crawl.run().unwrap();
+    let Ended::Unreachable(hosts) = &summary.ended else {
+        panic!("{:?}", summary.ended)
+    };
+    assert_eq!(
+        hosts[0].why,
+        "robots.txt answered 302, to a host that --exclude-host leaves out"
+    );
+    let log = web.log();
+    assert!(
+        log.iter().all(|entry| entry.path == "/robots.txt"),
+        "{log:?}"
+    );
+}
+
+#[test]
 fn a_request_rate_is_a_gap() {
     let rules = "User-agent: *\nDisallow: /barred\nRequest-rate: 10/1s\n";
     let web = site().script(0, "/robots.txt", Answer::text(rules)).start();

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
-use crawl_engine::{Commander, Config, Controls, EngineError, Progress, Stop, Summary};
+use crawl_engine::{
+    Commander, Config, Controls, EngineError, FreeSpace, Phase, Progress, Stop, Summary,
+};
 use crawl_fetcher::FetchConfig;
 use crawl_policy::ProductToken;
 use crawl_scheduler::Politeness;
@@ -86,6 +88,32 @@ impl Crawl {
                 summary = crawl_engine::run(self.config.clone(), controls) => summary,
                 () = steering => unreachable!(),
             }
+        })
+    }
+
+    /// Runs to the end on a disk with this room; `told` hears each phase that it tells.
+    pub(crate) fn run_on(
+        &self,
+        free_space: FreeSpace,
+        mut told: impl FnMut(Phase),
+    ) -> Result<Summary, EngineError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (progress, mut watched) = watch::channel(Progress::default());
+            let controls = Controls {
+                progress,
+                free_space,
+                ..Controls::unattended()
+            };
+            let watch = async move {
+                while watched.changed().await.is_ok() {
+                    told(watched.borrow_and_update().phase);
+                }
+            };
+            tokio::join!(watch, crawl_engine::run(self.config.clone(), controls)).1
         })
     }
 

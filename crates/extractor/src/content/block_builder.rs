@@ -64,11 +64,18 @@ impl Flow {
         oddities: &mut Oddities,
     ) {
         let before = self.weight;
-        for c in text.chars() {
-            // What comes now would be cut off again.
-            if self.text.len() > self.limits.0 {
-                break;
+        let mut rest = text;
+        // What comes behind the limit would be cut off again.
+        while self.text.len() <= self.limits.0 {
+            let room = (self.limits.0 - self.text.len()).saturating_add(1);
+            let word = visible_ascii(&rest.as_bytes()[..room.min(rest.len())]);
+            if word > 0 {
+                self.push_word(&rest[..word]);
+                rest = &rest[word..];
+                continue;
             }
+            let Some(c) = rest.chars().next() else { break };
+            rest = &rest[c.len_utf8()..];
             if c.is_whitespace() && !exact {
                 self.space = true;
             } else if !is_dropped(c) {
@@ -143,13 +150,26 @@ impl Flow {
     }
 
     fn push_char(&mut self, c: char) {
+        self.push_space();
+        self.text.push(c);
+        self.weight = self.weight.saturating_add(self.weigher.add(c));
+    }
+
+    /// Adds text of which each character is visible, and of ASCII.
+    fn push_word(&mut self, word: &str) {
+        self.push_space();
+        self.text.push_str(word);
+        let weights = word.chars().map(|c| self.weigher.add(c));
+        self.weight = self.weight.saturating_add(weights.sum());
+    }
+
+    /// Adds the space that stands before the next character.
+    fn push_space(&mut self) {
         if self.space && !self.is_empty() {
             self.text.push(' ');
             self.weigher = Weigher::default();
         }
         self.space = false;
-        self.text.push(c);
-        self.weight = self.weight.saturating_add(self.weigher.add(c));
     }
 
     /// Takes white space and the marks of headings' links from the ends of the block.
@@ -167,10 +187,47 @@ impl Flow {
     }
 }
 
+/// The number of bytes at the begin of a text that are visible characters of ASCII.
+fn visible_ascii(text: &[u8]) -> usize {
+    let end = text.iter().position(|byte| !byte.is_ascii_graphic());
+    end.unwrap_or(text.len())
+}
+
 /// Characters that nobody sees and that no word is made of: NUL and other controls, soft
 /// hyphens, zero-width spaces, word joiners, byte order marks. Joiners (U+200C, U+200D) are
 /// letters' business in Persian, Hindi and others, and stay.
 fn is_dropped(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
         || (c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Flow;
+    use crate::content::limits::{ContentLimits, Oddities};
+
+    proptest! {
+        #[test]
+        fn a_text_is_what_its_characters_are_one_at_a_time(
+            text in "([a-z0-9.'-]{1,9}|[ \n\t]{1,2}|é|東|\u{ad}|\u{200b}|\u{7}){0,40}",
+            text_bytes in 0_usize..60,
+            exact in any::<bool>(),
+        ) {
+            let of = |parts: &[&str], text_bytes: usize| {
+                let limits = ContentLimits { text_bytes, ..ContentLimits::default() };
+                let (mut flow, mut oddities) = (Flow::new(&limits), Oddities::default());
+                for part in parts {
+                    flow.push(part, true, exact, 0, &mut oddities);
+                }
+                (flow.text, flow.weight, flow.link_weight, flow.space)
+            };
+            let parts = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]);
+            let whole = of(&[&text], 1000);
+            prop_assert_eq!(&whole, &of(&parts.collect::<Vec<_>>(), 1000));
+            let cut = &whole.0[..whole.0.floor_char_boundary(text_bytes)];
+            prop_assert_eq!(of(&[&text], text_bytes).0, cut);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The language of a page: the one that it declares, and the one that its
+//! The language of a page: the one that it declares, and the one that its text is in.
 
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::text_amount::Weigher;
@@ -7,8 +7,11 @@ use super::text_amount::Weigher;
 const MIN_WEIGHT: u32 = 24;
 /// A guess below is none.
 const MIN_CONFIDENCE: f64 = 0.5;
-/// A guess that outweighs what a page declares.
+/// A guess that outweighs what a page declares, and that no more text would change.
 const CLEAR: f64 = 0.9;
+/// Bytes of text that mostly give a clear guess: more are looked at where they don't, which takes
+/// longer than all else that is done with the text.
+const FIRST_BYTES: usize = 1024;
 
 /// The language of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -111,32 +114,73 @@ impl Language {
 
 /// Tells the language of `text`, the first part of it.
 pub(super) fn detect<'a>(
-    text: impl Iterator<Item = &'a str>,
+    mut text: impl Iterator<Item = &'a str>,
     limits: &ContentLimits,
 ) -> Option<DetectedLanguage> {
-    let mut sample = String::new();
-    let mut weigher = Weigher::default();
-    let mut weight = 0;
-    for part in text {
-        let room = limits.language_bytes.saturating_sub(sample.len());
-        let part = &part[..part.floor_char_boundary(room)];
-        weight += part.chars().map(|c| weigher.add(c)).sum::<u32>();
-        sample.push_str(part);
-        sample.push(' ');
-        if sample.len() >= limits.language_bytes {
-            break;
+    let most = limits.language_bytes;
+    let mut sample = Sample::default();
+    sample.fill(&mut text, FIRST_BYTES.min(most));
+    let first = sample.guess();
+    if first.is_some_and(|guess| guess.confidence >= CLEAR) || sample.bytes() >= most {
+        return first;
+    }
+    match sample.fill(&mut text, most) {
+        0 => first,
+        _ => sample.guess(),
+    }
+}
+
+/// The begin of a text, by which its language is told.
+#[derive(Debug, Default)]
+struct Sample<'a> {
+    text: String,
+    /// The end of a part of the text of which the begin is in the sample.
+    rest: &'a str,
+    weigher: Weigher,
+    weight: u32,
+}
+
+impl<'a> Sample<'a> {
+    fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Takes parts until it has that many bytes. Returns how many came.
+    fn fill(&mut self, parts: &mut impl Iterator<Item = &'a str>, bytes: usize) -> usize {
+        let before = self.bytes();
+        while self.bytes() < bytes {
+            if self.rest.is_empty() {
+                match parts.next() {
+                    Some(part) => self.rest = part,
+                    None => break,
+                }
+            }
+            let room = bytes - self.bytes();
+            let (part, rest) = self.rest.split_at(self.rest.floor_char_boundary(room));
+            self.weight += part.chars().map(|c| self.weigher.add(c)).sum::<u32>();
+            self.text.push_str(part);
+            self.rest = rest;
+            match rest.is_empty() {
+                true => self.text.push(' '),
+                // A character has no room any more.
+                false => break,
+            }
         }
+        self.bytes() - before
     }
-    if weight < MIN_WEIGHT {
-        return None;
+
+    fn guess(&self) -> Option<DetectedLanguage> {
+        if self.weight < MIN_WEIGHT {
+            return None;
+        }
+        let info = whatlang::detect(&self.text)?;
+        let confidence = info.confidence();
+        let enough = confidence >= MIN_CONFIDENCE;
+        enough.then(|| DetectedLanguage {
+            code: two_letters(info.lang().code()),
+            confidence,
+        })
     }
-    let info = whatlang::detect(&sample)?;
-    let confidence = info.confidence();
-    let enough = confidence >= MIN_CONFIDENCE;
-    enough.then(|| DetectedLanguage {
-        code: two_letters(info.lang().code()),
-        confidence,
-    })
 }
 
 /// The form of RFC 5646 section 2.1, with `_` allowed, loosely: subtags of 1 to 8 letters and
@@ -252,6 +296,32 @@ mod tests {
         for lang in whatlang::Lang::all() {
             assert_eq!(two_letters(lang.code()).len(), 2, "{lang:?}");
         }
+    }
+
+    #[test]
+    fn ours_more_of_a_text_is_looked_at_where_its_begin_is_in_several_languages() {
+        let guess = |parts: &[&str]| {
+            let parts = parts.iter().copied();
+            detect(parts, &ContentLimits::default()).map(|guess| guess.code)
+        };
+        let unclear = "Kan det vare en dag til, var det en god dag for dem. ".repeat(20);
+        let swedish = "Jag vill inte att han ska göra något som de andra också skulle kunna. ";
+        assert_ne!(guess(&[&unclear]), Some("sv"));
+        assert_eq!(guess(&[&unclear, &swedish.repeat(60)]), Some("sv"));
+        let clear = "There is nothing more to be said about what they have been through. ";
+        assert_eq!(guess(&[&clear.repeat(20), &swedish.repeat(60)]), Some("en"));
+        assert_eq!(guess(&["two words"]), None);
+    }
+
+    #[test]
+    fn ours_a_sample_ends_between_two_characters() {
+        let mut sample = Sample::default();
+        let mut parts = ["aé", "東京", "", "b"].into_iter();
+        for (bytes, text) in [(2, "a"), (3, "aé "), (8, "aé 東"), (99, "aé 東京  b ")] {
+            sample.fill(&mut parts, bytes);
+            assert_eq!(sample.text, text, "{bytes}");
+        }
+        assert_eq!(sample.fill(&mut parts, 99), 0);
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub(super) struct Weigher {
 
 impl Weigher {
     /// The weight that `c`, the next character, adds.
+    #[inline]
     pub(super) fn add(&mut self, c: char) -> u32 {
         let letter = if c.is_ascii() {
             c.is_ascii_alphanumeric()
@@ -20,7 +21,7 @@ impl Weigher {
             self.in_word &= matches!(c, '\'' | '\u{2019}');
             return 0;
         }
-        if is_unspaced(c) {
+        if !c.is_ascii() && is_unspaced(c) {
             self.in_word = false;
             return 1;
         }

@@ -18,6 +18,9 @@ pub const MAX_HOPS: u8 = 5;
 /// to be too long there, and loses its cut line.
 pub const MAX_ROBOTS_BYTES: u64 = 1 << 20;
 
+/// A redirect to a host that the crawl may not ask: what is not read is not known.
+pub const EXCLUDED_HOST: &str = "excluded_host";
+
 /// An answer, read by RFC 9309 section 2.3.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
@@ -46,7 +49,7 @@ pub enum RobotsAnswer {
     /// Nobody knows whether there are rules, so nothing may be asked for (2.3.1.4): 429,
     /// 5xx, no connection, a broken answer or encoding.
     Unreachable {
-        /// The failure's name, `status` for a status, or `encoding`.
+        /// The failure's name, `status` for a status, `encoding`, or [`EXCLUDED_HOST`].
         why: String,
         /// The status, where there was an answer.
         status: Option<u16>,

@@ -24,7 +24,7 @@ mod copy;
 mod freshness;
 mod tdm;
 
-pub use answer::{MAX_HOPS, MAX_ROBOTS_BYTES, RobotsAnswer};
+pub use answer::{EXCLUDED_HOST, MAX_HOPS, MAX_ROBOTS_BYTES, RobotsAnswer};
 pub use cache::{CompiledRobots, RobotsCache};
 pub use copy::{BadRobotsCopy, RobotsCopy, RobotsCopyState, RobotsForce};
 pub use freshness::{RobotsTimes, lifetime};

@@ -33,7 +33,7 @@ pub struct MemoryFrontier {
     shared: Mutex<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Shared {
     records: HashMap<CanonicalUrl, Record>,
     /// The pending URLs in their order; no empty ones.
@@ -84,6 +84,18 @@ impl MemoryFrontier {
         }
         drop(shared);
         self
+    }
+
+    /// A copy of what is committed, in which nothing is leased: what several runs may go on from.
+    #[must_use]
+    pub fn forked(&self) -> MemoryFrontier {
+        // No transaction is under way while this is held.
+        let seq = lock(&self.writer);
+        let copy = MemoryFrontier {
+            writer: Mutex::new(*seq),
+            shared: Mutex::new(self.shared().clone()),
+        };
+        copy.restarted()
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -317,7 +329,8 @@ impl Frontier for MemoryFrontier {
                 found.push((url.clone(), record.clone()));
             }
         }
-        found.sort_by(|a, b| a.0.cmp(&b.0));
+        // In the order of their admission, so that a simulation is the same each time.
+        found.sort_unstable_by_key(|(_, record)| record.place.seq);
         show(&found, visit);
         Ok(())
     }

@@ -9,6 +9,7 @@ mod primitives;
 mod queue_block;
 mod queue_heads;
 mod record_codec;
+mod rewrite;
 mod tables;
 mod transaction;
 mod url_changes;
@@ -23,6 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::{Readable, Snapshot};
+
+pub use self::rewrite::{LeftOut, RestingFrontier, StoreRemoval};
 
 use self::lease_table::LeaseTable;
 use self::notes::Notes;

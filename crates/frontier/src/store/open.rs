@@ -48,7 +48,7 @@ const WORKERS: usize = 1;
 /// where more is written, and at random keys. All of them full are 36 MiB, and twice
 /// that while runs are on their way to disk; the store makes a commit wait where four
 /// runs of a table are.
-const TABLES: [(&str, u64); 10] = [
+pub(super) const TABLES: [(&str, u64); 10] = [
     ("meta", 2 << 20),
     ("origins", 4 << 20),
     ("fresh", 4 << 20),
@@ -91,6 +91,28 @@ pub(super) fn open(
         }
         let db = database(dir, &store, options)?;
         load(dir, db, options, disk, lock)
+    })
+}
+
+/// Opens the store alone: what is known of URLs is not looked at.
+pub(super) fn open_resting(
+    dir: &Path,
+    options: &Options,
+) -> Result<(Tables, Sequence, File), OpenError> {
+    let store = dir.join(STORE);
+    if !store.is_dir() {
+        return Err(foreign(dir, "no store"));
+    }
+    let lock = take_lock(dir)?;
+    guarded(dir, || {
+        cut_torn_commit(&store).map_err(|why| match why {
+            JournalError::Io(path, source) => OpenError::Io { path, source },
+            JournalError::Damaged(what) => corrupt(dir, what),
+        })?;
+        let db = database(dir, &store, options)?;
+        let tables = open_tables(dir, db, PersistMode::SyncData)?;
+        let sequence = whole_sequence(&tables)?;
+        Ok((tables, sequence, lock))
     })
 }
 
@@ -182,7 +204,7 @@ fn begin(dir: &Path, options: &Options, disk: &dyn Disk) -> Result<(), OpenError
 }
 
 /// Brings the names in a folder and in all folders below it to disk.
-fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
+pub(super) fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
@@ -192,7 +214,7 @@ fn sync_folders(folder: &Path, disk: &dyn Disk) -> io::Result<()> {
     disk.sync_dir(folder)
 }
 
-fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
+pub(super) fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
     let options = KeyspaceCreateOptions::default().max_memtable_size(memory);
     match name {
         // What is looked up is mostly there: the last level needs no filter.
@@ -201,7 +223,7 @@ fn table_options(name: &str, memory: u64) -> KeyspaceCreateOptions {
     }
 }
 
-fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, OpenError> {
+pub(super) fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, OpenError> {
     // The store's own default hands a commit to the system and no further; each commit
     // of ours asks for what the options say.
     Database::builder(store)
@@ -210,6 +232,14 @@ fn database(dir: &Path, store: &Path, options: &Options) -> Result<Database, Ope
         .worker_threads(WORKERS)
         .open()
         .map_err(|why| store_error(dir, why))
+}
+
+/// The counters of the last commit, of which nothing is missing.
+fn whole_sequence(tables: &Tables) -> Result<Sequence, OpenError> {
+    let key = meta_keys::SEQUENCE;
+    let sequence = meta_value(tables, key, "the counters", Sequence::decode)?;
+    refuse_half_commit(tables, &sequence)?;
+    Ok(sequence)
 }
 
 fn load(
@@ -224,13 +254,7 @@ fn load(
         Durability::ProcessDeath => PersistMode::Buffer,
     };
     let tables = Arc::new(open_tables(dir, db, persist)?);
-    let sequence = meta_value(
-        &tables,
-        meta_keys::SEQUENCE,
-        "the counters",
-        Sequence::decode,
-    )?;
-    refuse_half_commit(&tables, &sequence)?;
+    let sequence = whole_sequence(&tables)?;
     let lines = load_origin_queues(&tables, &sequence)?;
     let sieve = load_sieve(&tables, options, disk)?;
     tracing::debug!(dir = %dir.display(), origins_waiting = lines.len(), "frontier opened");
@@ -412,7 +436,10 @@ fn load_origin_queues(
 }
 
 /// The store asserts some of what it reads; damage that it panics on is damage still.
-fn guarded<T>(dir: &Path, open: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+pub(super) fn guarded<T>(
+    dir: &Path,
+    open: impl FnOnce() -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
     catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned();
         let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
@@ -420,7 +447,7 @@ fn guarded<T>(dir: &Path, open: impl FnOnce() -> Result<T, OpenError>) -> Result
     })
 }
 
-fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
+pub(super) fn store_error(dir: &Path, why: fjall::Error) -> OpenError {
     if let Some(what) = damage(&why) {
         return corrupt(dir, what);
     }
@@ -455,7 +482,7 @@ fn foreign(dir: &Path, found: &str) -> OpenError {
     }
 }
 
-fn corrupt(dir: &Path, what: String) -> OpenError {
+pub(super) fn corrupt(dir: &Path, what: String) -> OpenError {
     OpenError::Corrupt {
         path: dir.to_owned(),
         what,

@@ -243,7 +243,7 @@ impl RunListStore for Tables {
 /// holds in place.
 const ID_BYTES: usize = 5;
 
-fn queue_start(id: u64) -> [u8; ID_BYTES] {
+pub(super) fn queue_start(id: u64) -> [u8; ID_BYTES] {
     let [_, _, _, bytes @ ..] = id.to_be_bytes();
     bytes
 }

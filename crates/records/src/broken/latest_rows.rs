@@ -45,6 +45,19 @@ impl LatestRows {
         Ok(latest)
     }
 
+    /// Reads the rows of the rounds up to `last`, or of all. Lines that are no rows are passed over.
+    pub(crate) fn until(dir: &Path, last: Option<u32>) -> Result<LatestRows, RecordsError> {
+        let mut latest = LatestRows::default();
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            if last.is_none_or(|last| row.round <= last) {
+                latest.add(&row, rows.line());
+            }
+        }
+        Ok(latest)
+    }
+
     /// Takes the next row.
     pub(crate) fn add(&mut self, row: &PageRow, line: u64) {
         self.round = self.round.max(row.round);
@@ -67,6 +80,11 @@ impl LatestRows {
     /// The last round, from 1.
     pub(crate) fn round(&self) -> u32 {
         self.round.max(1)
+    }
+
+    /// URLs that have a row.
+    pub(crate) fn urls(&self) -> u64 {
+        self.by_url.len() as u64
     }
 
     /// URLs whose last row says that they are broken.
@@ -100,7 +118,7 @@ impl LatestRows {
     }
 
     /// Returns whether a URL has a row.
-    pub(super) fn knows(&self, url: &str) -> bool {
+    pub(crate) fn knows(&self, url: &str) -> bool {
         self.get(url).is_some()
     }
 
@@ -110,7 +128,7 @@ impl LatestRows {
 }
 
 /// Two URLs of ten million share one once in three hundred thousand crawls.
-pub(super) fn key(url: &str) -> u64 {
+pub(crate) fn key(url: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     url.hash(&mut hasher);
     hasher.finish()

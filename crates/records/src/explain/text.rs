@@ -72,6 +72,17 @@ impl fmt::Display for Explanation {
                 rule(f, &format!("{when}: {}", row.reason), &row.rule, row.line)?;
             }
         }
+        if let Some(sample) = &self.sample {
+            let (what, which) = match sample.is_drawn {
+                true => ("drawn", "not beyond"),
+                false => ("not drawn", "beyond"),
+            };
+            writeln!(
+                f,
+                "  sample: {what} in stratum {} ({} of {}): its rank {} is {which} the last one drawn, {}",
+                sample.stratum, sample.drawn, sample.of, sample.rank, sample.last_rank
+            )?;
+        }
         if let Some(attempt) = self.next_attempt.filter(|attempt| *attempt > 1) {
             writeln!(f, "  tries so far: {}", attempt - 1)?;
         }

@@ -11,9 +11,10 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use serde_json::json;
 
-use super::{Report, report, write_report};
+use super::{Report, report};
 use crate::error::RecordsError;
 use crate::hosts::HostReport;
+use crate::report_files::{report_page, write_report};
 
 fn lines(dir: &Path, name: &str, rows: &[serde_json::Value], tail: &str) {
     let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
@@ -158,6 +159,7 @@ fn report_json_keeps_its_field_names() {
                 ],
                 "version": "0.1.0",
                 "started": "2026-11-20T23:59:00Z",
+                "replay_of": null,
                 "per_host": 1,
                 "operator": {
                   "contact": null,
@@ -335,7 +337,7 @@ fn page_of_the_report_is_escaped() {
     let dir = crawl();
     let seed = "seed = [\"http://e.example/<script>alert(1)</script>\"]";
     fs::write(dir.path().join("crawl.toml"), seed).unwrap();
-    let html = report(dir.path()).unwrap().to_html();
+    let html = report_page(dir.path()).unwrap().1;
     assert!(!html.contains("<script"));
     assert!(html.contains("&lt;script&gt;"));
     assert!(!html.contains("http-equiv") && !html.contains("src="));
@@ -351,12 +353,11 @@ fn page_of_the_report_has_links_and_leaves_hosts_out_that_were_never_asked() {
         })
         .collect();
     lines(dir.path(), "excluded.jsonl", &excluded, "");
-    let report = report(dir.path()).unwrap();
-    let html = report.to_html();
+    let (report, html) = report_page(dir.path()).unwrap();
     let link = "<a href=\"http://e.example/&lt;b&gt;\" rel=\"nofollow noopener noreferrer\">\
                 http://e.example/&lt;b&gt;</a>";
     assert!(html.contains(link), "{html}");
-    assert!(html.contains("prefers-color-scheme:dark"));
+    assert!(html.contains("prefers-color-scheme: dark"));
     assert!(html.contains("; 1,214 excluded; 4 requests."), "{html}");
     assert!(html.contains("<p>And 1,214 hosts that were never asked.</p>"));
     assert!(!html.contains("<td>h7.example"));
@@ -373,7 +374,7 @@ fn ours_nothing_that_a_server_said_turns_the_text_around() {
     let mut row = page("http://e.example/", None, 0, Some("a/\u{202e}lmth"));
     row["error"] = json!("bad_head: x\u{2066}y\u{1b}[2J");
     lines(dir.path(), "pages.jsonl", &[row], "");
-    let html = report(dir.path()).unwrap().to_html();
+    let html = report_page(dir.path()).unwrap().1;
     assert!(html.contains("<td>a/lmth<") && html.contains("bad_head: xy\u{fffd}[2J"));
 }
 

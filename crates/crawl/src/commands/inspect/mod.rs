@@ -11,8 +11,8 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use serde_json::{Value, json};
 
 use crate::cli::args::InspectArgs;
-use crate::commands::input::read_file;
 use crate::error::CommandError;
+use crate::input::read_file;
 use crate::terminal::print_json;
 use text::text_object;
 

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use self::records::Record;
 use crate::cli::args::RobotsArgs;
-use crate::commands::input::read_file;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
+use crate::input::read_file;
 use crate::settings::check_agent;
 use crate::terminal::{print, print_json_lines};
 

@@ -3,6 +3,7 @@
 const PHASES = {
   crawling: "Crawling",
   paused: "Paused",
+  disk_low: "Waiting for room on the disk",
   draining: "Ending",
   writing: "Writing the report",
   waiting: "Waiting for the next round",

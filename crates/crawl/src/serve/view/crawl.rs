@@ -53,6 +53,7 @@ fn phase(state: &State) -> (&'static str, &'static str) {
     match state.phase {
         PhaseName::Crawling => ("crawling", "Crawling"),
         PhaseName::Paused => ("paused", "Paused"),
+        PhaseName::DiskLow => ("disk_low", "Waiting for room on the disk"),
         PhaseName::Draining => ("draining", "Ending"),
         PhaseName::Writing => ("writing", "Writing the report"),
         PhaseName::Waiting => ("waiting", "Waiting for the next round"),

@@ -1,5 +1,6 @@
 """Themes, small screens, motion, paper: how the pages look."""
 
+import re
 import struct
 import zlib
 
@@ -47,7 +48,7 @@ def check_pages_are_drawn_in_both_themes(look):
 # What is wider than its box, where the box neither scrolls nor ends in dots.
 CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((node) => {
   const { overflowX, textOverflow, display } = getComputedStyle(node);
-  const may = overflowX === "auto" || textOverflow === "ellipsis" || node.closest(".hidden, .skip");
+  const may = overflowX === "auto" || textOverflow === "ellipsis" || node.closest(".hidden, .skip, svg");
   return !may && display !== "inline" && node.clientWidth > 0 && node.scrollWidth > node.clientWidth + 1;
 }).map((node) => `${node.scrollWidth} in ${node.clientWidth}: ${node.outerHTML.slice(0, 120)}`)"""
 
@@ -90,9 +91,38 @@ def open_report(look, **options):
     return page
 
 
+# Text of a plot that is drawn beyond its edge, where it is cut off.
+BESIDE_PLOTS = """() => [...document.querySelectorAll("svg text")].filter((text) => {
+  const [inner, outer] = [text, text.ownerSVGElement].map((node) => node.getBoundingClientRect());
+  return inner.left < outer.left - 1 || inner.right > outer.right + 1 || inner.bottom > outer.bottom + 1;
+}).map((text) => text.outerHTML)"""
+
+
 def check_the_report_fits_small_screens(look):
-    for width in (320, 390, 768):
-        fits(open_report(look, viewport={"width": width, "height": 844}), "report.html")
+    for width in (320, 360, 390, 768):
+        page = open_report(look, viewport={"width": width, "height": 844})
+        page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+        fits(page, "report.html")
+        assert page.evaluate(BESIDE_PLOTS) == [], width
+
+
+def check_the_report_s_plots_are_told_in_words(look):
+    page = open_report(look)
+    plots = page.get_by_role("img")
+    assert plots.count() == page.locator("svg").count() > 5
+    for plot in plots.all():
+        # The title, and what is to be seen.
+        expect(plot).to_have_accessible_name(re.compile(r"\w+ .*\d"))
+
+
+def check_the_report_is_printed_whole(look):
+    page = open_report(look)
+    numbers = page.locator("#outcomes td").first
+    expect(numbers).to_be_hidden()
+    page.emulate_media(media="print", color_scheme="dark")
+    assert ground(page, "document.body") == "rgb(255, 255, 255)"
+    assert numbers.evaluate("(cell) => cell.checkVisibility({ contentVisibilityAuto: true })")
+    expect(page.locator("script")).to_have_count(0)
 
 
 def check_the_report_follows_the_reader_s_choice_of_dark(look):

@@ -94,8 +94,23 @@ fn numeric(text: &str) -> (usize, [Option<char>; 2]) {
     (end + semicolon, [Some(character), None])
 }
 
+/// The references of most texts, which spare them the table.
+const FREQUENT: [(&str, char); 6] = [
+    ("nbsp;", '\u{a0}'),
+    ("lt;", '<'),
+    ("gt;", '>'),
+    ("amp;", '&'),
+    ("quot;", '"'),
+    ("copy;", '\u{a9}'),
+];
+
 fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     let name = &text[1..];
+    // No name goes on behind a semicolon, so that none is longer than one of these.
+    let frequent = FREQUENT.iter().find(|(known, _)| name.starts_with(known));
+    if let Some((known, character)) = frequent {
+        return (1 + known.len(), [Some(*character), None]);
+    }
     let mut found = None;
     let mut end = 0;
     for byte in name.bytes() {

@@ -13,14 +13,17 @@ use xtask::workspace::Workspace;
 pub(super) enum Site {
     /// Java's, Python's and Git's documentation: some 10,900 pages
     Docs,
-    /// Those, and what documentation of libraries Debian has in HTML: some 30,000 pages
+    /// Those, LibreOffice's and PostgreSQL's: some 31,000 pages
     Large,
     /// Python's documentation: some 530 pages
     Small,
 }
 
-/// Packages of documentation in HTML, many pages each.
-const MORE: [&str; 3] = ["libreoffice-dev-doc", "postgresql-doc-15", "php-doc"];
+/// Packages of documentation in HTML, many pages each, and the folders that these lie in.
+const MORE: [(&str, &str); 2] = [
+    ("libreoffice-dev-doc", "libreoffice"),
+    ("postgresql-doc-15", "postgresql-doc-15"),
+];
 
 impl Site {
     /// Makes a folder that links to the parts of the site, with a page that names each.
@@ -48,11 +51,11 @@ impl Site {
         }
         if self == Site::Large {
             let debian = Debian::of(workspace);
-            for package in MORE {
+            for (package, name) in MORE {
                 debian.unpack(package, &[package])?;
-                let folder = debian.root().join("usr/share/doc").join(package);
-                symlink(&folder, root.join(package))?;
-                links.extend(pages_below(&folder, package)?);
+                let folder = debian.root().join("usr/share/doc").join(name);
+                symlink(&folder, root.join(name))?;
+                links.extend(pages_below(&folder, name)?);
             }
         }
         fs::write(root.join("index.html"), index(&links))?;

@@ -1,0 +1,299 @@
+//! The WARC files and their lists: every member, record, digest and length.
+
+use std::fs;
+use std::io::{self, BufReader, ErrorKind, Read as _};
+use std::path::Path;
+
+use crawl_archive::{
+    BoundedLine, CAPTURES, CaptureLine, FOLDER, INDEX, LineReader, MAX_LINE_BYTES, ReadError,
+    Timestamp, WarcReader, WarcRecord, index_line, open_regular,
+};
+
+use crate::cross_check::{AboutCapture, CaptureFacts, CrossCheck, no_file};
+use crate::error::{VerifyError, is_damage};
+use crate::verification::Verification;
+
+/// The beginning of a gzip member as the crawl writes it: no name, no comment, no time. Two bytes
+/// follow that tell of the compressor.
+const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
+
+/// The names of the WARC files of a crawl, in their order.
+pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
+    let folder = dir.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Err(why) if is_damage(&why) => return Ok(Vec::new()),
+        entries => entries.map_err(VerifyError::read(&folder))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(VerifyError::read(&folder))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".warc.gz") {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Reads a WARC file to its end, and hands over its captures.
+pub(crate) fn check_warc(
+    dir: &Path,
+    name: &str,
+    is_tail: bool,
+    cross: &mut CrossCheck,
+    verification: &mut Verification,
+) -> Result<(), VerifyError> {
+    let path = dir.join(FOLDER).join(name);
+    let shown = format!("{FOLDER}/{name}");
+    let mut heads = match MemberHeads::open(&path) {
+        Err(why) if is_damage(&why) => {
+            verification.file(&shown, format!("it can't be read: {why}"));
+            return Ok(());
+        }
+        heads => heads.map_err(VerifyError::read(&path))?,
+    };
+    let records = WarcReader::open(&path).map_err(|why| VerifyError::of(&path, why))?;
+    verification.checked.warc_files += 1;
+    let mut under_way: Option<UnderWay> = None;
+    for record in records {
+        let record = match record {
+            Ok(record) => record,
+            Err(why @ ReadError::Io { .. }) => return Err(VerifyError::of(&path, why)),
+            Err(why) => {
+                torn(&shown, &why, is_tail, verification);
+                continue;
+            }
+        };
+        verification.checked.records += 1;
+        let head = heads.at(record.offset).map_err(VerifyError::read(&path))?;
+        let mut wrong = |what: &str| verification.record(&shown, record.offset, what);
+        if head != GZIP_HEAD {
+            wrong("its gzip member begins otherwise than the crawl writes them");
+        }
+        if let Some(field) = record.wrong_digest() {
+            wrong(&format!(
+                "{field} is not the digest of what the record holds"
+            ));
+        }
+        let id = record.field("WARC-Record-ID").unwrap_or_default();
+        match record.kind() {
+            "response" | "revisit" => {
+                let next = UnderWay::of(&record, name, id);
+                if next.is_none() {
+                    wrong("it names no URL or no date");
+                }
+                if let Some(capture) = std::mem::replace(&mut under_way, next) {
+                    hand_over(name, &capture, cross)?;
+                }
+            }
+            "request" | "metadata" => {
+                let of = record.field("WARC-Concurrent-To").unwrap_or_default();
+                match under_way.as_mut().filter(|capture| capture.id == of) {
+                    None => wrong("the record that it belongs to does not stand before it"),
+                    Some(capture) if record.kind() == "metadata" => {
+                        capture.facts.about = Some(about(&record));
+                    }
+                    Some(_) => {}
+                }
+            }
+            "warcinfo" if record.field("WARC-Filename") != Some(name) => {
+                wrong("its WARC-Filename is another name");
+            }
+            _ => {}
+        }
+    }
+    match under_way {
+        Some(capture) => hand_over(name, &capture, cross),
+        None => Ok(()),
+    }
+}
+
+fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(), VerifyError> {
+    let taken = cross.capture(name, &capture.facts);
+    taken.map_err(VerifyError::Scratch)
+}
+
+/// A record that can't be read. The last file of a crawl that was killed may end in one.
+fn torn(file: &str, why: &ReadError, is_tail: bool, verification: &mut Verification) {
+    let (offset, what) = match why {
+        ReadError::Torn { offset, source, .. } => (
+            *offset,
+            format!("its gzip member is damaged ({source}); nothing behind it is read"),
+        ),
+        ReadError::Malformed { offset, what, .. } => (
+            *offset,
+            format!("no WARC record: {what}; nothing behind it is read"),
+        ),
+        ReadError::TooLong { offset, bytes, .. } => {
+            (*offset, format!("a record of {bytes} bytes is not read"))
+        }
+        why => (0, why.to_string()),
+    };
+    match is_tail {
+        true => verification
+            .notes
+            .push(format!("{file} offset {offset}: {what}")),
+        false => verification.record(file, offset, what),
+    }
+}
+
+/// A capture whose metadata record is still to come.
+struct UnderWay {
+    id: String,
+    facts: CaptureFacts,
+}
+
+impl UnderWay {
+    fn of(record: &WarcRecord, name: &str, id: &str) -> Option<UnderWay> {
+        let http = record.http();
+        let is_revisit = record.kind() == "revisit";
+        // WARC has no other word for a body that the site asked not to keep.
+        let is_withheld = record.field("WARC-Truncated") == Some("unspecified");
+        let digest = record.field("WARC-Payload-Digest");
+        let body = http.as_ref().map(|http| http.body.len() as u64);
+        let refers_to = |field: &str| record.field(&format!("WARC-Refers-To-{field}"));
+        let date = refers_to("Date").and_then(Timestamp::parse);
+        Some(UnderWay {
+            id: id.to_owned(),
+            facts: CaptureFacts {
+                offset: record.offset,
+                url: record.url()?.to_owned(),
+                micros: record.date()?.as_micros(),
+                line: index_line(record, name)?,
+                status: http.and_then(|http| http.status()),
+                digest: digest.filter(|_| !is_withheld).map(str::to_owned),
+                bytes: body.filter(|_| !is_revisit && !is_withheld),
+                original: refers_to("Target-URI")
+                    .zip(date)
+                    .map(|(url, date)| (url.to_owned(), date.as_micros())),
+                is_revisit,
+                about: None,
+            },
+        })
+    }
+}
+
+/// The fields of a metadata record.
+fn about(record: &WarcRecord) -> AboutCapture {
+    let text = String::from_utf8_lossy(&record.block);
+    let field = |name: &str| {
+        let mut fields = text.lines().filter_map(|line| line.split_once(": "));
+        fields
+            .find(|(found, _)| *found == name)
+            .map(|(_, value)| value)
+    };
+    let number = |name: &str| field(name)?.parse().ok();
+    AboutCapture {
+        took_ms: number("fetchTimeMs"),
+        depth: number("depth"),
+        via: field("via").map(str::to_owned),
+    }
+}
+
+/// The first bytes of gzip members, read beside the records.
+struct MemberHeads {
+    file: BufReader<fs::File>,
+    at: u64,
+}
+
+impl MemberHeads {
+    fn open(path: &Path) -> io::Result<MemberHeads> {
+        let file = BufReader::with_capacity(64 * 1024, open_regular(path)?);
+        Ok(MemberHeads { file, at: 0 })
+    }
+
+    fn at(&mut self, offset: u64) -> io::Result<[u8; 8]> {
+        let ahead = i64::try_from(offset.wrapping_sub(self.at)).unwrap_or(0);
+        self.file.seek_relative(ahead)?;
+        let mut head = [0; 8];
+        self.file.read_exact(&mut head)?;
+        self.at = offset + head.len() as u64;
+        Ok(head)
+    }
+}
+
+/// Reads the log of captures and the index. The index is sorted.
+pub(crate) fn check_lists(
+    dir: &Path,
+    is_ended: bool,
+    cross: &mut CrossCheck,
+    verification: &mut Verification,
+) -> Result<(), VerifyError> {
+    each_line(
+        dir,
+        CAPTURES,
+        is_ended,
+        verification,
+        |place, line, text, verification| match cross.has_file(place.0) {
+            true => cross.log_line(place, line, text),
+            false => {
+                verification.line(&format!("{FOLDER}/{CAPTURES}"), line, no_file(place.0));
+                Ok(())
+            }
+        },
+    )?;
+    let mut before = Vec::new();
+    each_line(
+        dir,
+        INDEX,
+        is_ended,
+        verification,
+        |place, line, text, verification| {
+            verification.checked.index_lines += 1;
+            if text.as_bytes() < before.as_slice() {
+                let list = format!("{FOLDER}/{INDEX}");
+                verification.line(&list, line, "it belongs before the line above it");
+            }
+            before.clear();
+            before.extend_from_slice(text.as_bytes());
+            match cross.has_file(place.0) {
+                true => cross.index_line(place, line, text),
+                false => {
+                    verification.line(&format!("{FOLDER}/{INDEX}"), line, no_file(place.0));
+                    Ok(())
+                }
+            }
+        },
+    )
+}
+
+fn each_line(
+    dir: &Path,
+    list: &str,
+    is_ended: bool,
+    verification: &mut Verification,
+    mut each: impl FnMut((&str, u64), u64, &str, &mut Verification) -> io::Result<()>,
+) -> Result<(), VerifyError> {
+    let path = dir.join(FOLDER).join(list);
+    let shown = format!("{FOLDER}/{list}");
+    let file = match open_regular(&path) {
+        Err(why) if why.kind() == ErrorKind::NotFound && is_ended => {
+            verification.file(&shown, "it is missing");
+            return Ok(());
+        }
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(why) if is_damage(&why) => {
+            verification.file(&shown, format!("it can't be read: {why}"));
+            return Ok(());
+        }
+        file => file.map_err(VerifyError::read(&path))?,
+    };
+    let mut lines = LineReader::new(BufReader::new(file), MAX_LINE_BYTES);
+    let mut number = 0;
+    while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
+        number += 1;
+        let text = match line {
+            BoundedLine::Whole(line) => std::str::from_utf8(line).ok(),
+            BoundedLine::Torn { .. } if !is_ended => continue,
+            _ => None,
+        };
+        let parsed = text.and_then(|text| Some((text, CaptureLine::parse(text.as_bytes())?)));
+        match parsed {
+            Some((text, line)) => each((&line.file, line.offset), number, text, verification)
+                .map_err(VerifyError::Scratch)?,
+            None => verification.line(&shown, number, "it is no line of an index"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! The manifests of a bundle, as BagIt has them (RFC 8493), and the check of all files against them.
+//!
+//! Readers of BagIt take a bundle as a bag. What is written here is narrower than BagIt allows, so
+//! that every byte of the manifests means something: one form of a line, one order of lines.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::BufReader;
+use std::path::Path;
+
+use crawl_archive::{BoundedLine, LineReader, open_regular, read_text};
+
+use crate::error::{BundleError, VerifyError, is_damage};
+use crate::payload::{BundledFile, Payload, digest};
+use crate::verification::Verification;
+
+/// The folder of the payload.
+pub(crate) const DATA: &str = "data";
+/// The file that makes a folder a bag, and all that stands in it.
+pub(crate) const BAG: &str = "bagit.txt";
+const BAG_TEXT: &str = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
+const INFO: &str = "bag-info.txt";
+const MANIFEST: &str = "manifest-sha256.txt";
+pub(crate) const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
+/// The files that the second manifest lists, in its order.
+const TAG_FILES: [&str; 3] = [INFO, BAG, MANIFEST];
+/// A line of a manifest: a digest and a path.
+const MAX_MANIFEST_LINE_BYTES: usize = 64 * 1024;
+const DIGITS: usize = 64;
+
+/// The fields of `bag-info.txt`, beside the payload's size.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BagInfo {
+    /// Labels and values, in their order. A value is one line.
+    pub(crate) fields: Vec<(&'static str, String)>,
+}
+
+/// Writes the manifests for a payload in `root`, and says the digest of the last one, which stands
+/// for every byte of the bundle.
+pub(crate) fn write_manifests(
+    root: &Path,
+    payload: &Payload,
+    info: &BagInfo,
+) -> Result<String, BundleError> {
+    let mut tags = Payload::create(root.to_owned())?;
+    let files = payload.files();
+    let mut text = String::new();
+    for (label, value) in &info.fields {
+        let value: Vec<_> = value.split_whitespace().collect();
+        let _ = writeln!(text, "{label}: {}", value.join(" "));
+    }
+    let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+    let _ = writeln!(text, "Payload-Oxum: {bytes}.{}", files.len());
+    tags.write(INFO, &text)?;
+    tags.write(BAG, BAG_TEXT)?;
+    tags.write(MANIFEST, &lines(&files, &format!("{DATA}/")))?;
+    let listed = lines(&tags.files(), "");
+    tags.write(TAG_MANIFEST, &listed)?;
+    let last = tags
+        .files()
+        .into_iter()
+        .find(|file| file.path == TAG_MANIFEST);
+    Ok(last.map(|file| file.sha256).unwrap_or_default())
+}
+
+fn lines(files: &[BundledFile], folder: &str) -> String {
+    let line = |file: &BundledFile| format!("{}  {folder}{}\n", file.sha256, escaped(&file.path));
+    files.iter().map(line).collect()
+}
+
+/// A path as manifests have it (RFC 8493 section 2.1.3).
+fn escaped(path: &str) -> String {
+    path.replace('%', "%25")
+        .replace('\n', "%0A")
+        .replace('\r', "%0D")
+}
+
+fn unescaped(path: &str) -> String {
+    path.replace("%0D", "\r")
+        .replace("%0A", "\n")
+        .replace("%25", "%")
+}
+
+/// The files that a manifest lists.
+struct Manifest {
+    files: Vec<(u64, String, String)>,
+}
+
+/// Checks each file of the bundle against its digest. Gives the paths whose bytes are not those
+/// that were bundled, as seen from the bundle.
+pub(crate) fn check_bag(
+    root: &Path,
+    verification: &mut Verification,
+) -> Result<BTreeSet<String>, VerifyError> {
+    let mut changed = BTreeSet::new();
+    let mut listed: BTreeSet<String> = BTreeSet::new();
+    let tags = read_manifest(root, TAG_MANIFEST, verification)?;
+    if !tags
+        .files
+        .iter()
+        .map(|(_, _, path)| path.as_str())
+        .eq(TAG_FILES)
+    {
+        let what = format!("it does not list {}", TAG_FILES.join(", "));
+        verification.file(TAG_MANIFEST, what);
+    }
+    let is_tag_file = |file: &(u64, String, String)| TAG_FILES.contains(&file.2.as_str());
+    for (line, sha256, path) in tags.files.into_iter().filter(is_tag_file) {
+        // Which of the two changed is not known: nothing else tells their digests.
+        if !is_as_listed(root, &path, &sha256, verification)? {
+            let what = format!("the digest of {path}, or that file, is not as it was");
+            verification.line(TAG_MANIFEST, line, what);
+        }
+        listed.insert(path);
+    }
+    if !read_text(&root.join(BAG), BAG_TEXT.len() as u64).is_ok_and(|text| text == BAG_TEXT) {
+        verification.file(BAG, "it is not the text of a bag");
+    }
+    for (_, sha256, path) in read_manifest(root, MANIFEST, verification)?.files {
+        if !path.starts_with(&format!("{DATA}/")) || path.split('/').any(|part| part == "..") {
+            let what = format!("it lists `{path}`, which is not of the payload");
+            verification.file(MANIFEST, what);
+            continue;
+        }
+        if !is_as_listed(root, &path, &sha256, verification)? {
+            changed.insert(path.clone());
+        }
+        listed.insert(path);
+    }
+    listed.insert(TAG_MANIFEST.to_owned());
+    find_unlisted(root, "", &listed, verification)?;
+    Ok(changed)
+}
+
+/// Reads a manifest in the one form that this program writes.
+fn read_manifest(
+    root: &Path,
+    name: &str,
+    verification: &mut Verification,
+) -> Result<Manifest, VerifyError> {
+    let path = root.join(name);
+    let mut files: Vec<(u64, String, String)> = Vec::new();
+    let file = match open_regular(&path) {
+        Err(why) if is_damage(&why) => {
+            verification.file(name, "it is missing");
+            return Ok(Manifest { files });
+        }
+        file => file.map_err(VerifyError::read(&path))?,
+    };
+    let mut lines = LineReader::new(BufReader::new(file), MAX_MANIFEST_LINE_BYTES);
+    let mut number = 0;
+    while let Some(line) = lines.next_line().map_err(VerifyError::read(&path))? {
+        number += 1;
+        let parsed = match line {
+            BoundedLine::Whole(line) => std::str::from_utf8(line).ok().and_then(listed_file),
+            _ => None,
+        };
+        match parsed {
+            Some((sha256, path)) => {
+                if files.last().is_some_and(|(_, _, before)| *before >= path) {
+                    verification.line(name, number, "it belongs before the line above it");
+                }
+                files.push((number, sha256, path));
+            }
+            None => verification.line(name, number, "it is no digest and path"),
+        }
+    }
+    Ok(Manifest { files })
+}
+
+fn listed_file(line: &str) -> Option<(String, String)> {
+    let (sha256, path) = line.strip_suffix('\n')?.split_once("  ")?;
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_digest = sha256.len() == DIGITS && sha256.bytes().all(is_digit);
+    let path = unescaped(path);
+    (is_digest && !path.is_empty()).then(|| (sha256.to_owned(), path))
+}
+
+fn is_as_listed(
+    root: &Path,
+    path: &str,
+    sha256: &str,
+    verification: &mut Verification,
+) -> Result<bool, VerifyError> {
+    let what = match digest(&root.join(path)) {
+        Ok((found, bytes)) => {
+            verification.checked.files += 1;
+            verification.checked.bytes += bytes;
+            if found == sha256 {
+                return Ok(true);
+            }
+            format!("its SHA-256 is {found}, and the manifest says {sha256}")
+        }
+        Err(why) if is_damage(&why) => {
+            format!("it is listed and can't be read: {why}")
+        }
+        Err(why) => return Err(VerifyError::read(&root.join(path))(why)),
+    };
+    verification.file(path, what);
+    Ok(false)
+}
+
+/// Names each file that no manifest lists, and whatever is no file and no folder.
+fn find_unlisted(
+    root: &Path,
+    folder: &str,
+    listed: &BTreeSet<String>,
+    verification: &mut Verification,
+) -> Result<(), VerifyError> {
+    let at = root.join(folder);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&at).map_err(VerifyError::read(&at))? {
+        let entry = entry.map_err(VerifyError::read(&at))?;
+        let kind = entry.file_type().map_err(VerifyError::read(&at))?;
+        names.push((entry.file_name().to_string_lossy().into_owned(), kind));
+    }
+    names.sort_by(|one, other| one.0.cmp(&other.0));
+    for (name, kind) in names {
+        let path = match folder {
+            "" => name,
+            folder => format!("{folder}/{name}"),
+        };
+        if kind.is_dir() {
+            find_unlisted(root, &path, listed, verification)?;
+        } else if !listed.contains(&path) {
+            verification.file(&path, "no manifest lists it");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! The check of a bundle: every byte against the manifests, then what the files say of each other.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::BufReader;
+use std::path::Path;
+
+use crawl_archive::{BoundedLine, FOLDER, LineReader, open_regular, read_text};
+use crawl_tables::{TablesError, check_tables};
+use serde_json::Value;
+
+use crate::archive_check::check_warc;
+use crate::bag::{BAG, DATA, TAG_MANIFEST, check_bag};
+use crate::cross_check::CrossCheck;
+use crate::directory::verify_directory;
+use crate::error::VerifyError;
+use crate::export::{ROBOTS, TABLES};
+use crate::payload::digest;
+use crate::ro_crate::RO_CRATE;
+use crate::robots_copies::each_robots_copy;
+use crate::verification::Verification;
+
+/// A row of `robots.jsonl` holds a text, each byte of which JSON may write as six.
+const MAX_ROBOTS_LINE_BYTES: usize = 16 << 20;
+/// A file takes some 400 bytes of the description.
+const MAX_RO_CRATE_BYTES: u64 = 64 << 20;
+
+/// Checks a bundle, or where `path` is none, the directory of a crawl. What has to be sorted waits
+/// in the folder `scratch`.
+///
+/// # Errors
+/// [`VerifyError`] where something could not be looked at; a defect is none.
+pub fn verify(path: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
+    let is_bundle = [BAG, TAG_MANIFEST]
+        .iter()
+        .any(|name| path.join(name).symlink_metadata().is_ok());
+    match is_bundle {
+        true => verify_bundle(path, scratch),
+        false => verify_directory(path, scratch),
+    }
+}
+
+fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyError> {
+    let mut bag = Verification::default();
+    let changed = check_bag(root, &mut bag)?;
+    let data = root.join(DATA);
+    if !bag.is_whole() {
+        // Its bytes are not those that were bundled, so what they say is told of records alone.
+        name_records(&data, &changed, scratch, &mut bag)?;
+        return Ok(bag);
+    }
+    let mut verification = verify_directory(&data, scratch)?;
+    verification.checked.files = bag.checked.files;
+    verification.checked.bytes = bag.checked.bytes;
+    // The manifests hold each byte.
+    verification.unchecked.clear();
+    let mut found = Vec::new();
+    if data.join(FOLDER).is_dir() {
+        found.extend(check_robots(&data)?);
+    }
+    match check_tables(&data, &data.join(TABLES)) {
+        Ok(defects) => {
+            let defects = defects.into_iter();
+            found.extend(
+                defects.map(|defect| (format!("{TABLES}/{}", defect.file), None, defect.what)),
+            );
+        }
+        Err(TablesError::Records(why)) => return Err(why.into()),
+        Err(why) => found.push((TABLES.to_owned(), None, why.to_string())),
+    }
+    found.extend(
+        check_descriptions(&data)?
+            .into_iter()
+            .map(|(file, what)| (file, None, what)),
+    );
+    for (file, line, what) in found {
+        match line {
+            Some(line) => verification.line(&file, line, what),
+            None => verification.file(&file, what),
+        }
+    }
+    for finding in &mut verification.findings {
+        finding.file.insert_str(0, &format!("{DATA}/"));
+    }
+    Ok(verification)
+}
+
+/// Names the records at which WARC files are damaged.
+fn name_records(
+    data: &Path,
+    changed: &BTreeSet<String>,
+    scratch: &Path,
+    bag: &mut Verification,
+) -> Result<(), VerifyError> {
+    for path in changed {
+        let archived = path
+            .strip_prefix(DATA)
+            .and_then(|path| path.strip_prefix('/'));
+        let name = archived.and_then(|path| path.strip_prefix(FOLDER)?.strip_prefix('/'));
+        let Some(name) = name.filter(|name| name.ends_with(".warc.gz")) else {
+            continue;
+        };
+        let mut of_file = Verification::default();
+        let mut unused = CrossCheck::new(data, scratch);
+        check_warc(data, name, false, &mut unused, &mut of_file)?;
+        // That it is missing was told.
+        let findings = of_file.findings.into_iter();
+        for mut finding in findings.filter(|finding| finding.offset.is_some()) {
+            finding.file.insert_str(0, &format!("{DATA}/"));
+            bag.found(finding);
+        }
+    }
+    Ok(())
+}
+
+type Found = (String, Option<u64>, String);
+
+/// Makes the rows of `robots.jsonl` anew from the archive.
+fn check_robots(data: &Path) -> Result<Vec<Found>, VerifyError> {
+    let path = data.join(ROBOTS);
+    let mut found: Vec<Found> = Vec::new();
+    let Ok(file) = open_regular(&path) else {
+        found.push((ROBOTS.to_owned(), None, "it is missing".to_owned()));
+        return Ok(found);
+    };
+    let mut lines = LineReader::new(BufReader::new(file), MAX_ROBOTS_LINE_BYTES);
+    let mut number = 0;
+    let what = "it is not the answer that the archive has there";
+    each_robots_copy::<VerifyError>(data, |copy| {
+        number += 1;
+        let mut expected = serde_json::to_vec(copy).unwrap_or_default();
+        expected.push(b'\n');
+        match lines.next_line().map_err(VerifyError::read(&path))? {
+            Some(BoundedLine::Whole(line)) if line == expected => {}
+            _ => found.push((ROBOTS.to_owned(), Some(number), what.to_owned())),
+        }
+        Ok(())
+    })?;
+    if lines
+        .next_line()
+        .map_err(VerifyError::read(&path))?
+        .is_some()
+    {
+        let what = "the archive has no more answers for robots.txt";
+        found.push((ROBOTS.to_owned(), Some(number + 1), what.to_owned()));
+    }
+    Ok(found)
+}
+
+/// Looks that the description of the crate tells of each file, and nothing wrong.
+fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError> {
+    let path = data.join(RO_CRATE);
+    let text = match read_text(&path, MAX_RO_CRATE_BYTES) {
+        Ok(text) => text,
+        Err(why) => {
+            return Ok(vec![(
+                RO_CRATE.to_owned(),
+                format!("it can't be read: {why}"),
+            )]);
+        }
+    };
+    let told: Value = serde_json::from_str(&text).unwrap_or_default();
+    let entities = told["@graph"].as_array().map_or(&[][..], Vec::as_slice);
+    let files = entities.iter().filter(|entity| entity["@type"] == "File");
+    let mut known = BTreeSet::from([RO_CRATE.to_owned()]);
+    let mut found = Vec::new();
+    for file in files {
+        let name = file["@id"].as_str().unwrap_or_default();
+        let is_inside = !name.split('/').any(|part| matches!(part, "" | "." | ".."));
+        let is_right = is_inside
+            && digest(&data.join(name)).is_ok_and(|(sha256, bytes)| {
+                let bytes = bytes.to_string();
+                file["sha256"] == sha256.as_str() && file["contentSize"] == bytes.as_str()
+            });
+        if !is_right {
+            found.push((
+                RO_CRATE.to_owned(),
+                format!("it tells another `{name}` than there is"),
+            ));
+        }
+        known.insert(name.to_owned());
+    }
+    let mut all = Vec::new();
+    list_files(data, "", &mut all)?;
+    for name in all.into_iter().filter(|name| !known.contains(name)) {
+        found.push((RO_CRATE.to_owned(), format!("it does not tell of `{name}`")));
+    }
+    Ok(found)
+}
+
+fn list_files(root: &Path, folder: &str, all: &mut Vec<String>) -> Result<(), VerifyError> {
+    let at = root.join(folder);
+    for entry in fs::read_dir(&at).map_err(VerifyError::read(&at))? {
+        let entry = entry.map_err(VerifyError::read(&at))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = match folder {
+            "" => name,
+            folder => format!("{folder}/{name}"),
+        };
+        match entry.path().is_dir() {
+            true => list_files(root, &path, all)?,
+            false => all.push(path),
+        }
+    }
+    Ok(())
+}

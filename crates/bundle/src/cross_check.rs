@@ -1,0 +1,453 @@
+//! Cross-references: what one file states of a thing is held against what others state of it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::rows::{LinkRow, PageRow, RequestRow};
+use crawl_archive::{CAPTURES, FOLDER, INDEX};
+
+use crate::statements::{FACTS, Statement, Statements, fact, key, number};
+use crate::verification::Verification;
+
+/// The sorts of things that statements are about: a place in the archive, an exchange by URL and
+/// time, an archived payload by URL and time, and a page by its URL.
+const PLACE: u8 = 1;
+const EXCHANGE: u8 = 2;
+const PAYLOAD: u8 = 3;
+const PAGE: u8 = 4;
+
+/// Those who state something. What others are held against comes first.
+const CAPTURE: u8 = 0;
+const LOG_LINE: u8 = 1;
+const INDEX_LINE: u8 = 2;
+const PAGE_ROW: u8 = 3;
+const REQUEST_ROW: u8 = 4;
+const ANSWERED_ROW: u8 = 5;
+const ANSWERED_RECORD: u8 = 6;
+const ARCHIVED: u8 = 7;
+const REVISIT: u8 = 8;
+const PAGE_URL: u8 = 9;
+const LINK_SOURCE: u8 = 10;
+
+/// The facts of a place: the first two are those of the lines that name it.
+const LINE: usize = 0;
+const URL: usize = 1;
+const TIME: usize = 2;
+const DIGEST: usize = 3;
+const LENGTH: usize = 4;
+const TOOK: usize = 5;
+const DEPTH: usize = 6;
+const VIA: usize = 7;
+/// The columns of `pages.jsonl` that the archive repeats.
+const COLUMNS: [(usize, &str); 7] = [
+    (URL, "url"),
+    (TIME, "fetched_at"),
+    (DIGEST, "digest"),
+    (LENGTH, "bytes"),
+    (TOOK, "ms"),
+    (DEPTH, "depth"),
+    (VIA, "via"),
+];
+/// The only fact of an exchange: its status; of a payload: its digest.
+const ONLY: usize = 0;
+
+/// A capture as its records tell of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CaptureFacts {
+    pub(crate) offset: u64,
+    pub(crate) url: String,
+    /// Its `WARC-Date` in microseconds.
+    pub(crate) micros: u64,
+    /// The line that an index must have for it.
+    pub(crate) line: String,
+    pub(crate) status: Option<u16>,
+    /// The digest of the payload, where the body in the archive is all that was received.
+    pub(crate) digest: Option<String>,
+    /// The length of the body likewise.
+    pub(crate) bytes: Option<u64>,
+    /// The URL and time in microseconds of the capture that it is a revisit of.
+    pub(crate) original: Option<(String, u64)>,
+    pub(crate) is_revisit: bool,
+    pub(crate) about: Option<AboutCapture>,
+}
+
+/// A capture as its metadata record tells of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AboutCapture {
+    pub(crate) took_ms: Option<u64>,
+    /// None where it is no page.
+    pub(crate) depth: Option<u64>,
+    pub(crate) via: Option<String>,
+}
+
+/// Gathers statements, and holds them against each other at the end.
+pub(crate) struct CrossCheck {
+    statements: Statements,
+    files: Vec<String>,
+    archive: PathBuf,
+    /// The WARC files that are there, as far as they were looked for.
+    there: BTreeSet<String>,
+}
+
+impl CrossCheck {
+    pub(crate) fn new(dir: &Path, scratch: &Path) -> CrossCheck {
+        CrossCheck {
+            statements: Statements::new(scratch),
+            files: Vec::new(),
+            archive: dir.join(FOLDER),
+            there: BTreeSet::new(),
+        }
+    }
+
+    /// Returns whether the archive has a file of that name.
+    pub(crate) fn has_file(&mut self, name: &str) -> bool {
+        if self.there.contains(name) {
+            return true;
+        }
+        let is_there = !name.contains('/') && self.archive.join(name).symlink_metadata().is_ok();
+        if is_there {
+            self.there.insert(name.to_owned());
+        }
+        is_there
+    }
+
+    /// The number of a file, by its name as seen from the directory.
+    pub(crate) fn file(&mut self, name: &str) -> u32 {
+        let known = self.files.iter().rposition(|file| file == name);
+        let number = known.unwrap_or_else(|| {
+            self.files.push(name.to_owned());
+            self.files.len() - 1
+        });
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    fn add(&mut self, key: u128, kind: u8, at: (u32, u64), facts: [u32; FACTS]) -> io::Result<()> {
+        self.statements.add(&Statement {
+            key,
+            kind,
+            file: at.0,
+            place: at.1,
+            facts,
+        })
+    }
+
+    /// A capture in the WARC file of that name.
+    pub(crate) fn capture(&mut self, name: &str, capture: &CaptureFacts) -> io::Result<()> {
+        let at = (self.file(&format!("{FOLDER}/{name}")), capture.offset);
+        let millis = capture.micros / 1000;
+        let mut facts = [0; FACTS];
+        facts[LINE] = fact(capture.line.as_bytes());
+        facts[URL] = fact(capture.url.as_bytes());
+        facts[TIME] = number(millis);
+        facts[DIGEST] = optional(capture.digest.as_deref());
+        facts[LENGTH] = capture.bytes.map_or(0, number);
+        if let Some(about) = &capture.about {
+            facts[TOOK] = about.took_ms.map_or(0, number);
+            facts[DEPTH] = about.depth.map_or(0, number);
+            facts[VIA] = fact(about.via.as_deref().unwrap_or_default().as_bytes());
+        }
+        self.add(place_key(name, capture.offset), CAPTURE, at, facts)?;
+        let status = only(capture.status.map_or(0, |status| number(status.into())));
+        self.add(
+            exchange_key(&capture.url, millis),
+            ANSWERED_RECORD,
+            at,
+            status,
+        )?;
+        let digest = only(optional(capture.digest.as_deref()));
+        match &capture.original {
+            Some((url, micros)) => self.add(payload_key(url, *micros), REVISIT, at, digest),
+            None if capture.is_revisit => Ok(()),
+            None => self.add(
+                payload_key(&capture.url, capture.micros),
+                ARCHIVED,
+                at,
+                digest,
+            ),
+        }
+    }
+
+    /// A line of the log of captures.
+    pub(crate) fn log_line(&mut self, place: (&str, u64), line: u64, text: &str) -> io::Result<()> {
+        self.line_of(LOG_LINE, CAPTURES, place, line, text)
+    }
+
+    /// A line of the index.
+    pub(crate) fn index_line(
+        &mut self,
+        place: (&str, u64),
+        line: u64,
+        text: &str,
+    ) -> io::Result<()> {
+        self.line_of(INDEX_LINE, INDEX, place, line, text)
+    }
+
+    fn line_of(
+        &mut self,
+        kind: u8,
+        list: &str,
+        (name, offset): (&str, u64),
+        line: u64,
+        text: &str,
+    ) -> io::Result<()> {
+        let at = (self.file(&format!("{FOLDER}/{list}")), line);
+        let mut facts = [0; FACTS];
+        facts[LINE] = fact(text.as_bytes());
+        self.add(place_key(name, offset), kind, at, facts)
+    }
+
+    /// A row of `pages.jsonl`.
+    pub(crate) fn page(
+        &mut self,
+        line: u64,
+        row: &PageRow,
+        verification: &mut Verification,
+    ) -> io::Result<()> {
+        let at = (self.file("pages.jsonl"), line);
+        let millis = row.fetched_at.as_millis();
+        if let Some(place) = &row.warc
+            && !self.has_file(&place.file)
+        {
+            verification.line("pages.jsonl", line, no_file(&place.file));
+        } else if let Some(place) = &row.warc {
+            let is_withheld = row.withheld.is_some();
+            let mut facts = [0; FACTS];
+            facts[URL] = fact(row.url.as_bytes());
+            facts[TIME] = number(millis);
+            if !is_withheld {
+                facts[DIGEST] = optional(row.digest.as_deref());
+                facts[LENGTH] = number(row.bytes);
+            }
+            facts[TOOK] = number(row.ms);
+            facts[DEPTH] = number(row.depth.into());
+            facts[VIA] = fact(row.via.as_deref().unwrap_or_default().as_bytes());
+            self.add(place_key(&place.file, place.offset), PAGE_ROW, at, facts)?;
+        }
+        if let Some(status) = row.status {
+            let status = only(number(status.into()));
+            self.add(exchange_key(&row.url, millis), ANSWERED_ROW, at, status)?;
+        }
+        self.add(key(PAGE, &[row.url.as_bytes()]), PAGE_URL, at, [0; FACTS])
+    }
+
+    /// A row of `requests.jsonl`.
+    pub(crate) fn request(&mut self, line: u64, row: &RequestRow) -> io::Result<()> {
+        let at = (self.file("requests.jsonl"), line);
+        let status = only(row.status.map_or(0, |status| number(status.into())));
+        self.add(exchange_key(&row.url, row.start), REQUEST_ROW, at, status)
+    }
+
+    /// The first of the rows of `links.jsonl` that stand behind each other for one page.
+    pub(crate) fn link(&mut self, line: u64, row: &LinkRow) -> io::Result<()> {
+        let at = (self.file("links.jsonl"), line);
+        self.add(
+            key(PAGE, &[row.from.as_bytes()]),
+            LINK_SOURCE,
+            at,
+            [0; FACTS],
+        )
+    }
+
+    /// Holds all statements against each other. Where the last run has not ended, what has no
+    /// counterpart may be behind the last commit.
+    pub(crate) fn finish(self, is_ended: bool, verification: &mut Verification) -> io::Result<()> {
+        let mut groups = Groups {
+            files: &self.files,
+            is_ended,
+            verification,
+            uncommitted: 0,
+        };
+        self.statements.each_group(|group| groups.judge(group))?;
+        let uncommitted = groups.uncommitted;
+        if uncommitted > 0 {
+            verification.notes.push(format!(
+                "{uncommitted} entries without their counterpart: the last run has not ended, and \
+                 its next start cuts off what was not committed"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A defect: no commit names a place before its file is there.
+pub(crate) fn no_file(name: &str) -> String {
+    format!("it names a record of {FOLDER}/{name}, which is missing")
+}
+
+fn place_key(name: &str, offset: u64) -> u128 {
+    key(PLACE, &[name.as_bytes(), &offset.to_le_bytes()])
+}
+
+fn exchange_key(url: &str, millis: u64) -> u128 {
+    key(EXCHANGE, &[url.as_bytes(), &millis.to_le_bytes()])
+}
+
+fn payload_key(url: &str, micros: u64) -> u128 {
+    key(PAYLOAD, &[url.as_bytes(), &micros.to_le_bytes()])
+}
+
+fn only(fact: u32) -> [u32; FACTS] {
+    let mut facts = [0; FACTS];
+    facts[ONLY] = fact;
+    facts
+}
+
+fn optional(value: Option<&str>) -> u32 {
+    value.map_or(0, |value| fact(value.as_bytes()))
+}
+
+/// Returns whether both tell a fact, and not the same.
+fn differ(one: &Statement, other: &Statement, at: usize) -> bool {
+    let (one, other) = (one.facts[at], other.facts[at]);
+    one != 0 && other != 0 && one != other
+}
+
+struct Groups<'a> {
+    files: &'a [String],
+    /// The last run has ended, so nothing is behind the last commit.
+    is_ended: bool,
+    verification: &'a mut Verification,
+    uncommitted: u64,
+}
+
+impl Groups<'_> {
+    /// Judges all statements about one thing.
+    fn judge(&mut self, group: &[Statement]) {
+        match group.first().map(|first| first.kind) {
+            Some(CAPTURE..=PAGE_ROW) => self.place(group),
+            Some(REQUEST_ROW..=ANSWERED_RECORD) => self.exchange(group),
+            Some(ARCHIVED | REVISIT) => self.payload(group),
+            _ => self.page(group),
+        }
+    }
+
+    fn place(&mut self, group: &[Statement]) {
+        let [first, others @ ..] = group else { return };
+        if first.kind != CAPTURE {
+            for other in group {
+                self.missing(
+                    other,
+                    "no response or revisit record begins where this says",
+                );
+            }
+            return;
+        }
+        let mut seen = [0_u32; 4];
+        for other in others {
+            let count = &mut seen[usize::from(other.kind.min(PAGE_ROW))];
+            *count += 1;
+            let is_second = *count > 1;
+            match other.kind {
+                PAGE_ROW => {
+                    let wrong = COLUMNS.iter().find(|(at, _)| differ(first, other, *at));
+                    if let Some((_, column)) = wrong {
+                        let record = self.name(first);
+                        self.wrong(
+                            other,
+                            format!("column `{column}` is not what {record} says"),
+                        );
+                    }
+                }
+                _ if differ(first, other, LINE) => {
+                    let record = self.name(first);
+                    self.wrong(other, format!("it is not the line of {record}"));
+                }
+                _ => {}
+            }
+            if is_second {
+                self.wrong(
+                    other,
+                    "another line of this file names the same record".to_owned(),
+                );
+            }
+        }
+        if seen[usize::from(LOG_LINE)] == 0 {
+            self.missing(first, "no line of archive/captures.cdxj names this record");
+        }
+        if seen[usize::from(INDEX_LINE)] == 0 {
+            self.missing(first, "no line of archive/index.cdxj names this record");
+        }
+    }
+
+    fn exchange(&mut self, group: &[Statement]) {
+        let [first, others @ ..] = group else { return };
+        if first.kind != REQUEST_ROW {
+            for other in group {
+                let what = "requests.jsonl has no row for this URL at this time";
+                self.missing(other, what);
+            }
+            return;
+        }
+        for other in others {
+            let has_same =
+                |request: &&Statement| request.kind == REQUEST_ROW && !differ(request, other, ONLY);
+            if other.kind != REQUEST_ROW && group.iter().find(has_same).is_none() {
+                let row = self.name(first);
+                self.wrong(other, format!("its status is not that of {row}"));
+            }
+        }
+    }
+
+    fn payload(&mut self, group: &[Statement]) {
+        let [first, others @ ..] = group else { return };
+        if first.kind != ARCHIVED {
+            for other in group {
+                self.missing(
+                    other,
+                    "the archive has no record of what this is a revisit of",
+                );
+            }
+            return;
+        }
+        for other in others {
+            if other.kind == REVISIT && differ(first, other, ONLY) {
+                let record = self.name(first);
+                self.wrong(
+                    other,
+                    format!("its digest is not that of {record}, which it revisits"),
+                );
+            }
+        }
+    }
+
+    fn page(&mut self, group: &[Statement]) {
+        if let Some(first) = group.first().filter(|first| first.kind == LINK_SOURCE) {
+            self.missing(
+                first,
+                "pages.jsonl has no row of the page that the link stands on",
+            );
+        }
+    }
+
+    /// Notes that the counterpart of a statement is missing.
+    fn missing(&mut self, statement: &Statement, what: &str) {
+        match statement.kind {
+            _ if !self.is_ended => self.uncommitted += 1,
+            _ => self.wrong(statement, what.to_owned()),
+        }
+    }
+
+    fn wrong(&mut self, statement: &Statement, what: String) {
+        let file = self.files.get(statement.file as usize);
+        let file = file.map_or("", String::as_str);
+        match statement.kind {
+            CAPTURE | ANSWERED_RECORD | ARCHIVED | REVISIT => {
+                self.verification.record(file, statement.place, what);
+            }
+            _ => self.verification.line(file, statement.place, what),
+        }
+    }
+
+    /// A statement's file and place in words.
+    fn name(&self, statement: &Statement) -> String {
+        let file = self.files.get(statement.file as usize);
+        let file = file.map_or("", String::as_str);
+        match statement.kind {
+            CAPTURE | ANSWERED_RECORD | ARCHIVED | REVISIT => {
+                format!("the record at offset {} of {file}", statement.place)
+            }
+            _ => format!("line {} of {file}", statement.place),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The errors of checking, and of making a bundle.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crawl_archive::ReadError;
+use crawl_records::RecordsError;
+use crawl_tables::TablesError;
+
+/// The reason why something could not be checked. A defect is none.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The records could not be read.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// A file could not be read.
+    #[error("can't read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// There is no room for what is sorted on the way.
+    #[error("can't write what is sorted: {0}")]
+    Scratch(io::Error),
+}
+
+impl VerifyError {
+    /// For `map_err`: reading `path` failed.
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> VerifyError {
+        let path = path.to_owned();
+        move |source| VerifyError::Read { path, source }
+    }
+
+    pub(crate) fn of(path: &Path, why: ReadError) -> VerifyError {
+        let source = match why {
+            ReadError::Io { source, .. } => source,
+            why => io::Error::other(why.to_string()),
+        };
+        VerifyError::read(path)(source)
+    }
+}
+
+/// Returns whether an error tells of a defect: something is missing, or is no file. Any other tells
+/// that it could not be looked at.
+pub(crate) fn is_damage(why: &io::Error) -> bool {
+    use ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound};
+    matches!(
+        why.kind(),
+        InvalidFilename | InvalidInput | IsADirectory | NotADirectory | NotFound
+    )
+}
+
+/// The reason why a crawl could not be bundled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BundleError {
+    /// Its files could not be read.
+    #[error(transparent)]
+    Read(#[from] VerifyError),
+    /// Its tables could not be written.
+    #[error(transparent)]
+    Tables(#[from] TablesError),
+    /// Its configuration could not be read.
+    #[error("crawl.toml can't be read: {what}")]
+    Config {
+        /// The defect.
+        what: String,
+    },
+    /// Its last run has not ended, or was killed.
+    #[error("the last run of the crawl in `{}` has not ended, or was killed", dir.display())]
+    NotEnded {
+        /// The crawl's directory.
+        dir: PathBuf,
+    },
+    /// It sent no request.
+    #[error("the crawl in `{}` asked nobody for anything", dir.display())]
+    NoRequests {
+        /// The crawl's directory.
+        dir: PathBuf,
+    },
+    /// The crawl is damaged, or changed meanwhile.
+    #[error("what `{}` holds is damaged: {first}", dir.display())]
+    Damaged {
+        /// The crawl's directory.
+        dir: PathBuf,
+        /// The first defect.
+        first: String,
+    },
+    /// A file of the bundle could not be written.
+    #[error("can't write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The same, where the file is not known yet.
+    #[error("{0}")]
+    Stream(io::Error),
+}
+
+impl BundleError {
+    /// For `map_err`: writing to `path` failed.
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> BundleError {
+        let path = path.to_owned();
+        move |source| BundleError::Write { path, source }
+    }
+
+    /// For `map_err`: reading `path` failed.
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> BundleError {
+        let failed = VerifyError::read(path);
+        move |source| BundleError::Read(failed(source))
+    }
+}

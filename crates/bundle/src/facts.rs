@@ -1,0 +1,260 @@
+//! The facts that the descriptions of a bundle tell of its crawl.
+
+use std::path::Path;
+
+use crawl_archive::Timestamp;
+use crawl_records::{ExcludedCounts, Report, counted, grouped, report};
+use crawl_weburl::safe_line;
+
+use crate::error::{BundleError, VerifyError};
+
+/// A crawl in the numbers and words that describe it.
+#[derive(Clone, Debug)]
+pub(crate) struct CrawlFacts {
+    pub(crate) report: Report,
+    /// Program and version that crawled last: `crawl 0.1.0`.
+    pub(crate) program: String,
+    /// The program that made the bundle, likewise.
+    pub(crate) bundler: String,
+    /// The start of the first request and the end of the last.
+    pub(crate) begun: Timestamp,
+    pub(crate) ended: Timestamp,
+}
+
+impl CrawlFacts {
+    pub(crate) fn read(dir: &Path, bundler: &str) -> Result<CrawlFacts, BundleError> {
+        let report = report(dir).map_err(VerifyError::from)?;
+        let requests = &report.requests;
+        let times = requests.first_start_ms.zip(requests.last_end_ms);
+        let (first, last) = times.ok_or_else(|| BundleError::NoRequests {
+            dir: dir.to_owned(),
+        })?;
+        let version = report
+            .crawl
+            .version
+            .as_deref()
+            .unwrap_or("of unknown version");
+        let moment = |millis: u64| Timestamp::from_micros(millis.saturating_mul(1000));
+        Ok(CrawlFacts {
+            program: format!("crawl {version}"),
+            bundler: bundler.to_owned(),
+            begun: moment(first),
+            ended: moment(last),
+            report,
+        })
+    }
+
+    pub(crate) fn begun(&self) -> String {
+        self.begun.rfc3339_millis()
+    }
+
+    pub(crate) fn ended(&self) -> String {
+        self.ended.rfc3339_millis()
+    }
+
+    /// The day on which the crawl ended: `2026-11-22`.
+    pub(crate) fn day(&self) -> String {
+        self.ended().chars().take(10).collect()
+    }
+
+    /// The subject of the study, or the first seed.
+    pub(crate) fn title(&self) -> String {
+        let crawl = &self.report.crawl;
+        let seed = crawl.seeds.first();
+        match (&crawl.operator.study, seed) {
+            (Some(study), _) => study.clone(),
+            (None, Some(seed)) => format!("Crawl of {seed}"),
+            (None, None) => "A crawl of the web".to_owned(),
+        }
+    }
+
+    /// Whoever answers for the crawl, where that is said: the person, else the institution, else
+    /// the contact.
+    pub(crate) fn author(&self) -> Option<&str> {
+        let operator = &self.report.crawl.operator;
+        let told = [&operator.name, &operator.institution, &operator.contact];
+        told.into_iter().find_map(|said| said.as_deref())
+    }
+
+    /// One sentence with numbers.
+    pub(crate) fn summary(&self) -> String {
+        let report = &self.report;
+        let (hosts, _) = report.hosts_asked();
+        format!(
+            "{} of {}, asked for from {} to {} by {}; {}.",
+            counted(report.pages.total, "page", "pages"),
+            counted(hosts.len() as u64, "host", "hosts"),
+            self.begun(),
+            self.ended(),
+            self.program,
+            exclusions(&report.excluded),
+        )
+    }
+}
+
+/// The number of URLs that were excluded, by reason: `3 URLs excluded (budget 2, robots 1)`.
+fn exclusions(excluded: &ExcludedCounts) -> String {
+    let total = counted(excluded.total, "URL", "URLs");
+    let by_reason = excluded.by_reason.iter();
+    let reasons: Vec<_> = by_reason
+        .map(|(reason, count)| format!("{} {}", safe_line(reason), grouped(*count)))
+        .collect();
+    match reasons.is_empty() {
+        true => format!("{total} excluded"),
+        false => format!("{total} excluded ({})", reasons.join(", ")),
+    }
+}
+
+/// The description of a file of a bundle, by its path.
+pub(crate) struct FileMeaning {
+    pub(crate) media_type: &'static str,
+    pub(crate) what: &'static str,
+}
+
+/// The row files and reports that a crawl may leave. Other files of the directory may be anybody's.
+pub(crate) fn row_files_and_reports() -> impl Iterator<Item = &'static str> {
+    let names = NAMED.iter().map(|(name, ..)| *name);
+    names.filter(|name| name.ends_with(".jsonl") || name.starts_with("report."))
+}
+
+/// The meaning of a file, by its path in the payload.
+pub(crate) fn meaning(path: &str) -> FileMeaning {
+    let named = NAMED.iter().find(|(name, ..)| *name == path);
+    let ended = ENDED
+        .iter()
+        .find(|(folder, end, ..)| path.starts_with(folder) && path.ends_with(end));
+    let (media_type, what) = match (named, ended) {
+        (Some((_, media_type, what)), _) | (None, Some((_, _, media_type, what))) => {
+            (*media_type, *what)
+        }
+        (None, None) => ("application/octet-stream", "a file of the crawl"),
+    };
+    FileMeaning { media_type, what }
+}
+
+const JSON_LINES: &str = "application/jsonl";
+/// Files by name: media type, and what is in them.
+const NAMED: [(&str, &str, &str); 18] = [
+    ("CITATION.cff", "application/yaml", "how to cite this crawl"),
+    (
+        "README.md",
+        "text/markdown",
+        "what this is, and how to check it",
+    ),
+    (
+        "archive/captures.cdxj",
+        "text/plain",
+        "the index of the archive, in the order of capture",
+    ),
+    (
+        "archive/index.cdxj",
+        "text/plain",
+        "the index of the archive, sorted",
+    ),
+    (
+        "crawl.toml",
+        "application/toml",
+        "the configuration in force, without secrets; the version",
+    ),
+    (
+        "croissant.json",
+        "application/ld+json",
+        "the tables and their columns, for loaders of data sets",
+    ),
+    (
+        "excluded.jsonl",
+        JSON_LINES,
+        "a row for each URL that was not asked for, with the rule",
+    ),
+    (
+        "hosts.jsonl",
+        JSON_LINES,
+        "a row for each host: whether it is whole, and what is missing",
+    ),
+    ("links.jsonl", JSON_LINES, "a row for each link of a page"),
+    (
+        "pages.jsonl",
+        JSON_LINES,
+        "a row for each page, with the rule that allowed it",
+    ),
+    (
+        "report.html",
+        "text/html",
+        "the crawl in numbers, to be read",
+    ),
+    ("report.json", "application/json", "the crawl in numbers"),
+    (
+        "requests.jsonl",
+        JSON_LINES,
+        "a row for each request, with the gap that was kept before it",
+    ),
+    (
+        "ro-crate-metadata.json",
+        "application/ld+json",
+        "what each file is, and how it came to be",
+    ),
+    (
+        "robots.jsonl",
+        JSON_LINES,
+        "each answer for a robots.txt with its text, as it was in force",
+    ),
+    (
+        "state/delays.jsonl",
+        JSON_LINES,
+        "delays that the operator set while the crawl ran",
+    ),
+    (
+        "tombstones.jsonl",
+        JSON_LINES,
+        "a row for each page or host that was taken out, without its name: when, and why",
+    ),
+    (
+        "waiting.jsonl",
+        JSON_LINES,
+        "how the last run ended, and what was waiting",
+    ),
+];
+/// Files by folder and ending.
+const ENDED: [(&str, &str, &str, &str); 2] = [
+    (
+        "archive/",
+        ".warc.gz",
+        "application/warc",
+        "every exchange with a server, as WARC 1.1",
+    ),
+    (
+        "tables/",
+        ".parquet",
+        "application/vnd.apache.parquet",
+        "the rows as a table",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use crawl_records::ExcludedCounts;
+
+    use super::{NAMED, exclusions, meaning};
+
+    #[test]
+    fn ours_what_was_excluded_is_told_by_its_reasons() {
+        let mut excluded = ExcludedCounts::default();
+        assert_eq!(exclusions(&excluded), "0 URLs excluded");
+        excluded.total = 1020;
+        excluded.by_reason = [("robots".to_owned(), 20), ("budget".to_owned(), 1000)].into();
+        assert_eq!(
+            exclusions(&excluded),
+            "1,020 URLs excluded (budget 1,000, robots 20)"
+        );
+    }
+
+    #[test]
+    fn ours_every_kind_of_file_has_a_meaning() {
+        assert!(NAMED.is_sorted_by_key(|(name, ..)| *name));
+        assert_eq!(
+            meaning("archive/crawl-a-0.warc.gz").media_type,
+            "application/warc"
+        );
+        assert_eq!(meaning("hosts.jsonl").what, NAMED[7].2);
+    }
+}

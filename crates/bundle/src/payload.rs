@@ -1,0 +1,153 @@
+//! The files of a bundle under way: written or copied once, each with its digest and length.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use crawl_archive::{create_anew, open_regular};
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::BundleError;
+
+/// A file of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BundledFile {
+    /// Its path as seen from the folder that it is listed for, with slashes.
+    pub(crate) path: String,
+    /// Its SHA-256 in lower case hexadecimal digits.
+    pub(crate) sha256: String,
+    pub(crate) bytes: u64,
+}
+
+/// A folder that is filled.
+#[derive(Debug)]
+pub(crate) struct Payload {
+    folder: PathBuf,
+    files: Vec<BundledFile>,
+}
+
+impl Payload {
+    pub(crate) fn create(folder: PathBuf) -> Result<Payload, BundleError> {
+        fs::create_dir_all(&folder).map_err(BundleError::write(&folder))?;
+        Ok(Payload {
+            folder,
+            files: Vec::new(),
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// All files so far, by their paths.
+    pub(crate) fn files(&self) -> Vec<BundledFile> {
+        let mut files = self.files.clone();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files
+    }
+
+    pub(crate) fn write(&mut self, path: &str, text: &str) -> Result<(), BundleError> {
+        self.write_with(path, |out| {
+            out.write_all(text.as_bytes()).map_err(BundleError::Stream)
+        })
+    }
+
+    /// Copies a file of the crawl as it is.
+    pub(crate) fn copy(&mut self, from: &Path, path: &str) -> Result<(), BundleError> {
+        let unreadable = BundleError::read(from);
+        let mut file = open_regular(from).map_err(unreadable)?;
+        self.write_with(path, |out| {
+            let copied = io::copy(&mut file, out);
+            copied.map(drop).map_err(BundleError::Stream)
+        })
+    }
+
+    /// Writes a file piece by piece.
+    pub(crate) fn write_with(
+        &mut self,
+        path: &str,
+        fill: impl FnOnce(&mut HashedFile) -> Result<(), BundleError>,
+    ) -> Result<(), BundleError> {
+        let to = self.place(path)?;
+        let file = create_anew(&to).map_err(BundleError::write(&to))?;
+        let mut out = HashedFile {
+            file: BufWriter::with_capacity(1 << 16, file),
+            hash: Sha256::new(),
+            bytes: 0,
+        };
+        match fill(&mut out) {
+            Err(BundleError::Stream(why)) => return Err(BundleError::write(&to)(why)),
+            filled => filled?,
+        }
+        let (hash, bytes) = (out.hash, out.bytes);
+        let file = out
+            .file
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error);
+        let synced = file.and_then(|file| file.sync_all());
+        synced.map_err(BundleError::write(&to))?;
+        self.files.push(BundledFile {
+            path: path.to_owned(),
+            sha256: HEXLOWER.encode(&hash.finalize()),
+            bytes,
+        });
+        Ok(())
+    }
+
+    /// Lists a file that something else wrote into the folder.
+    pub(crate) fn list(&mut self, path: &str) -> Result<(), BundleError> {
+        let written = self.folder.join(path);
+        let (sha256, bytes) = digest(&written).map_err(BundleError::read(&written))?;
+        self.files.push(BundledFile {
+            path: path.to_owned(),
+            sha256,
+            bytes,
+        });
+        Ok(())
+    }
+
+    fn place(&self, path: &str) -> Result<PathBuf, BundleError> {
+        let to = self.folder.join(path);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent).map_err(BundleError::write(parent))?;
+        }
+        Ok(to)
+    }
+}
+
+/// A file under way.
+#[derive(Debug)]
+pub(crate) struct HashedFile {
+    file: BufWriter<File>,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Write for HashedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// SHA-256 and length of a file.
+pub(crate) fn digest(path: &Path) -> io::Result<(String, u64)> {
+    let mut file = BufReader::with_capacity(1 << 16, open_regular(path)?);
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        let read = file.read(&mut piece)?;
+        if read == 0 {
+            return Ok((HEXLOWER.encode(&hash.finalize()), bytes));
+        }
+        hash.update(&piece[..read]);
+        bytes += read as u64;
+    }
+}

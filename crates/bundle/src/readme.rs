@@ -1,0 +1,159 @@
+//! `README.md` of a bundle, made from its data.
+
+use std::fmt::Write as _;
+
+use crawl_records::{counted, grouped, size};
+
+use crate::citation::citation_line;
+use crate::facts::{CrawlFacts, meaning};
+use crate::payload::BundledFile;
+
+pub(crate) const README: &str = "README.md";
+/// Hosts that are listed one by one.
+const MAX_HOSTS: usize = 50;
+
+const CHECK: &str = "\
+## Check it
+
+Every file has its SHA-256 in `manifest-sha256.txt`, beside the folder `data`, and that file has its own in
+`tagmanifest-sha256.txt`. So the digest of that last one stands for every byte:
+
+```sh
+sha256sum --check --quiet tagmanifest-sha256.txt manifest-sha256.txt
+bagit.py --validate .     # the bundle is a bag (BagIt 1.0, RFC 8493): pip install bagit
+crawl verify .            # also each record, count and cross-reference
+```
+
+";
+
+const USE: &str = "\
+## Use it
+
+- The tables: `SELECT * FROM 'data/tables/pages.parquet'` in DuckDB; `croissant.json` describes their columns.
+- The archive: each `archive/*.warc.gz` opens in ReplayWeb.page and in pywb.
+- `data` is laid out as the directory of a crawl: `crawl report data`, `crawl audit data` and
+  `crawl export data --to wacz --out crawl.wacz` take it.
+
+";
+
+/// The text.
+pub(crate) fn readme(facts: &CrawlFacts, files: &[BundledFile]) -> String {
+    let report = &facts.report;
+    let operator = &report.crawl.operator;
+    let mut text = format!(
+        "# {}\n\n{}\n\n",
+        line(&facts.title()),
+        line(&facts.summary())
+    );
+    let said = [
+        ("operator", &operator.name),
+        ("institution", &operator.institution),
+        ("contact", &operator.contact),
+        ("page of the study", &operator.study_page),
+    ];
+    for (name, value) in said {
+        if let Some(value) = value {
+            let _ = writeln!(text, "- {name}: {}", line(value));
+        }
+    }
+    let _ = writeln!(
+        text,
+        "- seeds: {}",
+        grouped(report.crawl.seeds.len() as u64)
+    );
+    for seed in report.crawl.seeds.iter().take(MAX_HOSTS) {
+        let _ = writeln!(text, "  - {}", line(seed));
+    }
+    let _ = writeln!(text, "- requests: {}", grouped(report.requests.total));
+    let _ = writeln!(text, "- bundle made by {}\n", facts.bundler);
+    let _ = writeln!(text, "## Cite it\n\n> {}\n", line(&citation_line(facts)));
+    text.push_str(CHECK);
+    text.push_str(USE);
+    numbers(facts, &mut text);
+    hosts(facts, &mut text);
+    let _ = writeln!(text, "## Files\n\n| file | bytes | what |\n|---|---|---|");
+    for file in files {
+        let what = meaning(&file.path).what;
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {what} |",
+            line(&file.path),
+            grouped(file.bytes)
+        );
+    }
+    text
+}
+
+fn numbers(facts: &CrawlFacts, text: &mut String) {
+    let report = &facts.report;
+    let _ = writeln!(text, "## Numbers\n\n| what | how many |\n|---|---|");
+    let _ = writeln!(text, "| pages | {} |", grouped(report.pages.total));
+    for (outcome, count) in &report.pages.by_outcome {
+        let _ = writeln!(text, "| pages: {} | {} |", line(outcome), grouped(*count));
+    }
+    let _ = writeln!(text, "| bytes of pages | {} |", size(report.pages.bytes));
+    let _ = writeln!(text, "| excluded | {} |", grouped(report.excluded.total));
+    for (reason, count) in &report.excluded.by_reason {
+        let _ = writeln!(text, "| excluded: {} | {} |", line(reason), grouped(*count));
+    }
+    let _ = writeln!(
+        text,
+        "| gaps that were too short | {} |\n",
+        grouped(report.requests.short_gaps)
+    );
+}
+
+fn hosts(facts: &CrawlFacts, text: &mut String) {
+    let (hosts, _) = facts.report.hosts_asked();
+    let _ = writeln!(
+        text,
+        "## Hosts\n\n| host | pages | coverage |\n|---|---|---|"
+    );
+    for host in hosts.iter().take(MAX_HOSTS) {
+        let coverage = host.coverage.map_or("".to_owned(), |coverage| {
+            let word = serde_json::to_value(coverage).unwrap_or_default();
+            word.as_str().unwrap_or_default().to_owned()
+        });
+        let _ = writeln!(
+            text,
+            "| {} | {} | {coverage} |",
+            line(&host.host),
+            grouped(host.pages)
+        );
+    }
+    let more = hosts.len().saturating_sub(MAX_HOSTS) as u64;
+    if more > 0 {
+        let _ = writeln!(
+            text,
+            "\n{} more: `hosts.jsonl`",
+            counted(more, "host", "hosts")
+        );
+    }
+    text.push('\n');
+}
+
+/// A text as one line of Markdown, in which it is nothing but text.
+fn line(text: &str) -> String {
+    let text = crawl_weburl::safe_line(text);
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(
+            c,
+            '|' | '<' | '>' | '*' | '_' | '[' | ']' | '`' | '\\' | '#'
+        ) {
+            line.push('\\');
+        }
+        line.push(c);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn ours_words_of_others_are_no_markup() {
+        assert_eq!(line("a|b <i> [x](y)\n"), "a\\|b \\<i\\> \\[x\\](y)\u{fffd}");
+    }
+}

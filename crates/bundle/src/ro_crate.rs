@@ -1,0 +1,140 @@
+//! `ro-crate-metadata.json`: RO-Crate 1.2, by the profile Process Run Crate 0.5. It says what each
+//! file is, who answers for the crawl, and that the program made the files in a run from the
+//! configuration.
+
+use serde_json::{Map, Value, json};
+
+use crate::facts::{CrawlFacts, meaning};
+use crate::payload::BundledFile;
+use crate::readme::README;
+
+pub(crate) const RO_CRATE: &str = "ro-crate-metadata.json";
+const CONFIG: &str = "crawl.toml";
+const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
+const LICENSE: &str = "#license";
+const OPERATOR: &str = "#operator";
+const INSTITUTION: &str = "#institution";
+const CONTACT: &str = "#contact";
+const PROGRAM: &str = "#program";
+const RUN: &str = "#crawl";
+
+/// The description of all files but itself.
+pub(crate) fn ro_crate(facts: &CrawlFacts, files: &[BundledFile]) -> String {
+    let operator = &facts.report.crawl.operator;
+    let parts: Vec<Value> = files.iter().map(|file| reference(&file.path)).collect();
+    let made = files.iter().filter(|file| file.path != CONFIG);
+    let made: Vec<Value> = made.map(|file| reference(&file.path)).collect();
+    let agent = agent(facts);
+    let mut root = entity("./", "Dataset", &facts.title());
+    root.insert("conformsTo".into(), reference(PROFILE));
+    root.insert("description".into(), json!(facts.summary()));
+    root.insert("datePublished".into(), json!(facts.day()));
+    root.insert("license".into(), reference(LICENSE));
+    root.insert("hasPart".into(), json!(parts));
+    root.insert("mentions".into(), reference(RUN));
+    let mut run = entity(RUN, "CreateAction", &format!("Run of {}", facts.program));
+    run.insert("description".into(), json!(facts.summary()));
+    run.insert("instrument".into(), reference(PROGRAM));
+    run.insert("object".into(), reference(CONFIG));
+    run.insert("result".into(), json!(made));
+    run.insert("startTime".into(), json!(offset_time(&facts.begun())));
+    run.insert("endTime".into(), json!(offset_time(&facts.ended())));
+    run.insert(
+        "actionStatus".into(),
+        json!("http://schema.org/CompletedActionStatus"),
+    );
+    let mut graph = vec![
+        json!({
+            "@id": RO_CRATE, "@type": "CreativeWork", "about": reference("./"),
+            "conformsTo": reference("https://w3id.org/ro/crate/1.2"),
+        }),
+        json!({
+            "@id": PROFILE, "@type": ["CreativeWork", "Profile"], "name": "Process Run Crate",
+            "version": "0.5",
+        }),
+        json!({
+            "@id": LICENSE, "@type": "CreativeWork", "name": "No license is stated",
+            "description": "The pages in the archive are the works of those who wrote them. Whoever \
+                publishes this crawl says what may be done with its records.",
+        }),
+        json!({
+            "@id": PROGRAM, "@type": "SoftwareApplication", "name": "crawl",
+            "description": "A polite web crawler with exclusion built in.",
+            "version": facts.report.crawl.version.as_deref().unwrap_or("unknown"),
+            // It has to be there, and the program has no address of its own.
+            "url": reference(README),
+        }),
+    ];
+    if let Some((id, entities)) = agent {
+        root.insert("author".into(), reference(id));
+        if operator.institution.is_some() {
+            root.insert("publisher".into(), reference(INSTITUTION));
+        }
+        run.insert("agent".into(), reference(id));
+        graph.extend(entities);
+    }
+    graph.insert(1, Value::Object(root));
+    graph.push(Value::Object(run));
+    graph.extend(files.iter().map(described));
+    let crate_ = json!({"@context": "https://w3id.org/ro/crate/1.2/context", "@graph": graph});
+    format!("{crate_:#}\n")
+}
+
+fn entity(id: &str, kind: &str, name: &str) -> Map<String, Value> {
+    let fields = [("@id", id), ("@type", kind), ("name", name)];
+    let fields = fields.map(|(key, value)| (key.to_owned(), json!(value)));
+    fields.into_iter().collect()
+}
+
+/// A moment with the offset of UTC in digits: Process Run Crate knows no `Z`.
+fn offset_time(moment: &str) -> String {
+    format!("{}+00:00", moment.trim_end_matches('Z'))
+}
+
+fn reference(id: &str) -> Value {
+    json!({ "@id": id })
+}
+
+/// Whoever answers for the crawl, and what is known of them.
+fn agent(facts: &CrawlFacts) -> Option<(&'static str, Vec<Value>)> {
+    let operator = &facts.report.crawl.operator;
+    let (id, kind) = match (&operator.name, &operator.institution, &operator.contact) {
+        (Some(_), ..) => (OPERATOR, "Person"),
+        (None, Some(_), _) => (INSTITUTION, "Organization"),
+        (None, None, Some(_)) => (OPERATOR, "Person"),
+        (None, None, None) => return None,
+    };
+    let mut entities = Vec::new();
+    let mut agent = entity(id, kind, facts.author().unwrap_or_default());
+    if let Some(contact) = &operator.contact {
+        agent.insert("contactPoint".into(), reference(CONTACT));
+        let mut point = entity(CONTACT, "ContactPoint", "Contact of the crawl");
+        point.insert("contactType".into(), json!("operator of the crawl"));
+        let key = if contact.contains("://") {
+            "url"
+        } else {
+            "email"
+        };
+        point.insert(key.into(), json!(contact));
+        entities.push(Value::Object(point));
+    }
+    if let (OPERATOR, Some(institution)) = (id, &operator.institution) {
+        agent.insert("affiliation".into(), reference(INSTITUTION));
+        entities.push(Value::Object(entity(
+            INSTITUTION,
+            "Organization",
+            institution,
+        )));
+    }
+    entities.insert(0, Value::Object(agent));
+    Some((id, entities))
+}
+
+fn described(file: &BundledFile) -> Value {
+    let meaning = meaning(&file.path);
+    json!({
+        "@id": file.path, "@type": "File", "name": file.path, "description": meaning.what,
+        "encodingFormat": meaning.media_type, "contentSize": file.bytes.to_string(),
+        "sha256": file.sha256,
+    })
+}

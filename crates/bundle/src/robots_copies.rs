@@ -1,0 +1,97 @@
+//! Each archived answer for a robots.txt, with its text: the rules as they were in force.
+
+use std::path::Path;
+
+use crawl_archive::rows::WarcPlace;
+use crawl_archive::{FOLDER, ReadError, Timestamp, WarcReader, WarcRecord};
+use crawl_records::decoded_body;
+use serde::Serialize;
+
+use crate::archive_check::warc_names;
+use crate::error::VerifyError;
+
+/// The beginning of a text that is kept: twice of what is read as rules. Bytes.
+const MAX_TEXT_BYTES: usize = 2 << 20;
+
+/// A row of `robots.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct RobotsCopy {
+    /// The URL that was asked for.
+    pub(crate) url: String,
+    /// The origin whose rules it was asked for, where that is another.
+    pub(crate) of: Option<String>,
+    pub(crate) fetched_at: Timestamp,
+    pub(crate) status: Option<u16>,
+    /// Whether it is `robots`, a `hop` of a redirect to one, or `tdmrep`.
+    pub(crate) purpose: String,
+    /// The text without its coding; null where the answer has none that can be read.
+    pub(crate) text: Option<String>,
+    pub(crate) warc: WarcPlace,
+}
+
+/// Calls `each` for the answers in the order of the archive.
+pub(crate) fn each_robots_copy<E: From<VerifyError>>(
+    dir: &Path,
+    mut each: impl FnMut(&RobotsCopy) -> Result<(), E>,
+) -> Result<(), E> {
+    for name in warc_names(dir)? {
+        let path = dir.join(FOLDER).join(&name);
+        let records = WarcReader::open(&path).map_err(|why| VerifyError::of(&path, why))?;
+        let mut response: Option<WarcRecord> = None;
+        for record in records {
+            let record = match record {
+                Ok(record) => record,
+                Err(ReadError::Io { file, source }) => {
+                    return Err(VerifyError::Read { path: file, source }.into());
+                }
+                // What is damaged is told by the check of the archive.
+                Err(_) => continue,
+            };
+            match (record.kind(), &response) {
+                ("response", _) => response = Some(record),
+                ("metadata", Some(answer)) => {
+                    if let Some(copy) = copy_of(&name, answer, &record) {
+                        each(&copy)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The row of an answer, where its metadata say that it was for rules.
+fn copy_of(name: &str, answer: &WarcRecord, metadata: &WarcRecord) -> Option<RobotsCopy> {
+    if metadata.field("WARC-Concurrent-To") != answer.field("WARC-Record-ID") {
+        return None;
+    }
+    let fields = String::from_utf8_lossy(&metadata.block);
+    let field = |name: &str| {
+        let mut fields = fields.lines().filter_map(|line| line.split_once(": "));
+        fields
+            .find(|(found, _)| *found == name)
+            .map(|(_, value)| value.to_owned())
+    };
+    let purpose = field("purpose")?;
+    if !matches!(purpose.as_str(), "robots" | "hop" | "tdmrep") {
+        return None;
+    }
+    let http = answer.http()?;
+    let text = decoded_body(&http).map(|body| {
+        let body = &body[..body.len().min(MAX_TEXT_BYTES)];
+        String::from_utf8_lossy(body).into_owned()
+    });
+    Some(RobotsCopy {
+        url: answer.url()?.to_owned(),
+        of: field("of"),
+        fetched_at: answer.date()?,
+        status: http.status(),
+        purpose,
+        text,
+        warc: WarcPlace {
+            file: name.to_owned(),
+            offset: answer.offset,
+        },
+    })
+}

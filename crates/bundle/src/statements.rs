@@ -1,0 +1,264 @@
+//! The statements of different files on the same thing, brought together outside of memory.
+//!
+//! A row names a record by file and offset, a line of the index names it too, and the record itself
+//! tells URL, time and digest. Each of these becomes a [`Statement`] under one key; sorted by key,
+//! the statements about one thing stand beside each other, however many there are.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// The things that a statement may tell of what it is about.
+pub(crate) const FACTS: usize = 8;
+
+/// Statements that are sorted in memory at a time: some 40 MB.
+const MAX_HELD: usize = 1 << 19;
+/// Sorted files, each of which is read by a buffer of its own. Beyond them they become one.
+const MAX_RUNS: usize = 64;
+/// The name that a sorted file has for a moment.
+const UNNAMED: &str = "statements";
+
+/// The length of a statement as it is sorted.
+const BYTES: usize = 16 + 1 + 4 + 8 + 4 * FACTS;
+
+type Encoded = [u8; BYTES];
+
+/// The statement of one place of one file on the thing with that key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Statement {
+    pub(crate) key: u128,
+    /// Who states it; statements of one key are in the order of their kinds.
+    pub(crate) kind: u8,
+    /// The number of the file.
+    pub(crate) file: u32,
+    /// The line or the offset in it.
+    pub(crate) place: u64,
+    /// 0: nothing is told.
+    pub(crate) facts: [u32; FACTS],
+}
+
+/// The key of a thing of some sort that is known by these parts.
+pub(crate) fn key(sort: u8, parts: &[&[u8]]) -> u128 {
+    let mut hash = Xxh3::new();
+    hash.update(&[sort]);
+    for part in parts {
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.digest128()
+}
+
+/// A value as a fact: 32 bits of its hash, never 0. Two values that differ have the same once in
+/// four billion times.
+pub(crate) fn fact(value: &[u8]) -> u32 {
+    let [a, b, c, d, ..] = xxh3_64(value).to_le_bytes();
+    u32::from_le_bytes([a, b, c, d]).max(1)
+}
+
+/// A number as a fact.
+pub(crate) fn number(value: u64) -> u32 {
+    fact(&value.to_le_bytes())
+}
+
+impl Statement {
+    fn encoded(&self) -> Encoded {
+        let mut bytes = [0; BYTES];
+        bytes[..16].copy_from_slice(&self.key.to_be_bytes());
+        bytes[16] = self.kind;
+        bytes[17..21].copy_from_slice(&self.file.to_be_bytes());
+        bytes[21..29].copy_from_slice(&self.place.to_be_bytes());
+        for (bytes, fact) in bytes[29..].chunks_exact_mut(4).zip(self.facts) {
+            bytes.copy_from_slice(&fact.to_be_bytes());
+        }
+        bytes
+    }
+
+    fn decoded(bytes: &Encoded) -> Statement {
+        let mut facts = [0; FACTS];
+        for (fact, bytes) in facts.iter_mut().zip(bytes[29..].chunks_exact(4)) {
+            *fact = u32::from_be_bytes(part(bytes));
+        }
+        Statement {
+            key: u128::from_be_bytes(part(&bytes[..16])),
+            kind: bytes[16],
+            file: u32::from_be_bytes(part(&bytes[17..21])),
+            place: u64::from_be_bytes(part(&bytes[21..29])),
+            facts,
+        }
+    }
+}
+
+fn part<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut part = [0; N];
+    part.copy_from_slice(bytes);
+    part
+}
+
+/// Statements under way to their order.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    scratch: PathBuf,
+    held: Vec<Encoded>,
+    max_held: usize,
+    max_runs: usize,
+    runs: Vec<File>,
+}
+
+impl Statements {
+    /// Those that are too many for memory wait in files of the folder `scratch`.
+    pub(crate) fn new(scratch: &Path) -> Statements {
+        Statements {
+            scratch: scratch.to_owned(),
+            held: Vec::new(),
+            max_held: MAX_HELD,
+            max_runs: MAX_RUNS,
+            runs: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, statement: &Statement) -> io::Result<()> {
+        self.held.push(statement.encoded());
+        match self.held.len() >= self.max_held {
+            true => self.spill(),
+            false => Ok(()),
+        }
+    }
+
+    /// Calls `each` for all statements of one key, key by key.
+    pub(crate) fn each_group(mut self, mut each: impl FnMut(&[Statement])) -> io::Result<()> {
+        self.held.sort_unstable();
+        let mut group: Vec<Statement> = Vec::new();
+        let mut take = |statement: Statement| {
+            if group
+                .first()
+                .is_some_and(|first| first.key != statement.key)
+            {
+                each(&group);
+                group.clear();
+            }
+            group.push(statement);
+        };
+        let held = std::mem::take(&mut self.held);
+        merge(self.runs, held, |bytes| {
+            take(Statement::decoded(bytes));
+            Ok(())
+        })?;
+        if !group.is_empty() {
+            each(&group);
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.held.sort_unstable();
+        let (mut runs, mut held) = (Vec::new(), std::mem::take(&mut self.held));
+        if self.runs.len() >= self.max_runs {
+            runs = std::mem::take(&mut self.runs);
+        }
+        let mut file = BufWriter::new(unnamed_file(&self.scratch)?);
+        merge(runs, held.drain(..), |bytes| file.write_all(bytes))?;
+        let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.rewind()?;
+        self.runs.push(file);
+        // The memory is used again.
+        self.held = held;
+        Ok(())
+    }
+}
+
+/// Goes through sorted files, and what is held sorted, in one order.
+fn merge(
+    runs: Vec<File>,
+    held: impl IntoIterator<Item = Encoded>,
+    mut each: impl FnMut(&Encoded) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut readers: Vec<_> = runs.into_iter().map(BufReader::new).collect();
+    let mut held = held.into_iter();
+    let of_held = readers.len();
+    let mut heads = BinaryHeap::with_capacity(of_held + 1);
+    for (at, reader) in readers.iter_mut().enumerate() {
+        heads.extend(next(reader)?.map(|bytes| Reverse((bytes, at))));
+    }
+    heads.extend(held.next().map(|bytes| Reverse((bytes, of_held))));
+    while let Some(Reverse((bytes, at))) = heads.pop() {
+        each(&bytes)?;
+        let following = match readers.get_mut(at) {
+            Some(reader) => next(reader)?,
+            None => held.next(),
+        };
+        heads.extend(following.map(|bytes| Reverse((bytes, at))));
+    }
+    Ok(())
+}
+
+fn next(run: &mut BufReader<File>) -> io::Result<Option<Encoded>> {
+    let mut bytes = [0; BYTES];
+    match run.read_exact(&mut bytes) {
+        Err(why) if why.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        read => read.map(|()| Some(bytes)),
+    }
+}
+
+/// A new file whose name is taken away at once: it is gone with its handle.
+fn unnamed_file(folder: &Path) -> io::Result<File> {
+    let path = folder.join(UNNAMED);
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use super::{FACTS, Statement, Statements, key, number};
+
+    /// The same groups with everything in memory as with files of this many statements.
+    fn check(max_held: usize, max_runs: usize) {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut statements = Statements::new(scratch.path());
+        (statements.max_held, statements.max_runs) = (max_held, max_runs);
+        let mut model: BTreeMap<u128, Vec<Statement>> = BTreeMap::new();
+        for at in 0..500_u64 {
+            let about = at.wrapping_mul(2_654_435_761) % 190;
+            let statement = Statement {
+                key: key(1, &[&about.to_le_bytes()]),
+                kind: u8::try_from(at % 3).unwrap(),
+                file: u32::try_from(at % 7).unwrap(),
+                place: at,
+                facts: [number(at); FACTS],
+            };
+            statements.add(&statement).unwrap();
+            model.entry(statement.key).or_default().push(statement);
+        }
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+        let mut found = Vec::new();
+        statements
+            .each_group(|group| found.push(group.to_vec()))
+            .unwrap();
+        let mut expected: Vec<_> = model.into_values().collect();
+        for group in &mut expected {
+            group.sort_by_key(|statement| (statement.kind, statement.file, statement.place));
+        }
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn ours_statements_are_grouped_however_little_memory_there_is() {
+        check(1000, 4);
+        check(500, 4);
+        check(90, 4);
+        check(7, 3);
+        check(1, 2);
+    }
+}

@@ -1,0 +1,158 @@
+//! The findings of a verification.
+
+use std::fmt;
+
+use crawl_records::{counted, size};
+use crawl_weburl::safe_line;
+use serde::Serialize;
+
+/// Findings that are named one by one.
+const MAX_FINDINGS: usize = 1000;
+
+/// The result of checking what a crawl left.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// True if the last run has ended. Where it has not, or was killed, what is behind the last
+    /// commit is no defect, and the counts of the report are not held against the rows.
+    pub is_ended: bool,
+    /// The numbers of things looked at.
+    pub checked: Checked,
+    /// The number of defects.
+    pub defects: u64,
+    /// The first thousand of them.
+    pub findings: Vec<Finding>,
+    /// Remarks that are no defects.
+    pub notes: Vec<String>,
+    /// The parts in which no check could notice a change.
+    pub unchecked: Vec<&'static str>,
+}
+
+/// The numbers of things looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Files of a bundle, each against its digest.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// WARC files.
+    pub warc_files: u64,
+    /// Their records.
+    pub records: u64,
+    /// Lines of `archive/index.cdxj`.
+    pub index_lines: u64,
+    /// Rows of all row files.
+    pub rows: u64,
+    /// Values of `report.json`.
+    pub report_values: u64,
+}
+
+/// A defect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The file, as seen from the directory.
+    pub file: String,
+    /// The line of it, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The byte of it where the record begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// The fault.
+    pub what: String,
+}
+
+impl Verification {
+    pub(crate) fn found(&mut self, finding: Finding) {
+        self.defects += 1;
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(finding);
+        }
+    }
+
+    pub(crate) fn file(&mut self, file: &str, what: impl Into<String>) {
+        self.found(Finding {
+            file: file.to_owned(),
+            line: None,
+            offset: None,
+            what: what.into(),
+        });
+    }
+
+    pub(crate) fn line(&mut self, file: &str, line: u64, what: impl Into<String>) {
+        self.found(Finding {
+            file: file.to_owned(),
+            line: Some(line),
+            offset: None,
+            what: what.into(),
+        });
+    }
+
+    pub(crate) fn record(&mut self, file: &str, offset: u64, what: impl Into<String>) {
+        self.found(Finding {
+            file: file.to_owned(),
+            line: None,
+            offset: Some(offset),
+            what: what.into(),
+        });
+    }
+
+    /// Returns whether nothing is wrong.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.defects == 0
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", safe_line(&self.file))?;
+        if let Some(line) = self.line {
+            write!(f, " line {line}")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, " offset {offset}")?;
+        }
+        // Names and texts may be somebody else's.
+        write!(f, ": {}", safe_line(&self.what))
+    }
+}
+
+impl fmt::Display for Verification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let checked = &self.checked;
+        if checked.files > 0 {
+            let files = counted(checked.files, "file", "files");
+            writeln!(f, "digests    {files} of {}", size(checked.bytes))?;
+        }
+        // Of a bundle whose bytes changed nothing but that is told.
+        if checked.files == 0 || checked.rows > 0 {
+            let files = counted(checked.warc_files, "WARC file", "WARC files");
+            let records = counted(checked.records, "record", "records");
+            writeln!(f, "archive    {records} in {files}")?;
+            let lines = counted(checked.index_lines, "line", "lines");
+            writeln!(f, "index      {lines}")?;
+            writeln!(f, "rows       {}", counted(checked.rows, "row", "rows"))?;
+            let values = counted(checked.report_values, "value", "values");
+            writeln!(f, "report     {values}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note       {note}")?;
+        }
+        for what in &self.unchecked {
+            writeln!(f, "unchecked  {what}")?;
+        }
+        match self.defects {
+            0 => writeln!(f, "defects    none"),
+            defects => {
+                writeln!(f, "defects    {defects}")?;
+                self.findings
+                    .iter()
+                    .try_for_each(|finding| writeln!(f, "  {finding}"))?;
+                match defects - self.findings.len() as u64 {
+                    0 => Ok(()),
+                    more => writeln!(f, "  and {more} more"),
+                }
+            }
+        }
+    }
+}

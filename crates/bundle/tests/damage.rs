@@ -1,0 +1,124 @@
+//! Damage to a crawl or a bundle that was written by hand: each is a defect, and ends no check.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crawl_bundle::{Verification, verify};
+
+const PAGE: &str = r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":null,"depth":0,"via":null,"redirect":null,"title":null,"canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":null,"rule":null},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null}
+"#;
+const ENDED: &str = r#"{"origin":null,"urls":0,"reason":"finished","detail":null}
+"#;
+/// Longer than any check of these takes.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Verifies what `make` writes into an empty folder, and gives what was found.
+fn found(make: impl FnOnce(&Path)) -> Verification {
+    let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    make(dir.path());
+    let (sender, receiver) = mpsc::channel();
+    let (path, scratch_path) = (dir.path().to_owned(), scratch.path().to_owned());
+    thread::spawn(move || drop(sender.send(verify(&path, &scratch_path))));
+    let found = receiver.recv_timeout(TIMEOUT).expect("the check waits");
+    found.unwrap()
+}
+
+fn crawl(dir: &Path) {
+    fs::write(dir.join("crawl.toml"), "").unwrap();
+    fs::write(dir.join("pages.jsonl"), PAGE).unwrap();
+    fs::write(dir.join("waiting.jsonl"), ENDED).unwrap();
+}
+
+fn fifo(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+#[track_caller]
+fn names(found: &Verification, finding: &str) {
+    let all: Vec<_> = found.findings.iter().map(ToString::to_string).collect();
+    assert!(
+        all.iter().any(|told| told.starts_with(finding)),
+        "no `{finding}` in {all:#?}"
+    );
+}
+
+#[test]
+fn ours_a_row_whose_archive_is_gone_is_a_defect_whether_or_not_the_run_ended() {
+    let finding = "pages.jsonl line 1: it names a record of \
+                   archive/crawl-e-20261120235959-00000.warc.gz, which is missing";
+    names(&found(crawl), finding);
+    let unended = found(|dir| {
+        crawl(dir);
+        fs::remove_file(dir.join("waiting.jsonl")).unwrap();
+        fs::create_dir(dir.join("archive")).unwrap();
+        let line = r#"example,e)/ 20261120235959 {"url": "http://e.example/", "length": "9", "offset": "512", "filename": "gone.warc.gz"}"#;
+        fs::write(dir.join("archive/captures.cdxj"), format!("{line}\n")).unwrap();
+    });
+    assert!(!unended.is_ended);
+    names(&unended, finding);
+    names(
+        &unended,
+        "archive/captures.cdxj line 1: it names a record of archive/gone.warc.gz, which is missing",
+    );
+}
+
+#[test]
+fn ours_a_fifo_in_place_of_the_file_that_makes_a_bag_is_a_defect() {
+    let found = found(|dir| {
+        fs::create_dir(dir.join("data")).unwrap();
+        fifo(&dir.join("bagit.txt"));
+    });
+    names(&found, "bagit.txt: it is not the text of a bag");
+}
+
+#[test]
+fn ours_what_is_no_file_is_named_and_does_not_end_the_check() {
+    let odd = found(|dir| {
+        crawl(dir);
+        fifo(&dir.join("links.jsonl"));
+        fs::write(dir.join("archive"), "").unwrap();
+    });
+    names(&odd, "links.jsonl: it can't be read: not a regular file");
+    names(&odd, "pages.jsonl line 1: it names a record of archive/");
+    let is_named = |finding: &crawl_bundle::Finding| {
+        finding.what.starts_with("it is a") && !finding.file.contains('`')
+    };
+    assert!(odd.findings.iter().any(is_named), "{odd}");
+    assert!(odd.findings.iter().all(|finding| !finding.file.is_empty()));
+
+    let bag = found(|dir| {
+        fs::create_dir(dir.join("data")).unwrap();
+        fs::write(dir.join("data/archive"), "").unwrap();
+        fs::write(dir.join("tagmanifest-sha256.txt"), "").unwrap();
+        let digest = "0".repeat(64);
+        let long = "x".repeat(300);
+        let lines = format!("{digest}  data/archive/captures.cdxj\n{digest}  data/{long}\n");
+        fs::write(dir.join("manifest-sha256.txt"), lines).unwrap();
+    });
+    names(
+        &bag,
+        "data/archive/captures.cdxj: it is listed and can't be read",
+    );
+    names(&bag, "data/xxx");
+    names(&bag, "data/archive: no manifest lists it");
+}
+
+#[test]
+fn ours_a_report_that_is_too_long_is_not_read() {
+    let found = found(|dir| {
+        crawl(dir);
+        let report = File::create(dir.join("report.json")).unwrap();
+        report.set_len((256 << 20) + 1).unwrap();
+    });
+    names(
+        &found,
+        "report.json: it can't be read: longer than 268435456 bytes",
+    );
+}

@@ -1,0 +1,60 @@
+//! `crawl export --to bundle`: all that is needed to cite and to check a crawl.
+
+use crawl_bundle::{BundleError, VerifyError, write_bundle};
+use crawl_index::export::NewFolder;
+use crawl_records::{counted, size};
+use crawl_weburl::safe_line;
+
+use crate::cli::args::ExportArgs;
+use crate::commands::tables::{of_folder, of_tables};
+use crate::error::records::of_records;
+use crate::error::{BREACH, CommandError, FINISHED, unwritable};
+use crate::settings::NAME_AND_VERSION;
+use crate::terminal::note;
+
+/// Writes the bundle beside its place, and puts it there when it is whole.
+pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
+    // An earlier bundle is not replaced: it may be the only copy of what was cited.
+    let folder = NewFolder::create(&args.out, |_| false);
+    let folder = folder.map_err(|error| of_folder(error, args))?;
+    let written = write_bundle(&args.dir, folder.beside(), NAME_AND_VERSION);
+    let written = written.map_err(|error| of_bundle(error, args))?;
+    folder.finish().map_err(|error| of_folder(error, args))?;
+    note(&format!(
+        "{} written: {}, {}\nSHA-256 of its tagmanifest-sha256.txt, which stands for all of it: {}",
+        args.out.display(),
+        counted(written.files, "file", "files"),
+        size(written.bytes),
+        written.sha256
+    ));
+    if !written.left_out.is_empty() {
+        let names = written.left_out.join(", ");
+        note(&format!(
+            "left out, as a bundle has no such files: {}",
+            safe_line(&names)
+        ));
+    }
+    Ok(FINISHED)
+}
+
+fn of_bundle(error: BundleError, args: &ExportArgs) -> CommandError {
+    let message = error.to_string();
+    let dir = args.dir.display();
+    match error {
+        BundleError::Read(VerifyError::Records(error)) => of_records(error),
+        BundleError::Tables(error) => of_tables(error, args),
+        BundleError::NotEnded { .. } => CommandError::usage(message).hint(format!(
+            "wait for its end, or go on with `crawl --output {dir}` and end it by Ctrl-C; `--to wacz` takes what is there"
+        )),
+        BundleError::NoRequests { .. } => {
+            CommandError::usage(message).hint("give the directory of a crawl that fetched something")
+        }
+        BundleError::Damaged { .. } => CommandError {
+            code: BREACH,
+            ..CommandError::disk(message)
+        }
+        .hint(format!("`crawl verify {dir}` names all that is wrong")),
+        BundleError::Write { source, .. } => unwritable(&args.out, &source),
+        _ => CommandError::disk(message),
+    }
+}

@@ -1,0 +1,225 @@
+//! `crawl forget`: takes pages and hosts out of a crawl.
+
+use std::path::Path;
+
+use crawl_archive::{Removal, Timestamp};
+use crawl_engine::{Forget, Forgotten, count_forgotten, forget};
+use crawl_records::{counted, recheck_rows};
+use crawl_weburl::{CanonicalUrl, HostKey, HostTable, canonicalize};
+
+use super::index;
+use crate::cli::args::{ForgetArgs, IndexArgs};
+use crate::error::engine::of_engine;
+use crate::error::records::of_records;
+use crate::error::{CommandError, FINISHED, no_crawl};
+use crate::settings::{Environment, stored_without};
+use crate::terminal::{note, print, print_json};
+
+/// The reason of a tombstone where the user names none.
+const ASKED: &str = "asked for";
+
+/// Runs `crawl forget`.
+pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
+    let dir = &args.dir;
+    if !dir.join("crawl.toml").is_file() {
+        return Err(no_crawl(dir));
+    }
+    let (removal, reason) = match &args.what {
+        Some(what) => {
+            let reason = args.reason.clone();
+            (named(what)?, reason.unwrap_or_else(|| ASKED.to_owned()))
+        }
+        None => by_recheck(dir, args.reason.as_deref())?,
+    };
+    if removal.is_empty() {
+        note("the last recheck excludes nothing");
+        return Ok(FINISHED);
+    }
+    if removal.is_named_in(&reason) {
+        return Err(CommandError::usage(
+            "the reason names what is to be forgotten, and a tombstone keeps it",
+        )
+        .hint("say it without the URL and the host"));
+    }
+    let of_dir = |error| of_engine(&error, dir);
+    let would_go = count_forgotten(dir, &removal).map_err(of_dir)?;
+    if would_go.is_nothing() && would_go.tombstones > 0 {
+        return Err(nothing_there(args));
+    }
+    if would_go.is_nothing() {
+        // A death behind the commit leaves what is derived unmade.
+        note(&format!(
+            "already forgotten, as tombstones.jsonl says; where report or index are gone, `crawl report {0}` and `crawl index {0}` make them anew",
+            dir.display()
+        ));
+        return show(&would_go, "forgotten", args.json);
+    }
+    if args.dry_run {
+        return show(&would_go, "would go", args.json);
+    }
+    let text = config_text(dir, &removal)?;
+    let order = Forget {
+        removal: &removal,
+        at: now(),
+        reason: &reason,
+        config_text: text.as_deref(),
+    };
+    let has_report = dir.join("report.json").is_file();
+    let has_index = dir.join("index").is_dir();
+    let forgotten = forget(dir, &order).map_err(of_dir)?;
+    // What is derived was taken away with the rest, so nothing else is left if this ends here.
+    if has_report {
+        crawl_records::write_report(dir).map_err(of_records)?;
+    }
+    if has_index {
+        match dir.join("archive").is_dir() {
+            true => index::run(&IndexArgs {
+                dir: dir.clone(),
+                json: false,
+            })
+            .map(drop)?,
+            false => note("the search index is gone: there is no archive to build it from"),
+        }
+    }
+    show(&forgotten, "forgotten", args.json)
+}
+
+fn now() -> Timestamp {
+    let now = jiff::Timestamp::now().as_microsecond();
+    Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
+}
+
+/// The page or the host that the user named.
+fn named(what: &str) -> Result<Removal, CommandError> {
+    let mut removal = Removal::default();
+    if what.contains("://") {
+        let url = canonicalize(None, what).map_err(|why| {
+            CommandError::usage(format!("unusable URL `{what}`: {why}"))
+                .hint("give a whole URL such as `https://example.org/page`")
+        })?;
+        removal.add_page(&url);
+        return Ok(removal);
+    }
+    // A pattern of a table has nothing behind the host, which `HostKey::parse` would cut off: all
+    // pages of the host would go in place of one.
+    let hint = format!(
+        "a host is named as in requests.jsonl, on loopback with its port; a page by its whole URL, such as `https://{what}`"
+    );
+    let mut table = HostTable::default();
+    let checked = table.insert(what, ());
+    checked.map_err(|why| CommandError::usage(why.to_string()).hint(hint.clone()))?;
+    let host = HostKey::parse(what)
+        .map_err(|why| CommandError::usage(format!("unusable host `{what}`: {why}")).hint(hint))?;
+    removal.add_host(host);
+    Ok(removal)
+}
+
+/// The pages that the last recheck excludes, and the reason for their tombstones.
+fn by_recheck(dir: &Path, reason: Option<&str>) -> Result<(Removal, String), CommandError> {
+    let Some(rows) = recheck_rows(dir).map_err(of_records)? else {
+        let what = format!(
+            "nobody asked yet what today's rules say of {}",
+            dir.display()
+        );
+        let hint = format!(
+            "`crawl recheck {}` asks, and lists what they exclude",
+            dir.display()
+        );
+        return Err(CommandError::usage(what).hint(hint));
+    };
+    let mut removal = Removal::default();
+    let mut day = String::new();
+    for row in rows {
+        let row = row.map_err(of_records)?;
+        day = row.at.rfc3339_millis();
+        let url = row.url.as_deref().filter(|_| row.verdict == "excluded");
+        if let Some(Ok(url)) = url.map(|url| canonicalize(None, url)) {
+            removal.add_page(&url);
+        }
+    }
+    // A rule may spell the path of the page, so it is not repeated.
+    let reason = match reason {
+        Some(reason) => reason.to_owned(),
+        None => format!("robots: rules of {day}"),
+    };
+    Ok((removal, reason))
+}
+
+/// The text of crawl.toml without the seeds and hosts that are forgotten; none where it names none.
+fn config_text(dir: &Path, removal: &Removal) -> Result<Option<String>, CommandError> {
+    let is_out = |url: &CanonicalUrl| removal.holds(url);
+    let is_host_out = |host: &HostKey| removal.holds_host(host);
+    stored_without(dir, &is_out, &is_host_out, &Environment::of_process())
+}
+
+fn nothing_there(args: &ForgetArgs) -> CommandError {
+    let what = args.what.as_deref().unwrap_or("what the recheck excludes");
+    let dir = args.dir.display();
+    CommandError::usage(format!("nothing of {what} is in the crawl in {dir}")).hint(
+        "pages are named by their URL as pages.jsonl has it, hosts as in requests.jsonl; --exclude leaves out what was not met yet",
+    )
+}
+
+fn show(counts: &Forgotten, done: &str, as_json: bool) -> Result<u8, CommandError> {
+    if as_json {
+        return print_json(counts);
+    }
+    let lines = [
+        ("pages", counted(counts.pages, "row", "rows")),
+        ("requests", counted(counts.requests, "row", "rows")),
+        ("excluded", counted(counts.excluded, "row", "rows")),
+        ("links", counted(counts.links, "row", "rows")),
+        ("archive", counted(counts.records, "record", "records")),
+        ("waiting", counted(counts.waiting, "URL", "URLs")),
+        (
+            "elsewhere",
+            counted(
+                counts.changed,
+                "row or record of another page named it",
+                "rows and records of other pages named it",
+            ),
+        ),
+        ("tombstones", counted(counts.tombstones, "set", "set")),
+    ];
+    let text = lines.map(|(name, count)| format!("  {name:<11} {count}\n"));
+    print(format!("{done}:\n{}", text.concat()).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn ours_a_host_is_named_alone_and_a_page_by_its_whole_url() {
+        for what in [
+            "127.0.0.1:8431/linker",
+            "example.org/page",
+            "example.org/",
+            "example.org?q",
+            "example.org#part",
+            r"example.org\page",
+            "user@example.org",
+            "*.example.org",
+            "example.org:8443",
+        ] {
+            let refused = named(what).map(|removal| removal.hosts().clone());
+            let error = refused.expect_err(what).to_string();
+            assert!(error.contains(&format!("`{what}`")), "{error}");
+        }
+        for what in ["example.org", "127.0.0.1:8431", "[::1]:8431", "192.0.2.7"] {
+            let removal = named(what).unwrap_or_else(|why| panic!("{what}: {why}"));
+            let hosts: Vec<_> = removal
+                .hosts()
+                .iter()
+                .map(crawl_weburl::HostKey::as_str)
+                .collect();
+            assert_eq!(hosts, [what]);
+        }
+        let page = named("https://example.org/page").unwrap();
+        assert!(page.hosts().is_empty());
+        assert_eq!(
+            page.pages().collect::<Vec<_>>(),
+            ["https://example.org/page"]
+        );
+    }
+}

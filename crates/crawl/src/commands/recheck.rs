@@ -1,0 +1,90 @@
+//! `crawl recheck`: what today's rules say of what a crawl has.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crawl_records::{Recheck, RecheckRow, counted, recheck_file, recheck_rows};
+
+use crate::error::records::of_records;
+use crate::error::{CommandError, FINISHED, INTERRUPTED, NOTHING_DONE};
+use crate::run::recheck;
+use crate::settings::Settings;
+use crate::terminal::{note, print, print_json_lines};
+
+/// Lines that are written to stdout at a time. Bytes.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Runs `crawl recheck`.
+pub(crate) fn run(settings: &Settings, as_json: bool) -> Result<u8, CommandError> {
+    let Some(counts) = recheck(settings)? else {
+        note("interrupted: what was rechecked before stays as it was");
+        return Ok(INTERRUPTED);
+    };
+    show(&settings.output.output.0, &counts, as_json)?;
+    Ok(match counts.pages > 0 && counts.unknown == counts.pages {
+        true => NOTHING_DONE,
+        false => FINISHED,
+    })
+}
+
+/// Writes the rows to stdout, a chunk at a time.
+fn show(dir: &Path, counts: &Recheck, as_json: bool) -> Result<(), CommandError> {
+    let mut text = match as_json {
+        true => String::new(),
+        false => summary(dir, counts),
+    };
+    let rows = recheck_rows(dir).map_err(of_records)?;
+    for row in rows.into_iter().flatten() {
+        let row = row.map_err(of_records)?;
+        match as_json {
+            true => {
+                let row = serde_json::to_string(&row);
+                let row =
+                    row.map_err(|why| CommandError::disk(format!("can't write JSON: {why}")))?;
+                let _ = writeln!(text, "{row}");
+            }
+            false => push_line(&mut text, &row),
+        }
+        if text.len() > CHUNK_BYTES {
+            write(&std::mem::take(&mut text), as_json)?;
+        }
+    }
+    write(&text, as_json)
+}
+
+fn write(text: &str, as_json: bool) -> Result<(), CommandError> {
+    match as_json {
+        true => print_json_lines(text),
+        false => print(text.as_bytes()),
+    }
+    .map(drop)
+}
+
+fn summary(dir: &Path, counts: &Recheck) -> String {
+    let pages = |count| counted(count, "page", "pages");
+    format!(
+        "rechecked {}\nexcluded  {}\nunknown   {}\nlisted in {}\n",
+        pages(counts.pages),
+        pages(counts.excluded),
+        pages(counts.unknown),
+        recheck_file(dir).display(),
+    )
+}
+
+/// A line for a page, or for an origin whose rules are not known.
+fn push_line(text: &mut String, row: &RecheckRow) {
+    let reason = row.reason.as_deref().unwrap_or_default();
+    let _ = match (&row.url, &row.origin) {
+        (Some(url), _) => {
+            let rule = row.rule.as_deref().unwrap_or_default();
+            let line = row.line.map(|line| format!(" (line {line})"));
+            let line = line.unwrap_or_default();
+            writeln!(text, "{}: {url}  {reason} {rule}{line}", row.verdict)
+        }
+        (None, Some(origin)) => {
+            let pages = counted(row.urls, "page", "pages");
+            writeln!(text, "{}: {origin}  {pages}: {reason}", row.verdict)
+        }
+        (None, None) => Ok(()),
+    };
+}

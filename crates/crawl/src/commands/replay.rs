@@ -1,0 +1,171 @@
+//! `crawl replay`: what other settings would have fetched of what a crawl archived.
+
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use crawl_engine::{Ended, ReplayDifference};
+use crawl_records::{Comparison, counted, grouped};
+use crawl_weburl::{CanonicalUrl, safe_line};
+use serde::Serialize;
+
+use crate::error::CommandError;
+use crate::error::records::of_records;
+use crate::run::{ReplayRun, replay};
+use crate::settings::Settings;
+use crate::terminal::{print, print_json};
+
+/// The outcome, as JSON has it. Field names stay; a later version may add fields.
+#[derive(Debug, Serialize)]
+struct ReplayReport {
+    /// The layout of this object: 1.
+    format: u32,
+    /// The settings that differ from those of the crawl; none: each request has the time that the
+    /// records say.
+    settings: Vec<String>,
+    /// How the run ended.
+    ended: String,
+    /// Its length in virtual time, in milliseconds.
+    took_ms: u64,
+    /// Requests that the archive has no answer to.
+    not_archived: u64,
+    /// Those among them whose answers its site wanted to be in no archive.
+    withheld: u64,
+    /// URLs that are not asked for, since the archive does not know the rules of their site.
+    without_rules: u64,
+    /// Bodies that the crawl cut, and these settings would not have.
+    cut_bodies: u64,
+    /// How it first differs from the records, where the settings are the same: it sends an `other`
+    /// request, or this one `later`, goes `beyond` their end, or sends `fewer`.
+    difference: Option<&'static str>,
+    /// The request from which on it does; none where it sends fewer.
+    first_difference: Option<String>,
+    /// The same in words.
+    #[serde(skip)]
+    differs: Option<String>,
+    /// The crawl (A) and its replay (B) beside each other.
+    comparison: Comparison,
+}
+
+/// Runs `crawl replay`.
+pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, CommandError> {
+    let ReplayRun { replayed, others } = replay(dir, settings)?;
+    let summary = &replayed.summary;
+    let comparison = crawl_records::compare(dir, &summary.output).map_err(of_records)?;
+    let difference = replayed.difference.as_ref();
+    let report = ReplayReport {
+        format: 1,
+        settings: others,
+        ended: ending(&summary.ended),
+        took_ms: u64::try_from(summary.elapsed.as_millis()).unwrap_or(u64::MAX),
+        not_archived: replayed.gaps.not_archived,
+        withheld: replayed.gaps.withheld,
+        without_rules: summary
+            .excluded
+            .get("not_archived")
+            .copied()
+            .unwrap_or_default(),
+        cut_bodies: replayed.gaps.cut_bodies,
+        difference: difference.map(ReplayDifference::name),
+        first_difference: difference
+            .and_then(ReplayDifference::url)
+            .map(ToString::to_string),
+        differs: difference.map(differs),
+        comparison,
+    };
+    match as_json {
+        true => print_json(&report),
+        false => print(report.to_string().as_bytes()),
+    }
+}
+
+fn differs(difference: &ReplayDifference) -> String {
+    let from = |url: &CanonicalUrl| format!("from {} on", safe_line(url.as_str()));
+    match difference {
+        ReplayDifference::Other(url) => {
+            format!("{}: the records have another request there", from(url))
+        }
+        ReplayDifference::Later(url) => format!("{}: the records have it earlier", from(url)),
+        ReplayDifference::Beyond(url) => format!("{}: the records end there", from(url)),
+        ReplayDifference::Fewer(count) => {
+            let requests = counted(*count, "request of A is", "requests of A are");
+            format!("{requests} not sent again: a replay is one run of one round")
+        }
+    }
+}
+
+fn ending(ended: &Ended) -> String {
+    match ended {
+        Ended::Finished => "finished".to_owned(),
+        Ended::Budget(budget) => format!("--{budget} is spent"),
+        Ended::GroupBudget(budget) => format!("{budget} is spent"),
+        Ended::Interrupted => "interrupted".to_owned(),
+        Ended::Unreachable(hosts) => {
+            let hosts = counted(hosts.len() as u64, "host", "hosts");
+            format!("{hosts} could not be asked again in time")
+        }
+    }
+}
+
+/// Lines for a person.
+impl Display for ReplayReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.settings.len() {
+            0 => writeln!(
+                f,
+                "settings  as they were: each request has its time of the records"
+            )?,
+            count => writeln!(f, "settings  {} other", grouped(count as u64))?,
+        }
+        for line in &self.settings {
+            writeln!(f, "  {line}")?;
+        }
+        writeln!(f, "ended     {}", self.ended)?;
+        writeln!(f, "unknown   {}", self.unknown())?;
+        if self.withheld > 0 {
+            let withheld = counted(self.withheld, "of these was", "of these were");
+            writeln!(
+                f,
+                "  {withheld} withheld from the archive, as the site asks"
+            )?;
+        }
+        if self.cut_bodies > 0 {
+            let bodies = counted(self.cut_bodies, "body is", "bodies are");
+            writeln!(
+                f,
+                "  {bodies} cut by the --max-body of the crawl, and can't grow"
+            )?;
+        }
+        if self
+            .settings
+            .iter()
+            .any(|line| line.starts_with("operator.agent "))
+        {
+            writeln!(f, "  what servers answer another agent is not known")?;
+        }
+        if let Some(differs) = &self.differs {
+            writeln!(f, "differs   {differs}")?;
+        }
+        write!(f, "{}", self.comparison)
+    }
+}
+
+impl ReplayReport {
+    fn unknown(&self) -> String {
+        let of_all = self.comparison.b.requests;
+        let asked = match self.not_archived {
+            0 => format!("none of {}", counted(of_all, "request", "requests")),
+            count => format!(
+                "{} of {} have no answer in the archive",
+                grouped(count),
+                counted(of_all, "request", "requests")
+            ),
+        };
+        match self.without_rules {
+            0 => asked,
+            count => format!(
+                "{asked}; {} not asked for, as the archive has no robots.txt of their sites",
+                counted(count, "URL is", "URLs are")
+            ),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Each metric: its name, its meaning, and where its value is from.
+
+use crawl_engine::{Histogram, PAGE_OUTCOMES, Phase, Progress, exclusion_reasons};
+use crawl_scheduler::PauseReason;
+
+use super::process::ProcessNumbers;
+use super::text::{Family, Sample, Values};
+
+const PHASES: [(Phase, &str); 5] = [
+    (Phase::Crawling, "crawling"),
+    (Phase::Paused, "paused"),
+    (Phase::DiskLow, "disk_low"),
+    (Phase::Draining, "draining"),
+    (Phase::Writing, "writing"),
+];
+
+/// All metrics of a moment of a crawl.
+pub(super) fn families(now: &Progress, process: ProcessNumbers) -> Vec<Family> {
+    let mut families = of_counters(now);
+    families.extend(of_state(now));
+    families.extend(of_process(process));
+    families
+}
+
+fn of_counters(now: &Progress) -> Vec<Family> {
+    let counted = &now.counters;
+    let requests = counted.requests.iter();
+    let failures = counted.failures.iter();
+    vec![
+        Family {
+            name: "crawl_pages_total",
+            unit: "pages",
+            help: "Rows of pages.jsonl, by outcome: no_answer, or what the status says; unread is \
+                   an answer whose body could not be read whole.",
+            values: Values::Counter(by("outcome", PAGE_OUTCOMES, |outcome| {
+                counted.pages.get(outcome).copied()
+            })),
+        },
+        Family {
+            name: "crawl_requests_total",
+            unit: "requests",
+            help: "Requests that ended, by purpose as in requests.jsonl and class of the status \
+                   (none: no answer).",
+            values: Values::Counter(
+                requests
+                    .map(|((purpose, class), count)| Sample {
+                        labels: vec![("purpose", purpose), ("status", class)],
+                        value: *count as f64,
+                    })
+                    .collect(),
+            ),
+        },
+        Family {
+            name: "crawl_request_failures_total",
+            unit: "requests",
+            help: "Requests without an answer, by the kind of failure as in requests.jsonl.",
+            values: Values::Counter(
+                failures
+                    .map(|(kind, count)| labelled("kind", kind, *count))
+                    .collect(),
+            ),
+        },
+        Family {
+            name: "crawl_excluded_total",
+            unit: "URLs",
+            help: "Rows of excluded.jsonl that were written while the crawl ran, by reason. Rows \
+                   that are written when a run ends do not count.",
+            values: Values::Counter(by("reason", exclusion_reasons(), |reason| {
+                counted.excluded.get(reason).copied()
+            })),
+        },
+        Family {
+            name: "crawl_received_bytes_total",
+            unit: "bytes",
+            help: "Bodies as they came, those of robots.txt files among them.",
+            values: Values::Counter(one(counted.received_bytes)),
+        },
+        Family {
+            name: "crawl_archived_bytes_total",
+            unit: "bytes",
+            help: "What was appended to WARC files, compressed.",
+            values: Values::Counter(one(counted.archived_bytes)),
+        },
+        times(
+            "crawl_gap_seconds",
+            "Gaps that were kept: from the end of a request to the leave for the next to the same \
+             host.",
+            &counted.gaps,
+        ),
+        times(
+            "crawl_exchange_seconds",
+            "Exchanges, from the start of a request to the end of its answer.",
+            &counted.exchanges,
+        ),
+        times(
+            "crawl_commit_seconds",
+            "Commits: archive, rows and state, with their syncs.",
+            &counted.commits,
+        ),
+        times(
+            "crawl_sync_seconds",
+            "The part of a commit that the syncs of archive and rows take.",
+            &counted.syncs,
+        ),
+    ]
+}
+
+fn of_state(now: &Progress) -> Vec<Family> {
+    let hosts = [
+        ("asked", now.hosts_asked),
+        ("ready", now.hosts_ready),
+        ("gap", now.hosts_waiting),
+        ("parked", now.hosts_parked),
+    ];
+    let resting =
+        PauseReason::NAMES.map(|name| (name, now.resting.get(name).copied().unwrap_or_default()));
+    let urls = [
+        ("known", now.known),
+        ("pending", now.pending),
+        ("deferred", now.deferred),
+    ];
+    vec![
+        Family {
+            name: "crawl_hosts",
+            unit: "hosts",
+            help: "Hosts with something to ask, by what they wait for: asked (an answer), ready \
+                   (waiting for a permit), gap, parked (by the operator), or why they rest.",
+            values: Values::Gauge(
+                hosts
+                    .into_iter()
+                    .chain(resting)
+                    .map(|(state, count)| labelled("state", state, count.into()))
+                    .collect(),
+            ),
+        },
+        Family {
+            name: "crawl_urls",
+            unit: "URLs",
+            help: "URLs: all that are known, those among them that are pending, and those that \
+                   are deferred.",
+            values: Values::Gauge(
+                urls.into_iter()
+                    .map(|(state, count)| labelled("state", state, count))
+                    .collect(),
+            ),
+        },
+        Family {
+            name: "crawl_requests_in_flight",
+            unit: "requests",
+            help: "Requests under way.",
+            values: Values::Gauge(one(now.in_flight.into())),
+        },
+        Family {
+            name: "crawl_disk_free_bytes",
+            unit: "bytes",
+            help: "What is free on the disk of the crawl's directory.",
+            values: Values::Gauge(now.disk_free.map(one).unwrap_or_default()),
+        },
+        Family {
+            name: "crawl_disk_min_free_bytes",
+            unit: "bytes",
+            help: "What is to stay free there (--min-free); 0: no limit.",
+            values: Values::Gauge(one(now.min_free)),
+        },
+        Family {
+            name: "crawl_phase",
+            unit: "0 or 1",
+            help: "1 for what the crawl is at: crawling, paused, disk_low (waiting for room), draining (ending what is in \
+                   flight) or writing (index and report).",
+            values: Values::Gauge(
+                PHASES
+                    .iter()
+                    .map(|(phase, name)| labelled("phase", name, u64::from(*phase == now.phase)))
+                    .collect(),
+            ),
+        },
+        Family {
+            name: "crawl_round",
+            unit: "number",
+            help: "The number of the round, from 1.",
+            values: Values::Gauge(one(now.round.into())),
+        },
+    ]
+}
+
+fn of_process(process: ProcessNumbers) -> Vec<Family> {
+    let resident = process.resident_bytes.map(one);
+    vec![
+        Family {
+            name: "crawl_build_info",
+            unit: "1",
+            help: "The version of the program.",
+            values: Values::Gauge(vec![labelled("version", env!("CARGO_PKG_VERSION"), 1)]),
+        },
+        Family {
+            name: "process_resident_memory_bytes",
+            unit: "bytes",
+            help: "Resident memory of the process.",
+            values: Values::Gauge(resident.unwrap_or_default()),
+        },
+        Family {
+            name: "process_start_time_seconds",
+            unit: "seconds",
+            help: "The start of the crawl since the Unix epoch.",
+            values: Values::Gauge(vec![Sample {
+                labels: Vec::new(),
+                value: process.started,
+            }]),
+        },
+    ]
+}
+
+fn one(count: u64) -> Vec<Sample> {
+    vec![Sample {
+        labels: Vec::new(),
+        value: count as f64,
+    }]
+}
+
+fn labelled(name: &'static str, value: &'static str, count: u64) -> Sample {
+    Sample {
+        labels: vec![(name, value)],
+        value: count as f64,
+    }
+}
+
+/// A sample for each value of a label, those that were never counted too: a rate needs a 0 to
+/// begin with.
+fn by(
+    label: &'static str,
+    values: impl IntoIterator<Item = &'static str>,
+    count: impl Fn(&str) -> Option<u64>,
+) -> Vec<Sample> {
+    let sample = |value| labelled(label, value, count(value).unwrap_or_default());
+    values.into_iter().map(sample).collect()
+}
+
+fn times(name: &'static str, help: &'static str, histogram: &Histogram) -> Family {
+    Family {
+        name,
+        unit: "seconds",
+        help,
+        values: Values::Histogram(Box::new(histogram.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use crawl_engine::Progress;
+
+    use super::super::process::ProcessNumbers;
+    use super::super::text;
+    use super::Values;
+    use super::families;
+
+    #[test]
+    fn each_name_is_prometheus_own_way_of_naming() {
+        let all = families(&Progress::default(), ProcessNumbers::default());
+        let names: HashSet<_> = all.iter().map(|family| family.name).collect();
+        assert_eq!(names.len(), all.len());
+        for family in all {
+            let is_counter = matches!(family.values, Values::Counter(_));
+            assert_eq!(
+                family.name.ends_with("_total"),
+                is_counter,
+                "{}",
+                family.name
+            );
+            let has_unit = family
+                .name
+                .trim_end_matches("_total")
+                .ends_with(family.unit);
+            let is_base_unit = ["bytes", "seconds"].contains(&family.unit);
+            assert!(has_unit || !is_base_unit, "{}", family.name);
+        }
+    }
+
+    #[test]
+    fn what_was_counted_is_told() {
+        let mut now = Progress {
+            hosts_waiting: 3,
+            in_flight: 2,
+            ..Progress::default()
+        };
+        now.resting.insert("retry_after", 4);
+        now.counters.requests.insert(("robots", "2xx"), 5);
+        let text = text::of(&families(&now, ProcessNumbers::default()));
+        for line in [
+            "# TYPE crawl_requests_total counter",
+            "crawl_requests_total{purpose=\"robots\",status=\"2xx\"} 5",
+            "crawl_pages_total{outcome=\"ok\"} 0",
+            "crawl_hosts{state=\"gap\"} 3",
+            "crawl_hosts{state=\"retry_after\"} 4",
+            "crawl_requests_in_flight 2",
+            "crawl_phase{phase=\"crawling\"} 1",
+            "crawl_gap_seconds_bucket{le=\"0.001\"} 0",
+            "crawl_gap_seconds_bucket{le=\"+Inf\"} 0",
+            "crawl_gap_seconds_count 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        // What has no value yet is not told at all.
+        assert!(!text.contains("crawl_request_failures_total"), "{text}");
+        assert!(!text.contains("process_resident_memory_bytes"), "{text}");
+    }
+}

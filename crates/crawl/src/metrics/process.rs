@@ -1,0 +1,47 @@
+//! The numbers of this process.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The numbers of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProcessNumbers {
+    /// Memory that is in the machine's; none where the system does not tell.
+    pub(super) resident_bytes: Option<u64>,
+    /// The start of the crawl, in seconds since the Unix epoch.
+    pub(super) started: f64,
+}
+
+/// The numbers of this process, which began to crawl at this time.
+pub(super) fn numbers(started: SystemTime) -> ProcessNumbers {
+    let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    ProcessNumbers {
+        // The kernel writes it where it is read: no disk is waited for.
+        resident_bytes: fs::read_to_string("/proc/self/status")
+            .ok()
+            .and_then(|status| resident(&status)),
+        started: since.as_secs_f64(),
+    }
+}
+
+/// The resident memory in a `/proc/PID/status` (proc(5)).
+fn resident(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resident;
+
+    #[test]
+    fn the_memory_of_a_process_is_read_in_bytes() {
+        let status = "Name:\tcrawl\nVmHWM:\t   90000 kB\nVmRSS:\t   41236 kB\n";
+        assert_eq!(resident(status), Some(41_236 * 1024));
+        assert_eq!(resident("VmRSS: x kB"), None);
+        assert_eq!(resident(""), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! Prometheus' text format 0.0.4.
+
+use std::fmt::Write as _;
+
+use crawl_engine::{BUCKET_SECONDS, Histogram};
+
+/// The values of one name.
+#[derive(Clone, Debug)]
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    /// The unit, as the documentation names it.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the text format has no place for it")
+    )]
+    pub(super) unit: &'static str,
+    /// The meaning, and that of its label.
+    pub(super) help: &'static str,
+    pub(super) values: Values,
+}
+
+/// The values of a family, by its type.
+#[derive(Clone, Debug)]
+pub(super) enum Values {
+    /// A number that only grows.
+    Counter(Vec<Sample>),
+    /// A number that grows and shrinks.
+    Gauge(Vec<Sample>),
+    /// Times by length.
+    Histogram(Box<Histogram>),
+}
+
+/// A value with its labels.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) labels: Vec<(&'static str, &'static str)>,
+    pub(super) value: f64,
+}
+
+impl Values {
+    /// The name of the type.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Values::Counter(_) => "counter",
+            Values::Gauge(_) => "gauge",
+            Values::Histogram(_) => "histogram",
+        }
+    }
+}
+
+/// All families as text. One without a value is left out.
+pub(super) fn of(families: &[Family]) -> String {
+    let mut text = String::with_capacity(16 * 1024);
+    for family in families {
+        write_family(&mut text, family);
+    }
+    text
+}
+
+fn write_family(text: &mut String, family: &Family) {
+    let (name, kind) = (family.name, family.values.kind());
+    if let Values::Counter(samples) | Values::Gauge(samples) = &family.values
+        && samples.is_empty()
+    {
+        return;
+    }
+    // Writing to a string can't fail.
+    let _ = writeln!(text, "# HELP {name} {}", escaped(family.help));
+    let _ = writeln!(text, "# TYPE {name} {kind}");
+    match &family.values {
+        Values::Counter(samples) | Values::Gauge(samples) => {
+            for Sample { labels, value } in samples {
+                let _ = writeln!(text, "{name}{} {value}", braced(labels));
+            }
+        }
+        Values::Histogram(times) => {
+            let cumulative = times.cumulative();
+            for (bound, count) in BUCKET_SECONDS.iter().zip(cumulative) {
+                let _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {count}");
+            }
+            let all = cumulative.last().copied().unwrap_or_default();
+            let _ = writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {all}");
+            let _ = writeln!(text, "{name}_sum {}", times.sum_seconds());
+            let _ = writeln!(text, "{name}_count {all}");
+        }
+    }
+}
+
+/// Labels in braces. Their values are words of ours, so that nothing has to be escaped.
+fn braced(labels: &[(&str, &str)]) -> String {
+    if labels.is_empty() {
+        return String::new();
+    }
+    let labels: Vec<String> = labels
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{value}\""))
+        .collect();
+    format!("{{{}}}", labels.join(","))
+}
+
+/// A help text on one line.
+fn escaped(help: &str) -> String {
+    help.replace('\\', "\\\\").replace('\n', "\\n")
+}

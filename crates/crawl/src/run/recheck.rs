@@ -1,0 +1,119 @@
+//! A run that asks for the rules of the day alone, of the hosts whose pages a crawl has.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::Path;
+
+use crawl_archive::{Timestamp, open_regular};
+use crawl_engine::{Config, Ended, Extent, ScopeRules, TrapRules, admit_at_rest, last_round};
+use crawl_policy::scope::ScopeMode;
+use crawl_records::{Recheck, page_urls, write_recheck};
+use tokio::runtime::Runtime;
+
+use super::own_folder::OwnFolder;
+use crate::error::engine::of_engine;
+use crate::error::records::of_records;
+use crate::error::{CommandError, no_threads, unwritable};
+use crate::settings::{Checked, Settings, check};
+use crate::terminal::{Terminal, start_log};
+
+/// The end of `requests.jsonl` that a recheck reads, to keep the gaps and waits that hosts are
+/// owed. Bytes.
+const MAX_REQUESTS_BYTES: u64 = 16 << 20;
+
+/// Asks the hosts of the crawl in the settings' output for their rules, and writes what they say
+/// of its pages into `recheck.jsonl`; none where the user ended it.
+pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandError> {
+    let checked = check(settings)?;
+    let dir = checked.output.as_path();
+    let pages = page_urls(dir).map_err(of_records)?;
+    // Who crawls there asks these hosts already.
+    last_round(dir).map_err(|error| of_engine(&error, dir))?;
+    let terminal = Terminal::new(settings);
+    start_log(settings, &terminal)?;
+    let learnt = OwnFolder::make("recheck")?;
+    admit_at_rest(
+        learnt.path(),
+        pages.map(|page| page.map_err(|why| RunError::Command(of_records(why)))),
+    )
+    .map_err(|why| why.of(learnt.path()))?;
+    copy_last_requests(dir, learnt.path())?;
+    let at = jiff::Timestamp::now().as_microsecond();
+    let at = Timestamp::from_micros(u64::try_from(at).unwrap_or_default());
+    let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
+    let ended = runtime.block_on(run(settings, &checked, &learnt, terminal));
+    runtime.shutdown_background();
+    if ended? == Ended::Interrupted {
+        return Ok(None);
+    }
+    let purpose = settings.exclusion.purpose.meaning();
+    let purpose = purpose.map(|purpose| purpose.to_string());
+    let counts = write_recheck(learnt.path(), dir, at, purpose);
+    counts.map(Some).map_err(of_records)
+}
+
+/// Asks for what decides whether a page may be asked for.
+async fn run(
+    settings: &Settings,
+    checked: &Checked,
+    learnt: &OwnFolder,
+    terminal: Terminal,
+) -> Result<Ended, CommandError> {
+    let config = Config {
+        // They are admitted already, with all other pages.
+        seeds: Vec::new(),
+        extent: Extent::Rules,
+        // What the crawl has was in its scope, and is judged by the rules of its site alone.
+        scope: ScopeRules {
+            mode: ScopeMode::Any,
+            ..ScopeRules::default()
+        },
+        traps: TrapRules::OFF,
+        sitemaps: false,
+        ..learnt.config(settings, checked)
+    };
+    let (summary, rest) = learnt.run(config, terminal).await?;
+    rest.keep(settings.politeness.delay.get()).await;
+    Ok(summary.ended)
+}
+
+/// Copies the end of the log of requests, from the beginning of a row on: a run begins with the
+/// gaps and waits that follow from it.
+fn copy_last_requests(from: &Path, to: &Path) -> Result<(), CommandError> {
+    const NAME: &str = "requests.jsonl";
+    let copy = || -> io::Result<()> {
+        let mut file = match open_regular(&from.join(NAME)) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file?,
+        };
+        let begin = file.metadata()?.len().saturating_sub(MAX_REQUESTS_BYTES);
+        file.seek(SeekFrom::Start(begin))?;
+        let mut rows = BufReader::new(file);
+        if begin > 0 {
+            rows.skip_until(b'\n')?;
+        }
+        io::copy(&mut rows, &mut File::create(to.join(NAME))?).map(drop)
+    };
+    copy().map_err(|why| unwritable(&to.join(NAME), &why))
+}
+
+/// An error while pages are admitted: of the crawl's rows, or of the run's own state.
+enum RunError {
+    Command(CommandError),
+    Engine(crawl_engine::EngineError),
+}
+
+impl From<crawl_engine::EngineError> for RunError {
+    fn from(error: crawl_engine::EngineError) -> RunError {
+        RunError::Engine(error)
+    }
+}
+
+impl RunError {
+    fn of(self, dir: &Path) -> CommandError {
+        match self {
+            RunError::Command(error) => error,
+            RunError::Engine(error) => of_engine(&error, dir),
+        }
+    }
+}

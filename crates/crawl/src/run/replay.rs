@@ -1,0 +1,59 @@
+//! A crawl once more over its archive: in virtual time, without a request to anyone.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use crawl_engine::{Config, RecordedCrawl, ReplayTiming, Replayed};
+use crawl_records::stored_settings;
+
+use super::engine_config::engine_config;
+use crate::error::CommandError;
+use crate::error::engine::of_engine;
+use crate::error::records::of_records;
+use crate::settings::{Checked, Settings, check, other_settings, replay_record, stored_seeds};
+use crate::terminal::{Terminal, start_log};
+
+/// A replay that is done.
+pub(crate) struct ReplayRun {
+    pub(crate) replayed: Replayed,
+    /// The settings that differ from those of the crawl, in words.
+    pub(crate) others: Vec<String>,
+}
+
+/// Replays the crawl in `dir` by these settings, and leaves the records of that in their directory.
+pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, CommandError> {
+    let mut checked = check(settings)?;
+    let terminal = Terminal::new(settings);
+    start_log(settings, &terminal)?;
+    let output = checked.output.clone();
+    let recorded = RecordedCrawl::open(dir).map_err(|why| of_engine(&why, dir))?;
+    as_crawled(dir, &mut checked);
+    let others = other_settings(dir, settings, &checked.seeds);
+    let timing = match others.is_empty() {
+        true => ReplayTiming::AsRecorded,
+        false => ReplayTiming::ByPolicy,
+    };
+    let now = format!("{:.0}", jiff::Timestamp::now());
+    let began = recorded.began().rfc3339_millis();
+    let config = Config {
+        config_text: replay_record(settings, dir, &began, &now),
+        ..engine_config(settings, &checked)
+    };
+    let replayed = crawl_engine::replay(config, recorded, timing);
+    let replayed = replayed.map_err(|why| of_engine(&why, &output))?;
+    crawl_records::write_report(&output).map_err(of_records)?;
+    Ok(ReplayRun { replayed, others })
+}
+
+/// Seeds without a scheme are those over http that the crawl began with, where it had them.
+fn as_crawled(dir: &Path, checked: &mut Checked) {
+    let known = stored_seeds(&stored_settings(dir));
+    for (seed, typed) in checked.seeds.iter_mut().zip(&checked.typed) {
+        match &typed.stand_in {
+            Some(http) if known.contains(http) && !known.contains(seed) => *seed = http.clone(),
+            _ => {}
+        }
+    }
+    let mut once = HashSet::new();
+    checked.seeds.retain(|seed| once.insert(seed.clone()));
+}

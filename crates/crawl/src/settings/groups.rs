@@ -1,0 +1,135 @@
+//! Groups of hosts that share a budget: the tables `[group.NAME]` of a file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crawl_engine::HostGroup;
+use crawl_weburl::{BadHostPattern, HostTable};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::host_lists::{check_read_in, names};
+use crate::error::{CommandError, Problems};
+use crate::values::{Count, ListedHost, SchemaValue as _, Size, Span};
+
+/// The name of the tables.
+pub(super) const TABLE: &str = "group";
+
+/// The keys of such a table, with underscores.
+pub(super) const FIELDS: &[&str] = &["hosts", "max_pages", "max_bytes", "max_server_time"];
+
+/// The longest name of a group, in bytes: rules have it, and a store may cut them.
+const MAX_NAME_BYTES: usize = 64;
+
+/// By the name of the group.
+pub(crate) type Groups = BTreeMap<String, GroupTerms>;
+
+/// The hosts of a group, and the bounds that they share.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(crate) struct GroupTerms {
+    pub(super) hosts: Vec<ListedHost>,
+    max_pages: Option<Count>,
+    max_bytes: Option<Size>,
+    max_server_time: Option<Span>,
+}
+
+impl GroupTerms {
+    /// The keys, each with the schema of its value.
+    pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
+        [
+            ("hosts", Vec::<ListedHost>::schema()),
+            ("max_pages", Count::schema()),
+            ("max_bytes", Size::schema()),
+            ("max_server_time", Span::schema()),
+        ]
+    }
+
+    fn group(&self, name: &str) -> HostGroup {
+        HostGroup {
+            name: name.to_owned(),
+            max_pages: self.max_pages.map(|pages| pages.0),
+            max_bytes: self.max_bytes.map(|bytes| bytes.0),
+            max_server_time: self.max_server_time.map(Span::get),
+        }
+    }
+}
+
+/// The groups by their hosts.
+///
+/// # Errors
+/// All that is wrong with them.
+pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, CommandError> {
+    let mut problems = Problems::default();
+    let mut table: HostTable<Arc<HostGroup>> = HostTable::default();
+    for (name, terms) in groups {
+        let mut refuse = |what: String, hint: &str| {
+            let problem = CommandError::usage(what).hint(hint.to_owned());
+            problems.note::<()>(Err(problem.about_group(name)));
+        };
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+            refuse(
+                format!("unusable name of a group: `{name}`"),
+                "a name has 1 to 64 bytes, on one line, as in [group.ministries]",
+            );
+        }
+        if let Err(problem) = check_read_in("hosts", &terms.hosts) {
+            refuse(problem.message, "name the hosts themselves");
+        } else if terms.hosts.is_empty() {
+            refuse(
+                format!("[group.\"{name}\"] has no hosts"),
+                "`hosts` lists them, as names or as `@FILE`",
+            );
+        }
+        let group = Arc::new(terms.group(name));
+        for host in names(&terms.hosts) {
+            let why = match table.insert(host, Arc::clone(&group)) {
+                Ok(()) => continue,
+                Err(BadHostPattern::Twice(_)) => format!("`{host}` is in a group twice, or in two"),
+                Err(why) => why.to_string(),
+            };
+            refuse(
+                format!("unusable host in [group.\"{name}\"]: {why}"),
+                "a host is in one group; a name stands for its subdomains too",
+            );
+        }
+    }
+    problems.or(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::HostKey;
+    use expect_test::expect;
+
+    use super::host_groups;
+    use crate::settings::config_file::parse;
+
+    #[test]
+    fn ours_a_group_has_a_name_hosts_and_bounds() {
+        let text = "[group.ministries]\nhosts = [\"a.example\", \"b.example\"]\nmax-pages = 5\n\
+                    max_bytes = \"1kB\"\nmax-server-time = \"1m\"\n";
+        let groups = parse(text, "x").unwrap().group.unwrap();
+        let table = host_groups(&groups).unwrap();
+        let (_, found) = table
+            .find(&HostKey::parse("www.b.example").unwrap())
+            .unwrap();
+        assert_eq!((&*found.name, found.max_pages), ("ministries", Some(5)));
+        assert_eq!(found.max_bytes, Some(1_000));
+        assert_eq!(found.max_server_time.unwrap().as_secs(), 60);
+
+        let text = "[group.none]\nmax-pages = 5\n[group.\"\"]\nhosts = [\"a.example\"]\n\
+                    [group.b]\nhosts = [\"b.example\", \"A.example\", \"@x\"]\n";
+        let groups = parse(text, "x").unwrap().group.unwrap();
+        expect![[r#"
+            error: unusable name of a group: ``
+            hint: a name has 1 to 64 bytes, on one line, as in [group.ministries]
+            error: `hosts` names the file `@x` in the crawl.toml of a directory
+            hint: name the hosts themselves
+            error: unusable host in [group."b"]: `A.example` is in a group twice, or in two
+            hint: a host is in one group; a name stands for its subdomains too
+            error: [group."none"] has no hosts
+            hint: `hosts` lists them, as names or as `@FILE`"#]]
+        .assert_eq(&host_groups(&groups).unwrap_err().to_string());
+    }
+}

@@ -1,0 +1,145 @@
+//! Lists of hosts: inline, and in files that have a host on each line.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crawl_weburl::{HostKey, HostTable};
+
+use super::seed_list::{lines, without_bom};
+use super::tables::Layer;
+use crate::error::{CommandError, Problems};
+use crate::input::read_file;
+use crate::values::ListedHost;
+
+/// A list that is longer is refused: its hosts stand in `crawl.toml`, which is read whole. Bytes.
+const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
+
+const LINE_HINT: &str = "a line is a host such as `www.example.org`; one that begins with `#` is \
+                         left out";
+
+/// Puts the hosts that files list in the place of `@FILE`, in what the user says.
+pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
+    let scope = &mut layer.scope;
+    let of_scope = [&mut scope.host, &mut scope.exclude_host];
+    let groups = layer.group.iter_mut().flat_map(BTreeMap::values_mut);
+    let of_groups = groups.map(|terms| &mut terms.hosts);
+    for hosts in of_scope.into_iter().flatten().chain(of_groups) {
+        let listed = std::mem::take(hosts).into_iter();
+        let listed = listed.flat_map(|entry| match entry {
+            ListedHost::File(file) => problems.note(of_file(&file)).unwrap_or_default(),
+            host => vec![host],
+        });
+        *hosts = listed.collect();
+    }
+}
+
+fn of_file(file: &Path) -> Result<Vec<ListedHost>, CommandError> {
+    let list = read_file(file, MAX_HOST_LIST_BYTES + 1)?;
+    let name = file.display();
+    if list.len() as u64 > MAX_HOST_LIST_BYTES {
+        let what = format!("{name}: a list of hosts of more than {MAX_HOST_LIST_BYTES} bytes");
+        return Err(
+            CommandError::usage(what).hint("name the domains above them, or leave some out")
+        );
+    }
+    let read = |line: &str| match line.parse() {
+        Ok(ListedHost::File(_)) => Err(format!("`{line}`: a list names hosts, and no files")),
+        Ok(host) => Ok(host),
+        Err(_) => Err(format!("not a host name or address: `{line}`")),
+    };
+    let hosts = lines(without_bom(&list), &name.to_string(), LINE_HINT, read)?;
+    match hosts.is_empty() {
+        true => Err(CommandError::usage(format!("{name}: it lists no host")).hint(LINE_HINT)),
+        false => Ok(hosts),
+    }
+}
+
+/// The hosts of a list, each once.
+pub(crate) fn host_table(listed: &[ListedHost]) -> HostTable<()> {
+    let mut table = HostTable::default();
+    for name in names(listed) {
+        // One that is named twice is out once.
+        let _ = table.insert(name, ());
+    }
+    table
+}
+
+/// The hosts of a list as keys.
+pub(crate) fn host_keys(listed: &[ListedHost]) -> Vec<HostKey> {
+    names(listed)
+        .filter_map(|name| HostKey::parse(name).ok())
+        .collect()
+}
+
+/// The names of a list. A file is one of a `crawl.toml` that was changed by hand, as checks say.
+pub(super) fn names(listed: &[ListedHost]) -> impl Iterator<Item = &str> {
+    listed.iter().filter_map(|entry| match entry {
+        ListedHost::Host(name) => Some(&**name),
+        ListedHost::File(_) => None,
+    })
+}
+
+/// The error where a list still names a file: `crawl.toml` has the hosts themselves.
+pub(super) fn check_read_in(key: &'static str, listed: &[ListedHost]) -> Result<(), CommandError> {
+    let is_file = |entry: &&ListedHost| matches!(entry, ListedHost::File(_));
+    match listed.iter().find(is_file) {
+        None => Ok(()),
+        Some(file) => Err(CommandError::usage(format!(
+            "`{key}` names the file `{file}` in the crawl.toml of a directory"
+        ))
+        .hint(format!(
+            "name the hosts there, or say `--{key} {file}` anew"
+        ))
+        .about(key)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::{Problems, read_in};
+    use crate::settings::config_file::parse;
+
+    #[test]
+    fn ours_a_file_of_hosts_stands_for_those_that_it_lists() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            std::fs::write(dir.path().join(name), text).unwrap();
+            dir.path().join(name).display().to_string()
+        };
+        let good = file(
+            "good.txt",
+            "\u{feff}# opted out\r\nb.example\n\n 192.0.2.7 \n",
+        );
+        let text = format!("[scope]\nhost = [\"a.example\", \"@{good}\"]\n");
+        let mut layer = parse(&text, "x").unwrap();
+        let mut problems = Problems::default();
+        read_in(&mut layer, &mut problems);
+        problems.or(()).unwrap();
+        let hosts = layer.scope.host.unwrap();
+        let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+        assert_eq!(hosts, ["a.example", "b.example", "192.0.2.7"]);
+
+        let bad = file(
+            "bad.txt",
+            "http://a.example/\n@x\nb.example\n\u{fffd}*.example\n",
+        );
+        let none = file("none.txt", "# none\n");
+        let text = format!("[scope]\nexclude-host = [\"@{bad}\", \"@{none}\"]\n");
+        let mut layer = parse(&text, "x").unwrap();
+        let mut problems = Problems::default();
+        read_in(&mut layer, &mut problems);
+        let told = problems.or(()).unwrap_err().to_string();
+        let told = told.replace(&dir.path().display().to_string(), "DIR");
+        expect![[r#"
+            error: DIR/bad.txt:1:1: not a host name or address: `http://a.example/`
+            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
+            error: DIR/bad.txt:2:1: `@x`: a list names hosts, and no files
+            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
+            error: DIR/bad.txt:4:1: not a host name or address: `�*.example`
+            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
+            error: DIR/none.txt: it lists no host
+            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out"#]].assert_eq(&told);
+    }
+}

@@ -1,0 +1,47 @@
+//! A host of a list: its name or address, or the file that lists more of them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crawl_weburl::HostTable;
+
+use super::BadValue;
+use super::text::as_text;
+
+/// An entry of a list of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListedHost {
+    /// A name, an address, on loopback with a port.
+    Host(String),
+    /// `@FILE`: those that a file lists.
+    File(PathBuf),
+}
+
+impl FromStr for ListedHost {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<ListedHost, BadValue> {
+        if let Some(file) = text.strip_prefix('@') {
+            return Ok(ListedHost::File(file.into()));
+        }
+        let mut table = HostTable::default();
+        match table.insert(text, ()) {
+            Ok(()) => Ok(ListedHost::Host(text.to_owned())),
+            Err(why) => Err(BadValue::new(format!(
+                "{why}; it looks like `www.example.org`, and `@FILE` takes those of a file"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for ListedHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListedHost::Host(name) => f.write_str(name),
+            ListedHost::File(file) => write!(f, "@{}", file.display()),
+        }
+    }
+}
+
+as_text!(ListedHost);

@@ -1,0 +1,69 @@
+//! An address to listen on as users write it: `127.0.0.1:8787`, `[::1]:8787`, `localhost:8787`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use super::BadValue;
+use super::text::as_text;
+
+/// An address to listen on; an empty text is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListenAddress(pub(crate) Option<SocketAddr>);
+
+impl FromStr for ListenAddress {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<ListenAddress, BadValue> {
+        if text.is_empty() {
+            return Ok(ListenAddress(None));
+        }
+        if let Some(port) = text.strip_prefix("localhost:")
+            && let Ok(port) = port.parse()
+        {
+            let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+            return Ok(ListenAddress(Some(address)));
+        }
+        let address = text.parse().map_err(|_| {
+            BadValue::new(format!(
+                "`{text}` is no address to listen on: it has an IP and a port, as in \
+                 `127.0.0.1:8787` or `[::1]:8787`"
+            ))
+        })?;
+        Ok(ListenAddress(Some(address)))
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |address| address.fmt(f))
+    }
+}
+
+as_text!(ListenAddress);
+
+#[cfg(test)]
+mod tests {
+    use super::ListenAddress;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for (text, written) in [
+            ("", ""),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("localhost:9464", "127.0.0.1:9464"),
+            ("[::1]:9464", "[::1]:9464"),
+        ] {
+            let address: ListenAddress = text.parse().unwrap();
+            assert_eq!(address.to_string(), written);
+            assert_eq!(written.parse(), Ok(address));
+        }
+        for wrong in ["9464", "127.0.0.1", "localhost:x", "example.org:80"] {
+            let why = wrong.parse::<ListenAddress>().unwrap_err().to_string();
+            assert!(
+                why.starts_with(&format!("`{wrong}` is no address")),
+                "{why}"
+            );
+        }
+    }
+}

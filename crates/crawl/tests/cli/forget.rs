@@ -1,0 +1,440 @@
+//! `crawl forget`: no byte of what is forgotten is left, and the rest verifies and goes on.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crawl_archive::WarcReader;
+use crawl_testweb::{Answer, LinkMix, TestWeb};
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+
+use crate::harness::{Cmd, Dir, setup};
+
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+/// Words that the forgotten page alone says.
+const WORDS: &str = "zwetschgenkuchen";
+
+/// A site whose page `/gone-page` is linked to, led to by a redirect, leads on to others, and names
+/// one that may not be asked for. All links are relative, so no other page says its URL.
+fn site(web: &TestWeb, host: u32) {
+    let page = |links: &str| Answer::html(&format!("<title>t</title><p>words {links}"));
+    for (path, answer) in [
+        (
+            "/robots.txt",
+            Answer::text("User-agent: *\nDisallow: /private\n"),
+        ),
+        (
+            "/",
+            page("<a href=kept>a</a> <a href=hop>b</a> <a href=gone-page>c</a>"),
+        ),
+        ("/kept", page("<a href=gone-page>a</a> <a href=.>b</a>")),
+        ("/hop", Answer::redirect(302, "/gone-page")),
+        (
+            "/gone-page",
+            page(&format!(
+                "{WORDS} <a href=child>a</a> <a href=private>b</a>"
+            )),
+        ),
+        ("/child", page("<a href=kept>a</a>")),
+    ] {
+        web.script(host, path, answer);
+    }
+}
+
+fn web(hosts: u32) -> TestWeb {
+    let web = TestWeb::builder()
+        .hosts(hosts)
+        .pages(1)
+        .mix(LinkMix::plain())
+        .start();
+    (0..hosts).for_each(|host| site(&web, host));
+    web
+}
+
+fn crawled(cmd: &Cmd, seeds: &[&str], more: &[&str]) {
+    let seeds = seeds.iter().flat_map(|seed| ["--seed", *seed]);
+    let seeds: Vec<_> = seeds.collect();
+    let args = [
+        &seeds[..],
+        &["--output", "c", "--links", "on", "--index", "on"],
+        &QUICK,
+        more,
+    ];
+    let ran = cmd.run(&args.concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+/// The files below a folder, and what stands in each: unpacked where it is an archive.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+            continue;
+        }
+        let mut bytes = fs::read(&path).unwrap();
+        if path.extension().is_some_and(|end| end == "gz") {
+            let mut plain = Vec::new();
+            MultiGzDecoder::new(&bytes[..])
+                .read_to_end(&mut plain)
+                .unwrap();
+            bytes = plain;
+        }
+        found.push((path, bytes));
+    }
+    found
+}
+
+/// The files that hold a text, in their bytes or in their names.
+fn holders(dir: &Path, text: &str) -> BTreeSet<String> {
+    let holds = |(path, bytes): (PathBuf, Vec<u8>)| {
+        let name = path.strip_prefix(dir).unwrap().display().to_string();
+        let is_there = bytes.windows(text.len()).any(|at| at == text.as_bytes());
+        (is_there || name.contains(text)).then_some(name)
+    };
+    contents(dir).into_iter().filter_map(holds).collect()
+}
+
+fn assert_gone(dir: &Dir, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(holders(&dir.file("c"), text), BTreeSet::new(), "{text}");
+    }
+}
+
+/// The rest is in order: records where rows say, with their digests; no breach; a search.
+fn assert_verifies(dir: &Dir, cmd: &Cmd) {
+    for row in dir.rows("c/pages.jsonl") {
+        let Some(place) = row["warc"].as_object() else {
+            continue;
+        };
+        let file = dir.file("c/archive").join(place["file"].as_str().unwrap());
+        let record = crawl_archive::read_record(&file, place["offset"].as_u64().unwrap()).unwrap();
+        assert_eq!(record.url(), row["url"].as_str());
+        assert!(matches!(record.kind(), "response" | "revisit"));
+    }
+    for (path, _) in contents(&dir.file("c/archive")) {
+        if path.extension().is_some_and(|end| end == "gz") {
+            for record in WarcReader::open(&path).unwrap() {
+                assert_eq!(record.unwrap().wrong_digest(), None);
+            }
+        }
+    }
+    let index = dir.read("c/archive/index.cdxj");
+    let mut captures: Vec<_> = dir
+        .read("c/archive/captures.cdxj")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    captures.sort_unstable();
+    assert_eq!(index.lines().collect::<Vec<_>>(), captures);
+    for args in [["audit", "c"], ["verify", "c"], ["report", "c"]] {
+        let ran = cmd.run(&args);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    }
+    let found: Value =
+        serde_json::from_str(&cmd.run(&["search", "c", "words", "--json"]).ok()).unwrap();
+    assert!(found["total"].as_u64().unwrap() > 0, "{found}");
+    let report: Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
+    assert_eq!(report["pages"]["total"], dir.rows("c/pages.jsonl").len());
+}
+
+#[test]
+fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
+    let (dir, cmd) = setup("page");
+    let web = web(1);
+    let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
+    crawled(&cmd, &[&seed], &[]);
+    let before = holders(&dir.file("c"), &gone);
+    for name in [
+        "pages.jsonl",
+        "links.jsonl",
+        "requests.jsonl",
+        "excluded.jsonl",
+        "archive/index.cdxj",
+    ] {
+        assert!(before.contains(name), "{name}: {before:?}");
+    }
+    assert!(
+        before.iter().any(|name| name.starts_with("state/store/")),
+        "{before:?}"
+    );
+    assert!(
+        before.iter().any(|name| name.ends_with(".warc.gz")),
+        "{before:?}"
+    );
+    let rows = dir.rows("c/pages.jsonl").len();
+
+    let files = contents(&dir.file("c"));
+    let would_go: Value =
+        serde_json::from_str(&cmd.run(&["forget", "c", &gone, "--dry-run", "--json"]).ok())
+            .unwrap();
+    assert_eq!(
+        (&would_go["pages"], &would_go["records"]),
+        (&1.into(), &3.into())
+    );
+    let rows_of = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<_> {
+        let of_state = |path: &Path| path.components().any(|part| part.as_os_str() == "state");
+        files
+            .into_iter()
+            .filter(|(path, _)| !of_state(path))
+            .collect()
+    };
+    assert!(
+        rows_of(files) == rows_of(contents(&dir.file("c"))),
+        "a dry run changes nothing"
+    );
+
+    let ran = cmd.run(&[
+        "forget",
+        "c",
+        &gone,
+        "--reason",
+        "the owner wrote",
+        "--json",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(
+        serde_json::from_str::<Value>(&ran.stdout).unwrap(),
+        would_go
+    );
+    assert_gone(&dir, &[&gone, WORDS]);
+    assert_verifies(&dir, &cmd);
+    let pages = dir.rows("c/pages.jsonl");
+    assert_eq!(pages.len(), rows - 1);
+    let hop = pages
+        .iter()
+        .find(|row| row["url"] == web.url(0, "/hop").as_str())
+        .unwrap();
+    assert_eq!(
+        (&hop["status"], &hop["redirect"]),
+        (&302.into(), &Value::Null)
+    );
+    let tombstones = dir.rows("c/tombstones.jsonl");
+    assert_eq!(tombstones.len(), 1);
+    assert_eq!(
+        (&tombstones[0]["kind"], &tombstones[0]["reason"]),
+        (&"page".into(), &"the owner wrote".into())
+    );
+    let found: Value =
+        serde_json::from_str(&cmd.run(&["search", "c", WORDS, "--json"]).ok()).unwrap();
+    assert_eq!(found["total"], 0);
+
+    // The crawl goes on, in this round and in the next, and meets links to it again.
+    let asked = web.log().len();
+    let ran = cmd.run(&["--output", "c", "--progress", "off"]);
+    assert_eq!((ran.code, web.log().len()), (0, asked), "{}", ran.stderr);
+    web.script(
+        0,
+        "/kept",
+        Answer::html("<p>words anew <a href=gone-page>a</a> <a href=new>b</a>"),
+    );
+    let ran = cmd.run(&["--output", "c", "--recrawl", "--progress", "off"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let asked_again = web.log().split_off(asked);
+    assert!(asked_again.iter().any(|entry| entry.path == "/new"));
+    assert!(
+        asked_again.iter().all(|entry| entry.path != "/gone-page"),
+        "{asked_again:?}"
+    );
+    assert_gone(&dir, &[&gone, WORDS]);
+    assert_verifies(&dir, &cmd);
+    // Nor by a seed.
+    let ran = cmd.run(&[
+        "--seed",
+        &gone,
+        "--output",
+        "c",
+        "--links",
+        "on",
+        "--progress",
+        "off",
+    ]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("was taken out of this crawl"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("hint: leave it out"), "{}", ran.stderr);
+    let ran = cmd.run(&["forget", "c", &gone]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("already forgotten"), "{}", ran.stderr);
+    assert_eq!(dir.rows("c/tombstones.jsonl").len(), 1);
+    let ran = cmd.run(&["forget", "c", &format!("{gone}-never")]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("nothing of ") && ran.stderr.contains("hint: "),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn ours_no_byte_of_a_forgotten_host_is_left_though_the_crawl_began_there() {
+    let (dir, cmd) = setup("host");
+    let web = web(2);
+    let (first, second) = (web.url(0, "/"), web.url(1, "/"));
+    crawled(&cmd, &[&first, &second], &[]);
+    let host = web.authority(0);
+    let in_names = host.replace(':', "-");
+    assert!(holders(&dir.file("c"), host).contains("crawl.toml"));
+    assert!(!holders(&dir.file("c"), &in_names).is_empty());
+    let ran = cmd.run(&["forget", "c", host]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_gone(&dir, &[host, &in_names]);
+    assert_verifies(&dir, &cmd);
+    let asked = web.log().len();
+    let ran = cmd.run(&["--output", "c", "--recrawl", "--progress", "off"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let again = web.log().split_off(asked);
+    assert!(
+        !again.is_empty() && again.iter().all(|entry| entry.host == 1),
+        "{again:?}"
+    );
+    assert_gone(&dir, &[host, &in_names]);
+    assert_verifies(&dir, &cmd);
+}
+
+#[test]
+fn ours_what_the_recheck_excludes_is_forgotten_and_a_crawl_without_seeds_goes_on() {
+    let (dir, cmd) = setup("because");
+    let web = web(1);
+    let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
+    crawled(&cmd, &[&seed, &gone], &[]);
+    let ran = cmd.run(&["forget", "c", "--because", "robots"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("hint: `crawl recheck c`"),
+        "{}",
+        ran.stderr
+    );
+    let ran = cmd.run(&["forget", "c", &gone, "--because", "robots"]);
+    assert_eq!(ran.code, 2);
+    for usage in ["<DIR> <URL|HOST>", "<DIR> --because robots"] {
+        assert!(ran.stderr.contains(usage), "{}", ran.stderr);
+    }
+    web.script(
+        0,
+        "/robots.txt",
+        Answer::text("User-agent: *\nDisallow: /gone\n"),
+    );
+    assert_eq!(cmd.run(&["recheck", "c"]).code, 0);
+    assert!(holders(&dir.file("c"), &gone).contains("recheck.jsonl"));
+    let ran = cmd.run(&["forget", "c", "--because", "robots"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_gone(&dir, &[&gone, WORDS]);
+    assert_verifies(&dir, &cmd);
+    let reason = dir.rows("c/tombstones.jsonl")[0]["reason"].clone();
+    assert!(
+        reason.as_str().unwrap().starts_with("robots: rules of 20"),
+        "{reason}"
+    );
+    // The last seed goes too. None is left that says that this machine may be asked.
+    let ran = cmd.run(&["forget", "c", &seed]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let asked = web.log().len();
+    let ran = cmd.run(&[
+        "--output",
+        "c",
+        "--recrawl",
+        "--allow-private",
+        "--progress",
+        "off",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let again = web.log().split_off(asked);
+    assert!(again.iter().any(|entry| entry.path == "/kept"), "{again:?}");
+    assert!(
+        again
+            .iter()
+            .all(|entry| entry.path != "/" && entry.path != "/gone-page"),
+        "{again:?}"
+    );
+}
+
+/// Kills come where the program is at: while files are made, once it is decided that they take
+/// their places, and after a while.
+#[test]
+fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
+    let (dir, cmd) = setup("killed");
+    let web = web(1);
+    let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
+    crawled(&cmd, &[&seed], &[]);
+    let copy = |name: &str| {
+        let copied = Command::new("cp")
+            .args(["-r", "c", name])
+            .current_dir(dir.path())
+            .status();
+        assert!(copied.unwrap().success());
+    };
+    copy("whole");
+    let rows = dir.rows("c/pages.jsonl").len();
+    let (mut finished, mut taken_back) = (0, 0);
+    for sign in [
+        "forget.new",
+        "forget.new/pages.jsonl",
+        "forget.new/state/store",
+        "forget.json",
+    ] {
+        fs::remove_dir_all(dir.file("c")).unwrap();
+        copy_back(&dir);
+        let mut running = cmd.command(&["forget", "c", &gone]).spawn().unwrap();
+        while !dir.file("c").join(sign).exists() && running.try_wait().unwrap().is_none() {
+            std::hint::spin_loop();
+        }
+        let _ = running.kill();
+        running.wait().unwrap();
+        let asked = web.log().len();
+        let ran = cmd.run(&["--output", "c", "--progress", "off"]);
+        assert_eq!(ran.code, 0, "{sign}: {}", ran.stderr);
+        assert_eq!(web.log().len(), asked, "{sign}");
+        for left in ["forget.new", "forget.json"] {
+            assert!(!dir.file("c").join(left).exists(), "{sign}: {left}");
+        }
+        match dir.rows("c/pages.jsonl").len() {
+            left if left == rows => taken_back += 1,
+            _ => {
+                finished += 1;
+                assert_gone(&dir, &[&gone, WORDS]);
+            }
+        }
+        assert_verifies(&dir, &cmd);
+    }
+    assert!(taken_back > 0, "{finished} finished");
+}
+
+fn copy_back(dir: &Dir) {
+    let copied = Command::new("cp")
+        .args(["-r", "whole", "c"])
+        .current_dir(dir.path())
+        .status();
+    assert!(copied.unwrap().success());
+}
+
+#[test]
+fn ours_a_crawl_that_runs_forgets_nothing() {
+    let (dir, cmd) = setup("runs");
+    let web = web(1);
+    let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
+    crawled(&cmd, &[&seed], &[]);
+    let lock = fs::File::open(dir.file("c/state/lock")).unwrap();
+    lock.lock().unwrap();
+    let ran = cmd.run(&["forget", "c", &gone]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("in use by another process") && ran.stderr.contains("hint: wait"),
+        "{}",
+        ran.stderr
+    );
+    let ran = cmd.run(&["forget", "c", "http://nowhere.example/"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    drop(lock);
+    let ran = cmd.run(&["forget", "c", &gone, "--reason", &format!("as {gone} says")]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the reason names"), "{}", ran.stderr);
+}

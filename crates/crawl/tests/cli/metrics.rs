@@ -1,0 +1,188 @@
+//! The numbers of a crawl that runs, as Prometheus reads them.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use crawl_testweb::TestWeb;
+
+use crate::control::Talk;
+use crate::harness::{Cmd, Dir, Running, setup};
+
+/// A crawl that is not over before it is ended, and the address of its metrics.
+fn start(web: &TestWeb, cmd: &Cmd) -> (Running, String) {
+    let seed = web.url(0, "/");
+    let args = [
+        "--seed",
+        &seed,
+        "--output",
+        "c",
+        "--delay",
+        "1h",
+        "--progress",
+        "off",
+        "--metrics",
+        "127.0.0.1:0",
+        "-v",
+    ];
+    let crawl = cmd.start(&args);
+    crawl.until("metrics at ");
+    let said = crawl.said();
+    let (_, url) = said.split_once("metrics at http://").unwrap();
+    let (address, _) = url.split_once("/metrics").unwrap();
+    let address = address.to_owned();
+    crawl.until("answered 200");
+    (crawl, address)
+}
+
+/// Sends requests for paths on one connection, and reads all answers to its end.
+fn ask(address: &str, method: &str, paths: &[&str]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let last = paths.len() - 1;
+    for (number, path) in paths.iter().enumerate() {
+        let end = if number == last {
+            "close"
+        } else {
+            "keep-alive"
+        };
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: {end}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+    }
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    answers
+}
+
+/// The metrics once the answer for the site's robots.txt is among them.
+fn metrics(dir: &Dir, address: &str) -> String {
+    // The state is told by the crawl loop, so what it handled before is counted.
+    let mut talk = Talk::to(dir);
+    loop {
+        talk.say(&serde_json::json!({"do": "state"}));
+        let answer = ask(address, "GET", &["/metrics"]);
+        if answer.contains("purpose=\"robots\"") {
+            return answer;
+        }
+    }
+}
+
+fn end(crawl: Running) {
+    crawl.signal("INT");
+    assert_eq!(crawl.end().0, 130);
+}
+
+#[test]
+fn a_crawl_tells_its_numbers_without_a_host_or_a_url() {
+    let (dir, cmd) = setup("metrics");
+    let web = TestWeb::builder().seed(5).hosts(1).pages(3).start();
+    let (crawl, address) = start(&web, &cmd);
+    let answer = metrics(&dir, &address);
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(
+        head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"),
+        "{head}"
+    );
+    for line in [
+        "crawl_requests_total{purpose=\"robots\",status=\"2xx\"} 1",
+        "crawl_hosts{state=\"gap\"} 1",
+        "crawl_phase{phase=\"crawling\"} 1",
+        "crawl_exchange_seconds_count 1",
+        "crawl_round 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    let host = web.url(0, "");
+    let host = host.trim_start_matches("http://").trim_end_matches('/');
+    assert!(!text.contains(host) && !text.contains("http"), "{text}");
+    end(crawl);
+}
+
+#[test]
+fn nothing_else_is_answered_and_nobody_more_often_than_the_bound() {
+    let (_dir, cmd) = setup("metrics-bounds");
+    let web = TestWeb::builder().seed(5).hosts(1).pages(3).start();
+    let (crawl, address) = start(&web, &cmd);
+    assert!(ask(&address, "GET", &["/"]).starts_with("HTTP/1.1 404"));
+    assert!(ask(&address, "POST", &["/metrics"]).starts_with("HTTP/1.1 405"));
+    let long = format!("/metrics?{}", "x".repeat(100_000));
+    let refused = TcpStream::connect(&address).and_then(|mut stream| {
+        write!(stream, "GET {long} HTTP/1.1\r\nHost: a\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    });
+    // The connection may be closed before all of it is sent.
+    assert!(
+        refused
+            .as_ref()
+            .is_ok_and(|text| text.starts_with("HTTP/1.1 4"))
+            || refused.is_err(),
+        "{refused:?}"
+    );
+    // 20 at once and 10 a second: 300 would take half a minute.
+    let answers = ask(&address, "GET", &["/metrics"; 300]);
+    assert!(answers.contains("HTTP/1.1 429"));
+    end(crawl);
+}
+
+#[test]
+fn an_address_in_use_is_refused_before_anybody_is_asked() {
+    let (_dir, cmd) = setup("metrics-in-use");
+    let web = TestWeb::builder().hosts(1).start();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&["--seed", &seed, "--output", "c", "--metrics", &address]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("give --metrics another port"),
+        "{}",
+        ran.stderr
+    );
+    assert!(web.log().is_empty());
+}
+
+/// Runs promtool, with a text on its stdin.
+fn promtool(dir: &Dir, args: &[&str], stdin: &str) {
+    let program = std::env::var("CRAWL_PROMTOOL").expect("cargo xtask test sets it");
+    let mut child = Command::new(program)
+        .args(args)
+        .current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(stdin.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    if args == ["check", "metrics"] {
+        assert_eq!(said, "");
+    }
+}
+
+#[test]
+#[ignore = "needs promtool: cargo xtask test --step test-with-servers"]
+fn promtool_finds_nothing_wrong_with_the_metrics_nor_with_the_documentation() {
+    let (dir, cmd) = setup("promtool");
+    let web = TestWeb::builder().seed(5).hosts(1).pages(3).start();
+    let (crawl, address) = start(&web, &cmd);
+    let answer = metrics(&dir, &address);
+    let (_, text) = answer.split_once("\r\n\r\n").unwrap();
+    promtool(&dir, &["check", "metrics"], text);
+    end(crawl);
+    let page = include_str!("../../../../docs/metrics.md");
+    let mut blocks = page.split("```yaml\n").skip(1);
+    let mut block = || blocks.next().unwrap().split("```").next().unwrap();
+    dir.write("prometheus.yml", block());
+    dir.write("rules.yml", block());
+    promtool(&dir, &["check", "config", "prometheus.yml"], "");
+    promtool(&dir, &["check", "rules", "rules.yml"], "");
+}

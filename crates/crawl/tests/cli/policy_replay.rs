@@ -1,0 +1,110 @@
+//! A crawl run again over its archive, by its own settings and by others.
+
+use std::fs;
+
+use crawl_testweb::{Answer, TestWeb};
+use serde_json::{Value, json};
+
+use crate::harness::setup;
+
+fn site() -> TestWeb {
+    let web = TestWeb::builder().pages(1).sitemap(false).start();
+    let links = "<a href=/a>a</a><a href=/out>out</a>";
+    web.script(0, "/", Answer::html(links));
+    web.script(0, "/a", Answer::html("<a href=/b>b</a>"));
+    web.script(0, "/b", Answer::html("b"));
+    web
+}
+
+#[test]
+fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
+    let (dir, cmd) = setup("policy-replay");
+    let web = site();
+    let seed = web.url(0, "/");
+    let quick = ["--delay", "150ms", "--commit-within", "150ms"];
+    let crawl = ["--seed", &seed, "--output", "c", "--exclude", "/out$"];
+    let ran = cmd.run(&[&crawl[..], &quick, &["--progress", "off"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    web.take_log();
+    let again = cmd.run(&["replay", "c", "--output", "again", "--json"]);
+    let again: Value = serde_json::from_str(&again.ok()).unwrap();
+    assert_eq!(again["settings"], json!([]));
+    assert_eq!(again["not_archived"], 0);
+    assert_eq!(again["difference"], Value::Null);
+    assert_eq!(again["first_difference"], Value::Null);
+    let compared = &again["comparison"];
+    assert_eq!(
+        compared["order"],
+        json!({"is_same": true, "hosts_same": 1, "hosts_other": 0})
+    );
+    assert_eq!(compared["a"]["took_ms"], compared["b"]["took_ms"]);
+    // What fails at its input leaves no directory behind.
+    let nowhere = cmd.run(&["replay", "nowhere", "--output", "x"]);
+    let told = nowhere.stderr.contains("`nowhere` holds no crawl");
+    assert!(nowhere.code == 2 && told, "{}", nowhere.stderr);
+    let rows = dir.read("c/pages.jsonl");
+    fs::remove_file(dir.file("c/pages.jsonl")).unwrap();
+    fs::create_dir(dir.file("c/pages.jsonl")).unwrap();
+    let unreadable = cmd.run(&["replay", "c", "--output", "x"]);
+    assert_eq!(unreadable.code, 3, "{}", unreadable.stderr);
+    assert!(!dir.file("x").exists());
+    fs::remove_dir(dir.file("c/pages.jsonl")).unwrap();
+    // What is no row is passed over, and told.
+    dir.write("c/pages.jsonl", &format!("{{}}\n{rows}"));
+    let flawed = cmd.run(&["replay", "c", "--output", "x"]).ok();
+    assert!(flawed.contains("\nflaw of A "), "{flawed}");
+    dir.write("c/pages.jsonl", &rows);
+    // A crawl that was killed before its last page, and not resumed.
+    dir.write("c/waiting.jsonl", "");
+    let rows = dir.read("c/requests.jsonl");
+    let kept = rows.trim_end().rfind('\n').unwrap() + 1;
+    dir.write("c/requests.jsonl", &rows[..kept]);
+    let killed = cmd.run(&["replay", "c", "--output", "killed"]).ok();
+    for line in [": the records end there\n", "not ended the last run of A\n"] {
+        assert!(killed.contains(line), "{killed}");
+    }
+    dir.write("c/requests.jsonl", &rows);
+    // Other settings: a page that the crawl left out, and a longer gap.
+    dir.write("other.toml", "[politeness]\ndelay = \"5s\"\n");
+    let other = cmd
+        .run(&["replay", "c", "--config", "other.toml", "--output", "slow"])
+        .ok();
+    for line in [
+        "  politeness.delay = \"5s\", was \"150ms\"\n",
+        "  scope.exclude = [], was [",
+        "unknown   1 of 6 requests have no answer in the archive\n",
+        &format!("only B    1\n  {}\n", web.url(0, "/out")),
+    ] {
+        assert!(other.contains(line), "{line}\n{other}");
+    }
+    assert_eq!(web.log(), []);
+    // What reads a crawl reads its replay.
+    let report = cmd.run(&["report", "slow"]).ok();
+    assert!(report.contains("/c: no request was sent\n"), "{report}");
+    assert!(dir.read("slow/report.html").contains("A replay of"));
+    let audit = cmd.run(&["audit", "slow"]);
+    assert_eq!(audit.code, 0, "{}", audit.stdout);
+    let explained = cmd.run(&["explain", "slow", &web.url(0, "/out")]).ok();
+    assert!(explained.contains("not_archived"), "{explained}");
+    // No crawl goes on with it, and none is overwritten.
+    for args in [
+        &["--output", "slow"][..],
+        &["--seed", &seed, "--output", "slow"],
+        &["--output", "slow", "--config", "slow/crawl.toml"],
+        &["replay", "c", "--output", "slow"],
+    ] {
+        let ran = cmd.run(args);
+        let why = "`slow` holds the replay of another crawl";
+        assert!(
+            ran.code == 2 && ran.stderr.contains(why),
+            "{args:?} {}",
+            ran.stderr
+        );
+    }
+    let onto_itself = cmd.run(&["replay", "c", "--output", "c"]);
+    assert_eq!(onto_itself.code, 2, "{}", onto_itself.stderr);
+    let nothing = cmd.run(&["replay", "slow", "--output", "more"]);
+    let why = "`slow` has no archive whose answers could be replayed";
+    assert!(nothing.stderr.contains(why), "{}", nothing.stderr);
+    assert_eq!(web.log(), []);
+}

@@ -1,0 +1,146 @@
+//! The room on the disk below which nothing more is asked for.
+//!
+//! Answers under way end and are kept. It goes on once there is a tenth more than
+//! the least: at the least itself it would ask for a page, and rest again.
+
+use super::Coordinator;
+
+/// The room on the disk, against the least that is to be left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DiskFloor {
+    /// Bytes that are to stay free; 0: no limit.
+    least: u64,
+    /// Bytes that were free when it was last looked; none before that.
+    free: Option<u64>,
+    is_low: bool,
+}
+
+impl DiskFloor {
+    pub(crate) fn new(least: u64) -> DiskFloor {
+        DiskFloor {
+            least,
+            ..DiskFloor::default()
+        }
+    }
+
+    /// Returns whether too little is free to ask for more.
+    pub(crate) fn is_low(&self) -> bool {
+        self.is_low
+    }
+
+    pub(crate) fn free(&self) -> Option<u64> {
+        self.free
+    }
+
+    pub(crate) fn least(&self) -> u64 {
+        self.least
+    }
+
+    /// So many bytes are free now. Returns whether that changed what may be asked for.
+    fn look(&mut self, free: u64) -> bool {
+        self.free = Some(free);
+        let was_low = self.is_low;
+        let enough = match was_low {
+            true => self.least.saturating_add(self.least / 10),
+            false => self.least,
+        };
+        self.is_low = free < enough;
+        was_low != self.is_low
+    }
+}
+
+impl Coordinator {
+    /// So many bytes are free on the disk of the crawl's directory.
+    pub(crate) fn note_free_space(&mut self, free: u64) {
+        if !self.disk.look(free) {
+            return;
+        }
+        let least = self.disk.least();
+        match self.disk.is_low() {
+            true => tracing::warn!(
+                "the disk is low: {free} bytes are free, and --min-free is {least}; nothing more \
+                 is asked for until there is room\n\
+                 hint: make room, and the crawl goes on by itself"
+            ),
+            false => tracing::warn!("the disk has room again: {free} bytes are free"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_frontier::Admission;
+    use crawl_weburl::canonicalize;
+
+    use super::super::Next;
+    use super::super::by_itself::{at, coordinator, open_to_all};
+    use super::DiskFloor;
+    use crate::control::Phase;
+    use crate::messages::{Effect, Event};
+    use crate::summary::Ended;
+
+    #[test]
+    fn ours_a_low_disk_has_room_again_once_a_tenth_more_is_free() {
+        let mut disk = DiskFloor::new(1_000);
+        let steps = [1_000, 999, 1_000, 1_099, 1_100, 1_000, 5, 1_099];
+        let low: Vec<_> = steps
+            .into_iter()
+            .map(|free| (disk.look(free), disk.is_low()))
+            .collect();
+        let expected = [
+            (false, false),
+            (true, true),
+            (false, true),
+            (false, true),
+            (true, false),
+            (false, false),
+            (true, true),
+            (false, true),
+        ];
+        assert_eq!(low, expected);
+        // Without a least nothing is low, nor beyond what can be counted.
+        assert!(!DiskFloor::new(0).look(0));
+        let mut endless = DiskFloor::new(u64::MAX);
+        assert!(endless.look(7) && !endless.look(u64::MAX - 1));
+    }
+
+    #[test]
+    fn ours_a_low_disk_holds_requests_back_and_ends_nothing() {
+        let mut coordinator = coordinator(|config| config.min_free = 1_000);
+        let url = canonicalize(None, "http://a.example/").unwrap();
+        let origin = url.origin();
+        let mut transaction = coordinator.frontier.begin().unwrap();
+        transaction.admit(Admission::seed(url)).unwrap();
+        transaction.commit().unwrap();
+        coordinator
+            .scheduler
+            .set_robots(at(20), &origin, open_to_all());
+        coordinator.scheduler.set_pending(at(20), &origin, 1);
+        let mut out = Vec::new();
+        let told = |bytes| Event::FreeSpace { bytes };
+        coordinator.handle(at(20), told(999), &mut out);
+        assert!(matches!(
+            coordinator.advance(at(21), &mut out),
+            Next::Wait(_)
+        ));
+        assert_eq!(coordinator.progress(at(21)).phase, Phase::DiskLow);
+        assert!(out.is_empty(), "{out:?}");
+        coordinator.handle(at(22), told(1_100), &mut out);
+        assert!(matches!(
+            coordinator.advance(at(23), &mut out),
+            Next::Wait(_)
+        ));
+        let is_asked = |effect: &Effect| matches!(effect, Effect::FindAddress { .. });
+        assert!(out.iter().any(is_asked), "{out:?}");
+        assert_eq!(coordinator.progress(at(23)).phase, Phase::Crawling);
+    }
+
+    #[test]
+    fn ours_a_crawl_that_is_done_ends_on_a_low_disk_too() {
+        let mut coordinator = coordinator(|config| config.min_free = 1_000);
+        let mut out = Vec::new();
+        coordinator.handle(at(20), Event::FreeSpace { bytes: 0 }, &mut out);
+        assert_eq!(coordinator.advance(at(21), &mut out), Next::Done);
+        assert_eq!(coordinator.outcome().unwrap(), Ended::Finished);
+    }
+}

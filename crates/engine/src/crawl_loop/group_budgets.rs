@@ -1,0 +1,288 @@
+//! The budgets of groups of hosts, and the part of each that is spent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_weburl::{HostKey, HostTable, Origin};
+
+use crate::config::HostGroup;
+
+/// The budgets of all groups. A host is in one group at most.
+#[derive(Debug, Default)]
+pub(super) struct GroupBudgets {
+    groups: HostTable<Arc<HostGroup>>,
+    /// The spending of each group, by its name.
+    spent: BTreeMap<String, GroupSpending>,
+}
+
+/// The sum over the hosts of a group, over the runs of this round.
+#[derive(Debug, Default)]
+struct GroupSpending {
+    pages: u64,
+    bytes: u64,
+    served: Duration,
+    /// Leases that may still become pages.
+    leases: u64,
+    /// Origins that found the group full while leases were out.
+    turned_away: BTreeSet<Origin>,
+}
+
+/// The part of a budget that a group has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GroupState {
+    HasRoom,
+    /// Leases that are out may take the rest, or give it back.
+    Leased,
+    /// This budget is spent.
+    Spent(&'static str),
+}
+
+impl GroupBudgets {
+    pub(super) fn new(groups: &HostTable<Arc<HostGroup>>) -> GroupBudgets {
+        GroupBudgets {
+            groups: groups.clone(),
+            spent: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Adds what a host of a group spent.
+    pub(super) fn add(&mut self, host: &HostKey, pages: u64, bytes: u64, served: Duration) {
+        if let Some(spent) = self.spending(host) {
+            spent.pages += pages;
+            spent.bytes += bytes;
+            spent.served += served;
+        }
+    }
+
+    /// A page that was counted is pending again.
+    pub(super) fn unsettled(&mut self, host: &HostKey) {
+        if let Some(spent) = self.spending(host) {
+            spent.pages = spent.pages.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn leased(&mut self, host: &HostKey) {
+        if let Some(spent) = self.spending(host) {
+            spent.leases += 1;
+        }
+    }
+
+    pub(super) fn lease_ended(&mut self, host: &HostKey) {
+        if let Some(spent) = self.spending(host) {
+            spent.leases = spent.leases.saturating_sub(1);
+        }
+    }
+
+    /// An origin has URLs for which its full group has no room.
+    pub(super) fn turn_away(&mut self, origin: &Origin) {
+        let host = origin.host_key();
+        if self.state(&host) == GroupState::Leased
+            && let Some(spent) = self.spending(&host)
+        {
+            spent.turned_away.insert(origin.clone());
+        }
+    }
+
+    /// The origins of a host's group that were turned away, if there is room for one of them now.
+    pub(super) fn with_room_again(&mut self, host: &HostKey) -> BTreeSet<Origin> {
+        match self.state(host) {
+            GroupState::HasRoom => self.spending(host).map(|spent| &mut spent.turned_away),
+            GroupState::Leased | GroupState::Spent(_) => None,
+        }
+        .map(std::mem::take)
+        .unwrap_or_default()
+    }
+
+    /// The state of a host's group. What is in flight may still go beyond budgets of bytes and
+    /// time.
+    pub(super) fn state(&self, host: &HostKey) -> GroupState {
+        match self.group(host) {
+            Some(group) => self.state_of(group),
+            None => GroupState::HasRoom,
+        }
+    }
+
+    fn state_of(&self, group: &HostGroup) -> GroupState {
+        let Some(spent) = self.spent.get(&group.name) else {
+            return GroupState::HasRoom;
+        };
+        let reached = |spent: u64, max: Option<u64>| max.is_some_and(|max| spent >= max);
+        if reached(spent.pages, group.max_pages) {
+            GroupState::Spent("max-pages")
+        } else if reached(spent.bytes, group.max_bytes) {
+            GroupState::Spent("max-bytes")
+        } else if group.max_server_time.is_some_and(|max| spent.served >= max) {
+            GroupState::Spent("max-server-time")
+        } else if reached(spent.pages + spent.leases, group.max_pages) {
+            GroupState::Leased
+        } else {
+            GroupState::HasRoom
+        }
+    }
+
+    /// The budget that a host's group has spent, in words.
+    pub(super) fn spent_by(&self, host: &HostKey) -> Option<String> {
+        let group = self.group(host)?;
+        match self.state_of(group) {
+            GroupState::Spent(budget) => Some(in_words(budget, &group.name)),
+            GroupState::HasRoom | GroupState::Leased => None,
+        }
+    }
+
+    /// A budget that some group has spent, in words.
+    pub(super) fn spent(&self) -> Option<String> {
+        let spent = self.groups.iter().filter_map(|(_, group)| {
+            let state = self.state_of(group);
+            match state {
+                GroupState::Spent(budget) => Some(in_words(budget, &group.name)),
+                GroupState::HasRoom | GroupState::Leased => None,
+            }
+        });
+        spent.min()
+    }
+
+    /// Pages that a host's group may still be asked for, and the group's name. None where pages
+    /// are not limited.
+    pub(super) fn room(&self, host: &HostKey) -> Option<(&str, u64)> {
+        let group = self.group(host)?;
+        let (pages, leases) = self
+            .spent
+            .get(&group.name)
+            .map_or((0, 0), |spent| (spent.pages, spent.leases));
+        let room = match (self.state_of(group), group.max_pages) {
+            (GroupState::Spent(_), _) => 0,
+            (_, Some(most)) => most.saturating_sub(pages + leases),
+            (_, None) => return None,
+        };
+        Some((&group.name, room))
+    }
+
+    fn group(&self, host: &HostKey) -> Option<&Arc<HostGroup>> {
+        self.groups.find(host).map(|(_, group)| group)
+    }
+
+    fn spending(&mut self, host: &HostKey) -> Option<&mut GroupSpending> {
+        let (_, group) = self.groups.find(host)?;
+        if !self.spent.contains_key(&group.name) {
+            self.spent
+                .insert(group.name.clone(), GroupSpending::default());
+        }
+        self.spent.get_mut(&group.name)
+    }
+}
+
+/// A budget of a group, as records have it.
+fn in_words(budget: &str, group: &str) -> String {
+    format!("{budget} of group {group}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use crawl_weburl::{HostKey, HostTable, Origin, canonicalize};
+
+    use super::{GroupBudgets, GroupState};
+    use crate::config::HostGroup;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn origin(host: &str) -> Origin {
+        let url = canonicalize(None, &format!("http://{host}/")).unwrap();
+        url.origin()
+    }
+
+    fn host(name: &str) -> HostKey {
+        HostKey::parse(name).unwrap()
+    }
+
+    /// Group `g` of two domains, and group `other` of one.
+    fn budgets(change: fn(&mut HostGroup)) -> GroupBudgets {
+        let mut group = HostGroup {
+            name: "g".to_owned(),
+            ..HostGroup::default()
+        };
+        change(&mut group);
+        let group = Arc::new(group);
+        let other = Arc::new(HostGroup {
+            name: "other".to_owned(),
+            max_pages: Some(9),
+            ..HostGroup::default()
+        });
+        let mut table = HostTable::default();
+        table.insert("a.example", Arc::clone(&group)).unwrap();
+        table.insert("b.example", group).unwrap();
+        table.insert("c.example", other).unwrap();
+        GroupBudgets::new(&table)
+    }
+
+    #[test]
+    fn ours_hosts_of_a_group_share_each_of_its_budgets() {
+        type Change = fn(&mut HostGroup);
+        let changes: [(&str, Change); 3] = [
+            ("max-pages", |group| group.max_pages = Some(3)),
+            ("max-bytes", |group| group.max_bytes = Some(300)),
+            ("max-server-time", |group| {
+                group.max_server_time = Some(3 * SECOND);
+            }),
+        ];
+        for (name, change) in changes {
+            let mut budgets = budgets(change);
+            for page in ["a.example", "www.b.example", "a.example"] {
+                assert_eq!(budgets.state(&host(page)), GroupState::HasRoom, "{name}");
+                assert_eq!(budgets.spent(), None);
+                budgets.add(&host(page), 1, 100, SECOND);
+                // No host of this group.
+                budgets.add(&host("c.example"), 1, 100, SECOND);
+                budgets.add(&host("d.example"), 1, 100, SECOND);
+            }
+            let said = Some(format!("{name} of group g"));
+            for page in ["b.example", "x.a.example"] {
+                assert_eq!(budgets.state(&host(page)), GroupState::Spent(name));
+                assert_eq!(budgets.spent_by(&host(page)), said);
+            }
+            assert_eq!(budgets.spent(), said);
+            for page in ["c.example", "d.example"] {
+                assert_eq!(budgets.state(&host(page)), GroupState::HasRoom);
+                assert_eq!(budgets.spent_by(&host(page)), None);
+            }
+        }
+    }
+
+    #[test]
+    fn ours_leases_of_any_of_its_hosts_fill_a_group_until_they_end() {
+        let mut budgets = budgets(|group| group.max_pages = Some(2));
+        let (a, b) = (host("a.example"), host("b.example"));
+        budgets.leased(&a);
+        assert_eq!(budgets.room(&b), Some(("g", 1)));
+        budgets.turn_away(&origin("b.example"));
+        assert!(budgets.with_room_again(&b).is_empty(), "there was room");
+        budgets.leased(&b);
+        assert_eq!(budgets.state(&a), GroupState::Leased);
+        budgets.turn_away(&origin("b.example"));
+        budgets.turn_away(&origin("x.a.example"));
+        assert!(budgets.with_room_again(&a).is_empty());
+        // One that becomes a page makes no room.
+        budgets.lease_ended(&a);
+        budgets.add(&a, 1, 0, SECOND);
+        assert_eq!(budgets.state(&b), GroupState::Leased);
+        assert!(budgets.with_room_again(&a).is_empty());
+        budgets.lease_ended(&b);
+        let again: Vec<Origin> = budgets.with_room_again(&b).into_iter().collect();
+        assert_eq!(again, [origin("b.example"), origin("x.a.example")]);
+        assert!(budgets.with_room_again(&b).is_empty());
+        budgets.add(&b, 1, 0, SECOND);
+        assert_eq!(budgets.room(&a), Some(("g", 0)));
+        budgets.turn_away(&origin("b.example"));
+        budgets.unsettled(&b);
+        assert!(budgets.with_room_again(&b).is_empty(), "it was spent");
+        assert_eq!(budgets.state(&a), GroupState::HasRoom);
+        assert_eq!(budgets.room(&host("d.example")), None);
+    }
+}

@@ -1,0 +1,308 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_scheduler::{PolitenessOverride, PolitenessOverrides, Tick};
+use crawl_weburl::{HostKey, HostTable, Origin, canonicalize};
+
+use super::HostBudgets;
+use crate::config::{Budgets, HostBudget, HostGroup};
+use crate::summary::Ended;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn origin(text: &str) -> Origin {
+    canonicalize(None, text).unwrap().origin()
+}
+
+fn at(seconds: u64) -> Tick {
+    Tick::from_micros(seconds * 1_000_000)
+}
+
+fn budgets(per_host: HostBudget) -> HostBudgets {
+    let budgets = Budgets {
+        per_host,
+        ..Budgets::default()
+    };
+    HostBudgets::new(&budgets, &PolitenessOverrides::default())
+}
+
+fn two_pages() -> HostBudget {
+    HostBudget {
+        max_pages: Some(2),
+        ..HostBudget::default()
+    }
+}
+
+#[test]
+fn ours_each_budget_of_a_host_is_spent_when_it_is_reached() {
+    let host = origin("http://a.example/").host_key();
+    let none = HostBudget::default();
+    for (budget, name) in [
+        (two_pages(), "max-pages-per-host"),
+        (
+            HostBudget {
+                max_bytes: Some(2_000),
+                ..none
+            },
+            "max-bytes-per-host",
+        ),
+        (
+            HostBudget {
+                max_server_time: Some(2 * SECOND),
+                ..none
+            },
+            "max-server-time-per-host",
+        ),
+        (
+            HostBudget {
+                max_time: Some(2 * SECOND),
+                ..none
+            },
+            "max-time-per-host",
+        ),
+    ] {
+        let mut budgets = budgets(budget);
+        assert!(budgets.limit_hosts(), "{name}");
+        // A page each second, of a thousand bytes, that takes the server a second.
+        for page in 0..2 {
+            assert!(!budgets.is_full(at(10 + page), &host), "{name}");
+            assert_eq!(budgets.spent(), None, "{name}");
+            budgets.asked(&host, at(10 + page), SECOND, 1_000);
+            budgets.settled(&host);
+        }
+        assert!(budgets.is_full(at(12), &host), "{name}");
+        assert_eq!(budgets.spent(), Some(Ended::Budget(name)));
+        assert_eq!(budgets.served(), 2 * SECOND);
+        assert_eq!(budgets.served_micros(), (2_000_000, 2_000_000));
+    }
+    assert!(!budgets(none).limit_hosts());
+}
+
+#[test]
+fn ours_leases_fill_a_host_until_they_end() {
+    let mut budgets = budgets(two_pages());
+    let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
+    let host = http.host_key();
+    // Nothing that is out could make room again.
+    budgets.turn_away(&http);
+    assert_eq!(budgets.lease_ended(&host), Vec::new());
+    budgets.leased(&host);
+    assert!(!budgets.is_full(at(0), &host));
+    budgets.leased(&host);
+    assert!(budgets.is_full(at(0), &host));
+    assert_eq!((budgets.leases(&host), budgets.spent()), (2, None));
+    for origin in [&http, &http, &https] {
+        budgets.turn_away(origin);
+    }
+    assert_eq!(budgets.lease_ended(&host), [http, https]);
+    assert_eq!(budgets.lease_ended(&host), Vec::new());
+    assert_eq!(budgets.leases(&host), 0);
+    assert!(!budgets.is_full(at(0), &host));
+}
+
+#[test]
+fn ours_an_account_outlives_its_run_but_not_its_round() {
+    let host = origin("http://a.example/").host_key();
+    let in_round = |round: u32| {
+        let mut budgets = budgets(two_pages());
+        budgets.enter_round(round);
+        budgets
+    };
+    let mut before = in_round(2);
+    before.asked(&host, at(1), 3 * SECOND, 500);
+    before.settled(&host);
+    let mut stored = before.stored(&host);
+    stored.extend(b"politeness");
+
+    let mut after = in_round(2);
+    assert_eq!(after.politeness(&stored), b"politeness");
+    assert_eq!(after.restore(&host, &stored), b"politeness");
+    assert_eq!(after.stored(&host), before.stored(&host));
+    after.add_earlier(&host, &stored);
+    after.asked(&host, at(9), SECOND, 1);
+    assert_eq!(after.served_micros(), (4_000_000, 1_000_000));
+    // What this run knows already is not taken back.
+    after.settled(&host);
+    assert_eq!(after.restore(&host, &stored), b"politeness");
+    assert!(after.is_full(at(9), &host));
+    assert_eq!(after.restore(&host, b"torn"), b"");
+
+    let mut next = in_round(3);
+    assert_eq!(next.restore(&host, &stored), b"politeness");
+    assert!(next.stored(&host)[8..].iter().all(|byte| *byte == 0));
+    next.add_earlier(&host, &stored);
+    assert_eq!(next.served(), Duration::ZERO);
+}
+
+#[test]
+fn ours_only_urls_count_for_which_their_hosts_have_room() {
+    let budgets = Budgets {
+        per_host: HostBudget {
+            max_pages: Some(10),
+            ..HostBudget::default()
+        },
+        ..Budgets::default()
+    };
+    let mut host_budgets = HostBudgets::new(&budgets, &PolitenessOverrides::default());
+    let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
+    let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
+    // Four pages and one on its way: room for five more, whatever the scheme.
+    for _ in 0..4 {
+        host_budgets.settled(&http.host_key());
+    }
+    host_budgets.leased(&http.host_key());
+    for _ in 0..10 {
+        host_budgets.settled(&full.host_key());
+    }
+    assert!(host_budgets.is_full(Tick::from_micros(0), &full.host_key()));
+    let waiting = vec![(http, 100), (https, 3), (fresh, 2), (full, 50)];
+    assert_eq!(host_budgets.with_room(waiting), 5 + 2);
+}
+
+/// Group `g` of `a.example` and `b.example`: three pages, and two of each host.
+fn grouped() -> HostBudgets {
+    let group = Arc::new(HostGroup {
+        name: "g".to_owned(),
+        max_pages: Some(3),
+        ..HostGroup::default()
+    });
+    let mut groups = HostTable::default();
+    for host in ["a.example", "b.example"] {
+        groups.insert(host, Arc::clone(&group)).unwrap();
+    }
+    let budgets = Budgets {
+        per_host: two_pages(),
+        groups,
+        ..Budgets::default()
+    };
+    HostBudgets::new(&budgets, &PolitenessOverrides::default())
+}
+
+#[test]
+fn ours_a_group_counts_what_earlier_runs_spent_on_each_of_its_hosts() {
+    let [a, b] = ["http://a.example/", "http://b.example/"].map(origin);
+    let mut before = grouped();
+    assert!(before.are_shared() && before.limit_hosts());
+    for host in [&a, &a, &b] {
+        before.settled(&host.host_key());
+    }
+    let mut after = grouped();
+    for host in [&a, &b] {
+        let host = host.host_key();
+        after.add_earlier(&host, &before.stored(&host));
+        // That a host is taken up again later counts nothing twice.
+        after.restore(&host, &before.stored(&host));
+    }
+    for mut budgets in [before, after] {
+        for (host, spent) in [(&a, "max-pages-per-host"), (&b, "max-pages of group g")] {
+            let host = host.host_key();
+            assert!(budgets.is_full(at(9), &host));
+            assert_eq!(budgets.spent_by(&host).as_deref(), Some(spent));
+        }
+        // One more page of one host, and there is room for one of the other.
+        budgets.unsettled(&a.host_key());
+        assert!(!budgets.is_full(at(9), &b.host_key()));
+    }
+}
+
+#[test]
+fn ours_a_group_ends_the_crawl_by_its_name_and_bounds_what_is_left() {
+    let [a, b, c] = [
+        "http://a.example/",
+        "http://b.example/",
+        "http://c.example/",
+    ]
+    .map(origin);
+    let mut budgets = grouped();
+    let waiting = vec![(a.clone(), 9), (b.clone(), 9), (c, 9)];
+    assert_eq!(budgets.with_room(waiting.clone()), 3 + 2);
+    budgets.settled(&a.host_key());
+    budgets.settled(&b.host_key());
+    assert_eq!(budgets.with_room(waiting.clone()), 1 + 2);
+    budgets.leased(&a.host_key());
+    assert!(budgets.is_full(at(9), &b.host_key()));
+    budgets.turn_away(&b);
+    assert_eq!(
+        (budgets.spent(), budgets.spent_by(&b.host_key())),
+        (None, None)
+    );
+    assert_eq!(budgets.lease_ended(&a.host_key()), []);
+    assert_eq!(budgets.with_room_again(&a.host_key()), [b.clone()].into());
+    budgets.settled(&b.host_key());
+    assert_eq!(budgets.with_room(waiting), 2);
+    let ended = Ended::GroupBudget("max-pages of group g".to_owned());
+    assert_eq!(budgets.spent(), Some(ended));
+}
+
+#[test]
+fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
+    let mut sites = PolitenessOverrides::default();
+    sites
+        .insert("b.example", PolitenessOverride::default())
+        .unwrap();
+    let own = HostBudget {
+        max_pages: Some(1),
+        ..HostBudget::default()
+    };
+    let usual = HostBudget {
+        max_pages: Some(3),
+        max_bytes: Some(2_000),
+        max_server_time: Some(20 * SECOND),
+        max_time: Some(30 * SECOND),
+    };
+    let own_bytes = HostBudget {
+        max_bytes: Some(9_000),
+        max_server_time: Some(9 * SECOND),
+        max_time: Some(90 * SECOND),
+        ..HostBudget::default()
+    };
+    // Pages of a hundred bytes and a second each.
+    for (of_site, host, most) in [
+        (own, "b.example", 1),
+        (own, "a.example", 3),
+        (own_bytes, "b.example", 3),
+        (
+            HostBudget {
+                max_pages: Some(50),
+                ..own_bytes
+            },
+            "b.example",
+            9,
+        ),
+    ] {
+        let budgets = Budgets {
+            per_host: usual,
+            per_site: [("b.example".to_owned(), of_site)].into(),
+            ..Budgets::default()
+        };
+        let mut budgets = HostBudgets::new(&budgets, &sites);
+        let host = HostKey::parse(host).unwrap();
+        let mut pages = 0;
+        while !budgets.is_full(at(10), &host) {
+            pages += 1;
+            budgets.asked(&host, at(10), SECOND, 100);
+            budgets.settled(&host);
+        }
+        assert_eq!(pages, most, "{host} {of_site:?}");
+    }
+    let of_sites = Budgets {
+        per_site: [("b.example".to_owned(), own)].into(),
+        ..Budgets::default()
+    };
+    assert!(HostBudgets::new(&of_sites, &sites).limit_hosts());
+}
+
+#[test]
+fn ours_what_a_host_spent_is_forgotten_where_no_host_has_a_budget() {
+    let host = origin("http://a.example/").host_key();
+    for (budget, is_kept) in [(two_pages(), true), (HostBudget::default(), false)] {
+        let mut budgets = budgets(budget);
+        budgets.settled(&host);
+        budgets.settled(&host);
+        budgets.unsettled(&host);
+        let before = budgets.stored(&host);
+        assert_eq!(before[8], 1, "one page");
+        budgets.forget(&host);
+        assert_eq!(budgets.stored(&host) == before, is_kept);
+    }
+}

@@ -1,0 +1,397 @@
+//! Taking pages and hosts out of a crawl that does not run: out of archive, rows, index and state.
+//!
+//! Everything that changes is made anew beside what is there, in the folder of
+//! [`swap`](crate::state::swap), and takes its place together with the rest: a death leaves the
+//! crawl as it was, or without what is forgotten.
+
+mod rows;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crawl_archive::rows::TombstoneRow;
+use crawl_archive::{
+    CAPTURES, FOLDER, INDEX, Removal, RewrittenArchive, Timestamp, create_anew, rewrite_archive,
+    write_index,
+};
+use crawl_frontier::{Frontier as _, StoreRemoval};
+use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
+use serde::Serialize;
+
+use self::rows::{ROW_FILES, rewrite_file};
+use crate::error::EngineError;
+use crate::index::log::{INDEX_FOLDER, LOG, OLD_FOLDER};
+use crate::index::rebuild::NEW_FOLDER;
+use crate::meta_keys::{META_INDEX, META_PARKED, META_SCOPE_SEEDS, META_TOMBSTONE_KEY, META_TRAPS};
+use crate::revisit::visit::without_redirect_to;
+use crate::state::directory::{examine, open_at_rest, open_resting};
+use crate::state::swap::{self, Swap};
+use crate::tombstones::{
+    HOST, PAGE, TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest,
+};
+
+/// The number of records that went, by kind.
+///
+/// Field names stay; a later version of the program may add fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Forgotten {
+    /// Rows of `pages.jsonl`.
+    pub pages: u64,
+    /// Rows of `requests.jsonl`.
+    pub requests: u64,
+    /// Rows of `excluded.jsonl`.
+    pub excluded: u64,
+    /// Rows of `links.jsonl`.
+    pub links: u64,
+    /// Records of the archive.
+    pub records: u64,
+    /// URLs that waited, were leased or deferred.
+    pub waiting: u64,
+    /// Rows and records of other pages from which its name was taken.
+    pub changed: u64,
+    /// Tombstones that were set.
+    pub tombstones: u64,
+}
+
+impl Forgotten {
+    /// Returns whether the crawl had nothing of it.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        let Forgotten {
+            pages,
+            requests,
+            excluded,
+            links,
+            records,
+            waiting,
+            changed,
+            tombstones: _,
+        } = *self;
+        [pages, requests, excluded, links, records, waiting, changed] == [0; 7]
+    }
+}
+
+/// An order to forget.
+#[derive(Clone, Debug)]
+pub struct Forget<'a> {
+    /// The pages and hosts to forget.
+    pub removal: &'a Removal,
+    /// The time of the tombstones.
+    pub at: Timestamp,
+    /// The reason of the tombstones. It names nothing that is forgotten.
+    pub reason: &'a str,
+    /// The text of `crawl.toml` without what is forgotten, where that stands in it.
+    pub config_text: Option<&'a str>,
+}
+
+/// Counts what would go, and changes nothing.
+///
+/// # Errors
+/// As for [`forget`].
+pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, EngineError> {
+    let frontier = open_at_rest(dir)?;
+    let marks = frontier.marks()?;
+    let archive = rewrite_archive(dir, None, removal, &marks)?;
+    let mut counts = Counts::new(&archive);
+    for file in ROW_FILES {
+        rewrite_file(file, dir, None, removal, &archive, &marks, &mut counts)?;
+    }
+    let mut waiting = 0;
+    let mut count = |url: &CanonicalUrl| {
+        waiting += u64::from(removal.holds(url));
+        ControlFlow::Continue(())
+    };
+    frontier.each_pending(&mut |found| count(found.url))?;
+    frontier.each_deferred(&mut |found| count(found.url))?;
+    let stored_key = frontier.meta(META_TOMBSTONE_KEY)?;
+    let older = Tombstones::read(dir, stored_key.clone())?;
+    let key = TombstoneKey::of(stored_key)?;
+    Ok(Forgotten {
+        waiting,
+        tombstones: new_digests(removal, &key, &older).len() as u64,
+        ..counts.done
+    })
+}
+
+/// Takes pages and hosts out of the crawl in `dir`. Its index, `report.json`, `report.html` and
+/// `hosts.jsonl` go, as they are derived: who calls makes them anew.
+///
+/// # Errors
+/// [`EngineError`]: no crawl there, in use, records that can't be read, or the disk. The crawl is
+/// as it was then, or the next start finishes it.
+pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> {
+    if !examine(dir)? {
+        return Err(EngineError::NothingToDo {
+            dir: dir.to_path_buf(),
+        });
+    }
+    swap::recover(dir)?;
+    let state = dir.join("state");
+    let resting = open_resting(dir, &state)?;
+    let open_error = |source| EngineError::Open {
+        dir: state.clone(),
+        source,
+    };
+    let marks = resting.marks().map_err(open_error)?;
+    let stored_key = resting.meta(META_TOMBSTONE_KEY).map_err(open_error)?;
+    let follows = resting.meta(META_INDEX).map_err(open_error)?;
+    let staging = swap::begin(dir)?;
+    let removal = order.removal;
+
+    let archive = rewrite_archive(dir, Some(&staging), removal, &marks)?;
+    let mut counts = Counts::new(&archive);
+    let older = Tombstones::read(dir, stored_key.clone())?;
+    let key = TombstoneKey::of(stored_key)?;
+    counts.done.tombstones = write_tombstones(dir, &staging, order, &key, &older)?;
+    counts.swap.replace.push(TOMBSTONES.to_owned());
+
+    let mut new_marks = marks.clone();
+    new_marks.retain(|name, _| !is_of_archive(name) && name != LOG);
+    new_marks.extend(archive.marks.clone());
+    let mut more = BTreeMap::from([(META_TOMBSTONE_KEY.to_owned(), key.bytes())]);
+    if follows.is_some() {
+        more.insert(META_INDEX.to_owned(), Vec::new());
+    }
+    // Rows of what waits are written once it is known how much of it goes.
+    let (waiting, others) = ROW_FILES.split_last().unwrap_or((&ROW_FILES[0], &[]));
+    for file in others {
+        let to = Some(staging.as_path());
+        let length = rewrite_file(*file, dir, to, removal, &archive, &marks, &mut counts)?;
+        if let Some(mark) = new_marks.get_mut(file.name()) {
+            *mark = length;
+        }
+    }
+    make_folder(&staging.join("state"))?;
+    let store = staging.join("state").join("store");
+    let left_out = resting
+        .copy_without(&store, &StateRemoval(removal), &new_marks, &more)
+        .map_err(open_error)?;
+    counts.done.waiting = left_out.pending.values().sum::<u64>() + left_out.deferred;
+    counts.pending = left_out.pending;
+    let to = Some(staging.as_path());
+    rewrite_file(*waiting, dir, to, removal, &archive, &marks, &mut counts)?;
+    counts.swap.replace.push("state/store".to_owned());
+
+    let mut changes = counts.swap;
+    of_archive(dir, &staging, &archive, &mut changes)?;
+    if let Some(text) = order.config_text {
+        write_synced(&staging.join("crawl.toml"), text.as_bytes())?;
+        changes.replace.push("crawl.toml".to_owned());
+    }
+    changes.remove.extend(DERIVED.map(str::to_owned));
+    let at = |name: &str| format!("state/{name}");
+    changes
+        .remove
+        .extend([at(LOG), at("reading"), at("reading.new")]);
+    swap::commit(dir, &changes)?;
+    swap::finish(dir, &changes, &mut || Ok(()))?;
+    Ok(counts.done)
+}
+
+/// The files that are derived from rows and archive, and may name what is forgotten.
+const DERIVED: [&str; 9] = [
+    INDEX_FOLDER,
+    OLD_FOLDER,
+    NEW_FOLDER,
+    "report.json",
+    "report.json.new",
+    "report.html",
+    "report.html.new",
+    "hosts.jsonl",
+    "hosts.jsonl.new",
+];
+
+/// The counts so far, and what takes which place.
+struct Counts {
+    done: Forgotten,
+    swap: Swap,
+    /// URLs that waited and are forgotten, by origin.
+    pending: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    fn new(archive: &RewrittenArchive) -> Counts {
+        Counts {
+            done: Forgotten {
+                records: archive.dropped,
+                changed: archive.changed,
+                ..Forgotten::default()
+            },
+            swap: Swap::default(),
+            pending: BTreeMap::new(),
+        }
+    }
+}
+
+fn is_of_archive(mark: &str) -> bool {
+    mark.strip_prefix(FOLDER)
+        .is_some_and(|name| name.starts_with('/'))
+}
+
+/// Notes which files of the archive take a place, and writes its index anew.
+fn of_archive(
+    dir: &Path,
+    staging: &Path,
+    archive: &RewrittenArchive,
+    changes: &mut Swap,
+) -> Result<(), EngineError> {
+    let path = |name: &str| format!("{FOLDER}/{name}");
+    for (old, new) in archive.renamed() {
+        changes.replace.push(path(new));
+        if old != new {
+            changes.remove.push(path(old));
+        }
+    }
+    if let Some(length) = archive.marks.get(&path(CAPTURES)) {
+        changes.replace.push(path(CAPTURES));
+        if dir.join(FOLDER).join(INDEX).exists() {
+            write_index(staging, *length)?;
+            changes.replace.push(path(INDEX));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the tombstones with the new ones among them; how many are new.
+fn write_tombstones(
+    dir: &Path,
+    staging: &Path,
+    order: &Forget<'_>,
+    key: &TombstoneKey,
+    older: &Tombstones,
+) -> Result<u64, EngineError> {
+    let path = staging.join(TOMBSTONES);
+    let mut text = match fs::read_to_string(dir.join(TOMBSTONES)) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
+        text => text.map_err(EngineError::disk(&path))?,
+    };
+    let new = new_digests(order.removal, key, older);
+    let set = new.len() as u64;
+    for (kind, digest) in new {
+        let row = TombstoneRow {
+            at: order.at,
+            kind: kind.to_owned(),
+            digest,
+            reason: order.reason.to_owned(),
+        };
+        text += &serde_json::to_string(&row).unwrap_or_default();
+        text.push('\n');
+    }
+    write_synced(&path, text.as_bytes())?;
+    Ok(set)
+}
+
+/// The kinds and digests of what has no tombstone yet.
+fn new_digests(
+    removal: &Removal,
+    key: &TombstoneKey,
+    older: &Tombstones,
+) -> Vec<(&'static str, String)> {
+    let mut pages: Vec<&str> = removal.pages().collect();
+    pages.sort_unstable();
+    let pages = pages.into_iter().map(|url| (PAGE, page_digest(key, url)));
+    let hosts = removal.hosts().iter();
+    let hosts = hosts.map(|host| (HOST, host_digest(key, host)));
+    let is_new = |(_, digest): &(_, String)| !older.has_page(digest) && !older.has_host(digest);
+    pages.chain(hosts).filter(is_new).collect()
+}
+
+fn make_folder(path: &Path) -> Result<(), EngineError> {
+    fs::create_dir_all(path).map_err(EngineError::disk(path))
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
+    let write = || -> io::Result<()> {
+        let mut file = create_anew(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    write().map_err(EngineError::disk(path))
+}
+
+/// The part of the state that goes.
+struct StateRemoval<'r>(&'r Removal);
+
+impl StoreRemoval for StateRemoval<'_> {
+    fn holds(&self, url: &CanonicalUrl) -> bool {
+        self.0.holds(url)
+    }
+
+    fn holds_host(&self, host: &HostKey) -> bool {
+        self.0.holds_host(host)
+    }
+
+    fn is_named_in(&self, text: &str) -> bool {
+        self.0.is_named_in(text)
+    }
+
+    fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        let removal = self.0;
+        match name {
+            META_SCOPE_SEEDS => Some(scope_seeds(removal, &bytes)),
+            META_PARKED => {
+                let hosts: Vec<String> = serde_json::from_slice(&bytes).unwrap_or_default();
+                let is_kept = |host: &String| {
+                    !HostKey::parse(host).is_ok_and(|host| removal.holds_host(&host))
+                };
+                let hosts: Vec<_> = hosts.into_iter().filter(is_kept).collect();
+                serde_json::to_vec(&hosts).ok()
+            }
+            META_TRAPS => {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let lines = text.split('\n').filter(|line| !removal.is_named_in(line));
+                Some(lines.collect::<Vec<_>>().join("\n").into_bytes())
+            }
+            _ => Some(bytes),
+        }
+    }
+
+    fn visit(&self, bytes: Vec<u8>) -> Vec<u8> {
+        without_redirect_to(bytes, &|url| self.0.holds_text(url))
+    }
+}
+
+/// The seeds that the scope starts from. In place of a page that is forgotten stands its folder: the
+/// other pages below it stay in the scope that it gave them.
+fn scope_seeds(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::new();
+    for line in String::from_utf8_lossy(bytes).lines() {
+        let Ok(url) = canonicalize(None, line) else {
+            continue;
+        };
+        if removal.holds_host(&url.host_key()) {
+            continue;
+        }
+        let seed = match removal.holds(&url) {
+            true => canonicalize(Some(&url), ".").unwrap_or(url),
+            false => url,
+        };
+        kept.push(seed.to_string());
+    }
+    kept.dedup();
+    (kept.join("\n") + "\n").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::Removal;
+    use crawl_weburl::{HostKey, canonicalize};
+
+    use super::scope_seeds;
+
+    #[test]
+    fn ours_the_scope_of_a_forgotten_seed_stays_that_of_its_folder() {
+        let mut removal = Removal::default();
+        removal.add_page(&canonicalize(None, "http://a.example/x/page.html?q=1").unwrap());
+        removal.add_host(HostKey::parse("b.example").unwrap());
+        let seeds = b"http://a.example/x/page.html?q=1\nhttp://b.example/\nhttp://c.example/\n";
+        let kept = scope_seeds(&removal, seeds);
+        assert_eq!(
+            String::from_utf8(kept).unwrap(),
+            "http://a.example/x/\nhttp://c.example/\n"
+        );
+    }
+}

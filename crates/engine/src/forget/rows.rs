@@ -1,0 +1,198 @@
+//! The row files of a crawl without what is forgotten.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crawl_archive::rows::{
+    DelayRow, ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, WaitingRow,
+};
+use crawl_archive::{Removal, RewrittenArchive, RewrittenRows, RowEdit, rewrite_rows};
+use crawl_weburl::HostKey;
+
+use super::Counts;
+use crate::error::EngineError;
+
+/// A row file of a crawl's directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowFileKind {
+    Pages,
+    Requests,
+    Excluded,
+    Links,
+    Delays,
+    Recheck,
+    Waiting,
+}
+
+/// All of them. What waits comes last: its counts follow from the state.
+pub(super) const ROW_FILES: [RowFileKind; 7] = [
+    RowFileKind::Pages,
+    RowFileKind::Requests,
+    RowFileKind::Excluded,
+    RowFileKind::Links,
+    RowFileKind::Delays,
+    RowFileKind::Recheck,
+    RowFileKind::Waiting,
+];
+
+impl RowFileKind {
+    /// Its name, as seen from the crawl's directory.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            RowFileKind::Pages => "pages.jsonl",
+            RowFileKind::Requests => "requests.jsonl",
+            RowFileKind::Excluded => "excluded.jsonl",
+            RowFileKind::Links => "links.jsonl",
+            RowFileKind::Delays => "state/delays.jsonl",
+            RowFileKind::Recheck => "recheck.jsonl",
+            RowFileKind::Waiting => "waiting.jsonl",
+        }
+    }
+}
+
+/// Writes a row file into `to` where anything in it changes, and counts; its committed length.
+pub(super) fn rewrite_file(
+    kind: RowFileKind,
+    dir: &Path,
+    to: Option<&Path>,
+    removal: &Removal,
+    archive: &RewrittenArchive,
+    marks: &BTreeMap<String, u64>,
+    counts: &mut Counts,
+) -> Result<u64, EngineError> {
+    let name = kind.name();
+    let from = dir.join(name);
+    let mark = marks.get(name).copied();
+    let path = to.map(|to| to.join(name));
+    if let Some(folder) = path.as_deref().and_then(Path::parent) {
+        super::make_folder(folder)?;
+    }
+    let to = path.as_deref();
+    let pending = &counts.pending;
+    let rewritten = match kind {
+        RowFileKind::Pages => rewrite_rows(&from, to, mark, |row, is_committed| {
+            page(row, is_committed, removal, archive)
+        }),
+        RowFileKind::Requests => rewrite_rows(&from, to, None, |row, _| request(row, removal)),
+        RowFileKind::Excluded => rewrite_rows(&from, to, mark, |row, _| excluded(row, removal)),
+        RowFileKind::Links => rewrite_rows(&from, to, mark, |row: &mut LinkRow, is_committed| {
+            let is_out = removal.holds_text(&row.from) || removal.holds_text(&row.to);
+            keep_unless(is_out || !is_committed)
+        }),
+        RowFileKind::Delays => rewrite_rows(&from, to, None, |row: &mut DelayRow, _| {
+            keep_unless(
+                row.host
+                    .as_deref()
+                    .is_some_and(|host| is_host(removal, host)),
+            )
+        }),
+        RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
+            let mut names = [&row.url, &row.origin].into_iter().flatten();
+            keep_unless(names.any(|name| removal.holds_text(name)))
+        }),
+        RowFileKind::Waiting => {
+            rewrite_rows(&from, to, None, |row, _| waiting(row, removal, pending))
+        }
+    };
+    let rewritten = rewritten.map_err(EngineError::disk(&from))?;
+    let is_changed = rewritten
+        != RewrittenRows {
+            committed: rewritten.committed,
+            ..RewrittenRows::default()
+        };
+    match (is_changed, to) {
+        (true, Some(_)) => counts.swap.replace.push(name.to_owned()),
+        (false, Some(to)) if to.exists() => fs::remove_file(to).map_err(EngineError::disk(to))?,
+        _ => {}
+    }
+    let done = &mut counts.done;
+    match kind {
+        RowFileKind::Pages => done.pages = rewritten.dropped,
+        RowFileKind::Requests => done.requests = rewritten.dropped,
+        RowFileKind::Excluded => done.excluded = rewritten.dropped,
+        RowFileKind::Links => done.links = rewritten.dropped,
+        RowFileKind::Delays | RowFileKind::Recheck | RowFileKind::Waiting => {}
+    }
+    done.changed += rewritten.cleared;
+    Ok(match is_changed {
+        true => rewritten.committed,
+        false => mark.unwrap_or_default(),
+    })
+}
+
+fn keep_unless(is_out: bool) -> RowEdit {
+    match is_out {
+        true => RowEdit::Drop,
+        false => RowEdit::Keep,
+    }
+}
+
+fn is_host(removal: &Removal, host: &str) -> bool {
+    HostKey::parse(host).is_ok_and(|host| removal.holds_host(&host))
+}
+
+fn page(
+    row: &mut PageRow,
+    is_committed: bool,
+    removal: &Removal,
+    archive: &RewrittenArchive,
+) -> RowEdit {
+    // What was not committed is fetched again.
+    if !is_committed || removal.holds_text(&row.url) {
+        return RowEdit::Drop;
+    }
+    let mut is_cleared = false;
+    for url in [&mut row.via, &mut row.redirect, &mut row.canonical] {
+        is_cleared |= removal.clear(url);
+    }
+    // The word before the URL stays: `canonical`.
+    for text in [&mut row.indexed, &mut row.error].into_iter().flatten() {
+        if removal.is_named_in(text) {
+            text.truncate(text.find(':').unwrap_or_default());
+            is_cleared = true;
+        }
+    }
+    let place = row.warc.as_ref().map(|place| archive.place(place));
+    let is_moved = place != row.warc;
+    row.warc = place;
+    match (is_cleared, is_moved) {
+        (true, _) => RowEdit::Clear,
+        (false, true) => RowEdit::Move,
+        (false, false) => RowEdit::Keep,
+    }
+}
+
+fn request(row: &mut RequestRow, removal: &Removal) -> RowEdit {
+    keep_unless(removal.holds_text(&row.url) || is_host(removal, &row.host))
+}
+
+fn excluded(row: &mut ExcludedRow, removal: &Removal) -> RowEdit {
+    if removal.holds_text(&row.url) {
+        return RowEdit::Drop;
+    }
+    let is_cleared = removal.clear(&mut row.found_on);
+    match removal.clear_text(&mut row.rule) || is_cleared {
+        true => RowEdit::Clear,
+        false => RowEdit::Keep,
+    }
+}
+
+/// Rows of what waits, without the URLs that waited and are forgotten.
+fn waiting(row: &mut WaitingRow, removal: &Removal, pending: &BTreeMap<String, u64>) -> RowEdit {
+    let gone = match &row.origin {
+        None => pending.values().sum(),
+        Some(origin) if removal.holds_text(origin) => return RowEdit::Drop,
+        Some(origin) => pending.get(origin).copied().unwrap_or_default(),
+    };
+    match gone {
+        0 => RowEdit::Keep,
+        _ => {
+            row.urls = row.urls.saturating_sub(gone);
+            match row.urls == 0 && row.origin.is_some() {
+                true => RowEdit::Drop,
+                false => RowEdit::Clear,
+            }
+        }
+    }
+}

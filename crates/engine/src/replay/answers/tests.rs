@@ -1,0 +1,253 @@
+use std::fs;
+use std::time::Duration;
+
+use crawl_archive::rows::RequestRow;
+use crawl_archive::{
+    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
+    Timestamp, Truncated,
+};
+use crawl_fetcher::{FailureKind, FetchRequest, Truncation};
+use crawl_scheduler::Tick;
+use crawl_weburl::canonicalize;
+use http::{HeaderMap, HeaderValue, Version};
+
+use super::super::recorded::{RecordedCrawl, tick};
+use super::{Answers, ReplayDifference, ReplayGaps, ReplayTiming, headers};
+
+const START: u64 = 1_795_000_000_000;
+const URL: &str = "http://a.example/";
+
+fn row(start: u64, status: Option<u16>, failure: Option<&str>) -> RequestRow {
+    RequestRow {
+        url: URL.to_owned(),
+        host: "a.example".to_owned(),
+        address: Some("192.0.2.7".to_owned()),
+        purpose: "page".to_owned(),
+        start: START + start,
+        end: START + start + 70,
+        status,
+        failure: failure.map(str::to_owned),
+        gap_asked: 1000,
+        why: "delay".to_owned(),
+        wait_asked: (status == Some(503)).then_some(1_500),
+    }
+}
+
+/// An answer that is archived: when it was asked for, its body, and how that was cut.
+type Archived = (u64, &'static str, Option<Truncated>);
+
+/// The answers of a crawl that sent these requests and archived that.
+fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> Answers {
+    let dir = tempfile::tempdir().unwrap().keep();
+    let mut archive = Archive::open(&dir, ArchiveOptions::default(), &Default::default()).unwrap();
+    let url = canonicalize(None, URL).unwrap();
+    let mut fields = HeaderMap::new();
+    fields.insert("content-length", HeaderValue::from_static("999"));
+    for (number, (start, body, truncated)) in archived.iter().enumerate() {
+        let capture = Capture {
+            url: &url,
+            started: Timestamp::from_micros((START + start) * 1000 + 123),
+            millis: 70,
+            address: None,
+            protocol: Version::HTTP_11,
+            tls: None,
+            request: CapturedRequest {
+                method: "GET",
+                headers: &[],
+            },
+            status: 200,
+            reason: None,
+            headers: &fields,
+            body: body.as_bytes(),
+            truncated: *truncated,
+            revisit: None,
+            about: CaptureMetadata::default(),
+        };
+        let encoded = Encoder::default().encode(&capture, &RecordIds::numbered(number as u64));
+        archive.append(&encoded).unwrap();
+    }
+    archive.sync().unwrap();
+    let lines: String = rows
+        .iter()
+        .map(|row| serde_json::to_string(row).unwrap() + "\n")
+        .collect();
+    fs::write(dir.join("requests.jsonl"), lines).unwrap();
+    Answers::new(RecordedCrawl::open(&dir).unwrap(), timing, 10)
+}
+
+/// The outcome of one more request, a day later: its answer, its body, and how long it took.
+fn ask(answers: &mut Answers, path: &str) -> String {
+    let now = tick(START) + Duration::from_secs(86_400);
+    let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+    let told = |since: Tick| since.since(now).as_millis();
+    let request = FetchRequest::page(url);
+    let pending = answers.begin(&request, now);
+    match answers.end(&request, &pending) {
+        Ok(found) => {
+            let body = String::from_utf8_lossy(&found.body).into_owned();
+            let wait = found.headers.get("retry-after");
+            let wait = wait.map(|wait| wait.to_str().unwrap().to_owned());
+            let cut = found.truncated.map(Truncation::name);
+            format!(
+                "{} {body:?} {cut:?} {wait:?} {}",
+                found.status,
+                told(found.ended)
+            )
+        }
+        Err(failure) => {
+            let part = failure.answer.as_ref().map(|part| part.body.len());
+            format!("{} {part:?} {}", failure.name(), told(failure.ended))
+        }
+    }
+}
+
+#[test]
+fn ours_answers_are_those_of_the_archive_in_their_order_and_nothing_else() {
+    let rows = [
+        row(0, Some(503), None),
+        row(2_000, None, Some("timeout")),
+        row(4_000, Some(200), None),
+        // Within the same second.
+        row(4_500, Some(200), None),
+        row(6_000, None, Some("short_body")),
+        row(8_000, Some(200), None),
+        row(9_000, Some(404), None),
+    ];
+    let archived: [Archived; 4] = [
+        (4_000, "first", None),
+        (4_500, "second", Some(Truncated::Length)),
+        (6_000, "part", Some(Truncated::Disconnect)),
+        (8_000, "", Some(Truncated::Withheld)),
+    ];
+    let mut answers = answers(&rows, &archived, ReplayTiming::ByPolicy);
+    let found: Vec<_> = (0..8).map(|_| ask(&mut answers, "/")).collect();
+    let expected = [
+        r#"503 "" None Some("2") 70"#,
+        "timeout None 70",
+        r#"200 "first" None None 70"#,
+        r#"200 "second" Some("body_truncated") None 70"#,
+        "short_body Some(4) 70",
+        "not_archived None 70",
+        // The answer is on record, and nothing of it is archived.
+        "not_archived None 70",
+        // There are no more: the last one is taken again.
+        "not_archived None 70",
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(ask(&mut answers, "/unknown"), "not_archived None 70");
+    let gaps = ReplayGaps {
+        not_archived: 4,
+        withheld: 1,
+        cut_bodies: 1,
+    };
+    assert_eq!(answers.gaps, gaps);
+    assert!(!answers.follows && answers.difference().is_none());
+}
+
+#[test]
+fn ours_an_answer_that_a_kill_cut_off_is_the_one_that_the_next_run_got() {
+    let rows = [
+        row(0, Some(200), None),
+        row(2_000, Some(503), None),
+        row(4_000, Some(200), None),
+    ];
+    let archived: [Archived; 1] = [(4_000, "again", None)];
+    let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
+    assert_eq!(ask(&mut answers, "/"), r#"200 "again" None None 70"#);
+    assert_eq!(answers.gaps, ReplayGaps::default());
+}
+
+#[test]
+fn ours_a_longer_body_is_cut_where_this_crawl_would_cut_it() {
+    let rows = [row(0, Some(200), None)];
+    let archived: [Archived; 1] = [(0, "0123456789abc", None)];
+    let mut answers = answers(&rows, &archived, ReplayTiming::ByPolicy);
+    let expected = r#"200 "0123456789" Some("body_truncated") None 70"#;
+    assert_eq!(ask(&mut answers, "/"), expected);
+    assert_eq!(answers.gaps.cut_bodies, 0);
+}
+
+#[test]
+fn ours_a_replay_that_follows_has_the_times_of_the_records_until_it_differs() {
+    let rows = [row(0, Some(200), None), row(2_000, Some(200), None)];
+    let archived: [Archived; 2] = [(0, "one", None), (2_000, "two", None)];
+    let mut answers = answers(&rows, &archived, ReplayTiming::AsRecorded);
+    let request = |path: &str| {
+        FetchRequest::page(canonicalize(None, &format!("http://a.example{path}")).unwrap())
+    };
+    let first = answers.begin(&request("/"), tick(START));
+    assert_eq!((first.place, first.ended), (0, tick(START + 70)));
+    let found = answers.end(&request("/"), &first).unwrap();
+    assert_eq!(
+        (found.started, found.ended),
+        (tick(START), tick(START + 70))
+    );
+    // The records have it a little later: it waited for something that no row tells of.
+    let second = answers.begin(&request("/"), tick(START + 1_990));
+    let found = answers.end(&request("/"), &second).unwrap();
+    assert_eq!((second.place, found.started), (1, tick(START + 2_000)));
+    assert!(answers.follows);
+    let new = answers.begin(&request("/new"), tick(START + 3_000));
+    let failure = answers.end(&request("/new"), &new).unwrap_err();
+    assert_eq!(
+        (new.place, failure.kind),
+        (u32::MAX, FailureKind::NotArchived)
+    );
+    assert!(!answers.follows);
+    // A crawl that was stopped has no other request there.
+    let beyond = ReplayDifference::Beyond(request("/new").url);
+    assert_eq!(answers.difference(), Some(beyond));
+}
+
+#[test]
+fn ours_what_differs_from_the_records_is_told_apart() {
+    let rows = [row(0, Some(200), None), row(2_000, Some(200), None)];
+    let begin = |answers: &mut Answers, path: &str, after: u64| {
+        let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+        answers.begin(&FetchRequest::page(url.clone()), tick(START + after));
+        url
+    };
+    let new = || answers(&rows, &[], ReplayTiming::AsRecorded);
+    let mut none = new();
+    assert_eq!(none.difference(), Some(ReplayDifference::Fewer(2)));
+    begin(&mut none, "/", 0);
+    assert_eq!(none.difference(), Some(ReplayDifference::Fewer(1)));
+    begin(&mut none, "/", 2_070);
+    assert_eq!(none.difference(), None);
+    let mut other = new();
+    let url = begin(&mut other, "/new", 0);
+    assert_eq!(other.difference(), Some(ReplayDifference::Other(url)));
+    let mut later = new();
+    let url = begin(&mut later, "/", 71);
+    begin(&mut later, "/new", 80);
+    assert_eq!(later.difference(), Some(ReplayDifference::Later(url)));
+}
+
+#[test]
+fn ours_fields_have_the_names_back_that_they_came_with() {
+    let fields: [(&[u8], &[u8]); 4] = [
+        (b"Content-Length", b"3"),
+        (b"X-Archive-Orig-Content-Length", b"999"),
+        (b"X-Archive-Orig-Transfer-Encoding", b"chunked"),
+        (b"etag", b"\"1\""),
+    ];
+    let headers = headers(&fields);
+    let value = |name: &str| headers.get(name).unwrap().to_str().unwrap();
+    assert_eq!(value("content-length"), "999");
+    assert_eq!(value("transfer-encoding"), "chunked");
+    assert_eq!((value("etag"), headers.len()), ("\"1\"", 3));
+}
+
+#[test]
+fn ours_a_replay_has_nothing_to_ask_a_server_with() {
+    for source in [
+        include_str!("../mod.rs"),
+        include_str!("../answers.rs"),
+        include_str!("../recorded.rs"),
+        include_str!("../commit_order.rs"),
+    ] {
+        for word in ["Fetcher", "tokio", "TcpStream"] {
+            assert!(!source.contains(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The order in which pages are committed: that of the rows of the crawl that is replayed, as
+//! several threads had read them there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crawl_scheduler::Tick;
+
+use super::recorded::key;
+use crate::messages::WriterMessage;
+
+/// The longest that a page waits for one whose row stands before its own.
+const MAX_ORDER_WAIT: Duration = Duration::from_secs(1);
+
+/// Pages that wait for others, each with its place.
+#[derive(Default)]
+pub(super) struct CommitOrder {
+    places: HashMap<u64, usize>,
+    /// The place whose turn it is.
+    next: usize,
+    waiting: BTreeMap<usize, WriterMessage>,
+    since: Option<Tick>,
+}
+
+impl CommitOrder {
+    pub(super) fn new(places: HashMap<u64, usize>) -> CommitOrder {
+        CommitOrder {
+            places,
+            ..CommitOrder::default()
+        }
+    }
+
+    /// Takes a message, and hands on those whose turn has come.
+    pub(super) fn take(&mut self, now: Tick, message: WriterMessage, out: &mut Vec<WriterMessage>) {
+        let url = match &message {
+            WriterMessage::Page(page) => Some(&page.visit.lease.url),
+            WriterMessage::Unanswered(visit) => Some(&visit.lease.url),
+            _ => None,
+        };
+        let place = url.and_then(|url| self.places.get(&key(url.as_str())));
+        match place.copied() {
+            Some(place) if place > self.next => {
+                self.waiting.insert(place, message);
+                self.since.get_or_insert(now);
+            }
+            place => {
+                out.push(message);
+                if place == Some(self.next) {
+                    self.next += 1;
+                    self.hand_on_next(now, out);
+                }
+            }
+        }
+    }
+
+    fn hand_on_next(&mut self, now: Tick, out: &mut Vec<WriterMessage>) {
+        while let Some(message) = self.waiting.remove(&self.next) {
+            out.push(message);
+            self.next += 1;
+        }
+        self.since = (!self.waiting.is_empty()).then_some(now);
+    }
+
+    /// When what waits is handed on, whatever has come until then.
+    pub(super) fn ends(&self) -> Option<Tick> {
+        self.since.map(|since| since + MAX_ORDER_WAIT)
+    }
+
+    /// Hands on all that waits.
+    pub(super) fn release(&mut self, out: &mut Vec<WriterMessage>) {
+        while let Some((place, message)) = self.waiting.pop_first() {
+            out.push(message);
+            self.next = place + 1;
+        }
+        self.since = None;
+    }
+}

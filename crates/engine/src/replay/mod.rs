@@ -1,0 +1,409 @@
+//! A crawl once more, over the answers that another one archived: the same loop, readers and
+//! writer, in virtual time. There is no fetcher here, so nobody can be asked for anything.
+
+mod answers;
+mod commit_order;
+mod recorded;
+
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::iter::Peekable;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crawl_archive::LogFile;
+use crawl_archive::rows::RequestRow;
+use crawl_fetcher::{Failure, FailureKind};
+use crawl_frontier::Frontier;
+use crawl_scheduler::{Spent, Tick};
+use tracing::Span;
+
+use self::answers::{Answers, Pending};
+pub use self::answers::{ReplayDifference, ReplayGaps, ReplayTiming};
+use self::commit_order::CommitOrder;
+pub use self::recorded::RecordedCrawl;
+use crate::config::Config;
+use crate::crawl_loop::{Coordinator, Next};
+use crate::error::EngineError;
+use crate::messages::page::FetchedPage;
+use crate::messages::{Effect, Event, Job, WriterMessage};
+use crate::meta_keys::META_REPLAY;
+use crate::read::PageReader;
+use crate::read::archive_encoder::ArchiveEncoder;
+use crate::revisit::round;
+use crate::shared_traps::SharedTraps;
+use crate::state::delay_log::DelayLog;
+use crate::state::directory::{self, Directory};
+use crate::summary::Summary;
+use crate::trace_events::TraceEvents;
+use crate::write::{Writer, run_end};
+
+/// The outcome of a replay.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// The summary of the run, in virtual time.
+    pub summary: Summary,
+    /// The requests that the archive could not answer.
+    pub gaps: ReplayGaps,
+    /// The first difference from the records, where the replay was to follow them.
+    pub difference: Option<ReplayDifference>,
+}
+
+/// Runs frontier, policy and scheduler over the answers of a crawl, and leaves the rows of what
+/// this configuration would have fetched in its own, new directory. Virtual time begins with the
+/// crawl's first request. Nothing is archived or indexed anew: `warc` and `index` are taken for off.
+///
+/// # Errors
+/// [`EngineError::ReplayOutput`] where the output directory holds a crawl, and all others of
+/// [`run`](crate::run()).
+pub fn replay(
+    config: Config,
+    crawl: RecordedCrawl,
+    timing: ReplayTiming,
+) -> Result<Replayed, EngineError> {
+    let config = Arc::new(Config {
+        warc: false,
+        index: false,
+        recrawl: false,
+        host_locks: None,
+        ..config
+    });
+    if directory::examine(&config.output)? {
+        return Err(EngineError::ReplayOutput {
+            dir: config.output.clone(),
+        });
+    }
+    let began = Tick::from_micros(crawl.began().as_micros());
+    let mut replay = Replay::start(&config, crawl, timing, began)?;
+    replay.turn()?;
+    replay.end(&config, began)
+}
+
+/// Marks a directory as that of a replay: no crawl goes on with it.
+fn mark(frontier: &dyn Frontier, of: &Path) -> Result<(), EngineError> {
+    let mut transaction = frontier.begin()?;
+    transaction.keep_meta(META_REPLAY, of.as_os_str().as_encoded_bytes());
+    transaction.commit()?;
+    Ok(())
+}
+
+/// An answer under way, the soonest first.
+struct Flight {
+    pending: Pending,
+    number: u64,
+    /// When it was given up, where it was.
+    given_up: Option<Tick>,
+    job: Job,
+    spent: Spent,
+    span: Span,
+}
+
+impl Flight {
+    fn ends(&self) -> Tick {
+        self.given_up.unwrap_or(self.pending.ended)
+    }
+}
+
+impl PartialEq for Flight {
+    fn eq(&self, other: &Flight) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Flight {}
+impl PartialOrd for Flight {
+    fn partial_cmp(&self, other: &Flight) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Flight {
+    fn cmp(&self, other: &Flight) -> std::cmp::Ordering {
+        let order = |it: &Flight| (it.ends(), it.pending.place, it.number);
+        order(other).cmp(&order(self))
+    }
+}
+
+/// The loop's part in the moment that has come.
+enum Step {
+    /// It may issue requests.
+    Issue,
+    /// Something ended, and nothing is issued yet.
+    Hold,
+    /// There is no such moment: nothing is under way.
+    Nothing,
+}
+
+/// The parts of a replay.
+struct Replay {
+    now: Tick,
+    coordinator: Coordinator,
+    answers: Answers,
+    reader: PageReader,
+    encoder: ArchiveEncoder,
+    writer: Writer,
+    order: CommitOrder,
+    requests: LogFile,
+    delays: DelayLog,
+    effects: Vec<Effect>,
+    /// Messages for the next commit.
+    items: Vec<WriterMessage>,
+    unread: VecDeque<Box<FetchedPage>>,
+    flights: BinaryHeap<Flight>,
+    /// Requests begun.
+    begun: u64,
+    /// When the recorded requests were sent that are still to come.
+    starts: Peekable<Box<dyn Iterator<Item = Tick>>>,
+    /// Recorded starts that have passed.
+    passed: u64,
+}
+
+impl Replay {
+    fn start(
+        config: &Arc<Config>,
+        mut crawl: RecordedCrawl,
+        timing: ReplayTiming,
+        now: Tick,
+    ) -> Result<Replay, EngineError> {
+        let Directory {
+            frontier,
+            files,
+            requests,
+            sampling,
+            mut totals,
+            scope_seeds,
+            ..
+        } = directory::open(config, 1)?;
+        mark(&*frontier, crawl.dir())?;
+        let visits = round::take_up(&*frontier, config, now, &mut totals, &|| false)?;
+        let scope = config.scope.of_seeds(config.seeds.iter())?;
+        let mut coordinator = Coordinator::new(
+            Arc::clone(config),
+            Arc::clone(&frontier),
+            scope,
+            totals,
+            now,
+            now.as_micros(),
+        );
+        coordinator.enter_round(visits);
+        let traps = SharedTraps::new(&config.traps, None);
+        coordinator.share_traps(traps.clone());
+        coordinator.sample(sampling.clone());
+        let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
+        let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
+            .watching(traps)
+            .sampling(sampling)
+            .telling(TraceEvents::new(config));
+        let places = match timing {
+            ReplayTiming::AsRecorded => crawl.take_commit_places(),
+            ReplayTiming::ByPolicy => HashMap::new(),
+        };
+        let starts: Box<dyn Iterator<Item = Tick>> = Box::new(crawl.starts());
+        Ok(Replay {
+            now,
+            coordinator,
+            reader,
+            encoder: ArchiveEncoder::new(config),
+            writer,
+            order: CommitOrder::new(places),
+            requests,
+            delays: DelayLog::open(&config.output, now)?,
+            effects: Vec::new(),
+            items: Vec::new(),
+            unread: VecDeque::new(),
+            flights: BinaryHeap::new(),
+            begun: 0,
+            starts: starts.peekable(),
+            passed: 0,
+            answers: Answers::new(crawl, timing, config.fetch.max_body),
+        })
+    }
+
+    /// Goes round until the run is over.
+    fn turn(&mut self) -> Result<(), EngineError> {
+        self.coordinator.begin(self.now, &mut self.effects);
+        let mut wake = None;
+        let mut may_issue = true;
+        loop {
+            self.settle_effects()?;
+            if may_issue {
+                match self.coordinator.advance(self.now, &mut self.effects) {
+                    Next::Done if self.effects.is_empty() => return Ok(()),
+                    Next::Done => continue,
+                    Next::Wait(until) => wake = until,
+                }
+                if !self.effects.is_empty() {
+                    continue;
+                }
+            }
+            may_issue = match self.step(wake) {
+                Step::Issue => true,
+                Step::Hold => false,
+                Step::Nothing if may_issue => {
+                    let what = "the replay: nothing is under way".to_owned();
+                    return Err(EngineError::Thread { what });
+                }
+                Step::Nothing => true,
+            };
+        }
+    }
+
+    /// Goes on to the next thing that happens.
+    ///
+    /// A replay that follows the records issues nothing between two moments at which a request was
+    /// sent: whatever kept the crawl from asking sooner keeps the replay too. Where it is behind
+    /// the records it issues what it may.
+    fn step(&mut self, wake: Option<Tick>) -> Step {
+        while self.starts.next_if(|start| *start <= self.now).is_some() {
+            self.passed += 1;
+        }
+        let start = self.starts.peek().copied();
+        let follows = self.answers.follows && start.is_some();
+        let wake = wake.filter(|wake| *wake > self.now);
+        let wake = wake.filter(|_| !follows || self.begun < self.passed);
+        let start = start.filter(|_| follows);
+        let ends = self.flights.peek().map(Flight::ends);
+        let ordered = self.order.ends();
+        let next = [start, wake, ends, ordered].into_iter().flatten().min();
+        let Some(next) = next else {
+            return Step::Nothing;
+        };
+        self.now = self.now.max(next);
+        if ordered == Some(next) {
+            self.order.release(&mut self.items);
+        }
+        if start == Some(next) || wake == Some(next) {
+            return Step::Issue;
+        }
+        if ends == Some(next)
+            && let Some(flight) = self.flights.pop()
+        {
+            self.land(flight);
+        }
+        match follows && self.begun >= self.passed {
+            true => Step::Hold,
+            false => Step::Issue,
+        }
+    }
+
+    /// Tells the loop what came of a request.
+    fn land(&mut self, flight: Flight) {
+        let result = match flight.given_up {
+            Some(now) => {
+                let started = flight.spent.issued();
+                Err(Failure::recorded(FailureKind::GivenUp, started, now))
+            }
+            None => self.answers.end(&flight.job.request(), &flight.pending),
+        };
+        let event = Event::Fetched {
+            job: flight.job,
+            spent: flight.spent,
+            result,
+            span: flight.span,
+        };
+        self.coordinator.handle(self.now, event, &mut self.effects);
+    }
+
+    /// Does what the loop asked for, and tells it what came of it, until nothing is left.
+    fn settle_effects(&mut self) -> Result<(), EngineError> {
+        loop {
+            self.perform()?;
+            self.read();
+            if self.items.is_empty() && self.effects.is_empty() {
+                return Ok(());
+            }
+            if !self.items.is_empty() {
+                let items = std::mem::take(&mut self.items);
+                let committed = self.writer.commit(items, &AtomicBool::new(false))?;
+                let event = Event::Committed(committed);
+                self.coordinator.handle(self.now, event, &mut self.effects);
+            }
+        }
+    }
+
+    fn perform(&mut self) -> Result<(), EngineError> {
+        let effects = std::mem::take(&mut self.effects);
+        let rows = effects.iter().filter_map(|effect| match effect {
+            Effect::Log(row) => Some(row),
+            _ => None,
+        });
+        self.requests.append_all::<RequestRow>(rows)?;
+        for effect in effects {
+            match effect {
+                Effect::FindAddress { permit, .. } => {
+                    let address = self.answers.crawl.address(permit.host().as_str());
+                    let event = Event::AddressFound { permit, address };
+                    self.coordinator.handle(self.now, event, &mut self.effects);
+                }
+                Effect::Fetch { permit, job, span } => {
+                    self.begun += 1;
+                    let pending = self.answers.begin(&job.request(), self.now);
+                    self.flights.push(Flight {
+                        pending,
+                        number: self.begun,
+                        given_up: None,
+                        job,
+                        spent: permit.spend(),
+                        span,
+                    });
+                }
+                Effect::Log(_) => {}
+                Effect::NoteDelay(row) => self.delays.note(&row)?,
+                Effect::Read(page) => self.unread.push_back(page),
+                Effect::GiveUp => self.give_up(),
+                Effect::Write(WriterMessage::Robots(item)) => {
+                    let item = WriterMessage::Robots(self.encoder.robots(item));
+                    self.items.push(item);
+                }
+                Effect::Write(item) => self.order.take(self.now, item, &mut self.items),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what is under way, since the time of the run is over.
+    fn give_up(&mut self) {
+        self.reader.gives_back.store(true, Ordering::Relaxed);
+        let given_up = Some(self.now);
+        let flights = std::mem::take(&mut self.flights).into_iter();
+        self.flights = flights
+            .map(|flight| Flight { given_up, ..flight })
+            .collect();
+    }
+
+    fn read(&mut self) {
+        while let Some(page) = self.unread.pop_front() {
+            let bytes = page.exchange.body.len() as u64;
+            let began = Event::ReadingBegan { bytes };
+            self.coordinator.handle(self.now, began, &mut self.effects);
+            let items = &mut self.items;
+            let mut early = |batch| items.push(WriterMessage::Links(batch));
+            match self.reader.read(page, &mut early) {
+                Ok(page) => {
+                    let page = WriterMessage::Page(Box::new(self.encoder.page(page)));
+                    self.order.take(self.now, page, &mut self.items);
+                }
+                Err(page) => {
+                    let stopped = Event::ReadingStopped(page);
+                    self.coordinator
+                        .handle(self.now, stopped, &mut self.effects);
+                }
+            }
+        }
+    }
+
+    /// Writes what is derived.
+    fn end(mut self, config: &Config, began: Tick) -> Result<Replayed, EngineError> {
+        let ended = self.coordinator.outcome()?;
+        let waiting = self.coordinator.waiting_urls(self.now, &ended)?;
+        let excluded = run_end::write_derived(config, self.writer, &ended, &waiting)?;
+        let took: Duration = self.now.since(began);
+        let summary = self
+            .coordinator
+            .into_summary(ended, took, false, excluded, None);
+        Ok(Replayed {
+            summary,
+            gaps: self.answers.gaps,
+            difference: self.answers.difference(),
+        })
+    }
+}

@@ -1,0 +1,314 @@
+//! The records of a crawl as a source of answers: what it asked for and when, and the index of its
+//! archive. The answers themselves stay on the disk.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::net::IpAddr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
+use crawl_archive::{
+    CaptureLog, MAX_BODY_BYTES, ReadError, RowReader, Timestamp, WarcRecord, read_place,
+};
+use crawl_fetcher::FailureKind;
+use crawl_scheduler::Tick;
+use serde::de::DeserializeOwned;
+
+use crate::error::EngineError;
+
+/// The requests of a crawl, and the places of the answers in its archive. Some 60 bytes for each
+/// request, and as many again for each page.
+#[derive(Debug)]
+pub struct RecordedCrawl {
+    dir: PathBuf,
+    /// By URL, those of one in the order of their ends.
+    requests: Vec<RecordedRequest>,
+    /// By URL and second.
+    captures: Vec<CapturePlace>,
+    files: Vec<Arc<str>>,
+    hosts: HashMap<String, RecordedHost>,
+    /// When each request was sent, in order. Milliseconds.
+    starts: Vec<u64>,
+    /// The place of each URL in the order in which pages were committed.
+    commit_places: HashMap<u64, usize>,
+    /// The number of times that each URL was asked for in the replay.
+    asked: HashMap<u64, usize>,
+    /// Requests and their response times, summed up.
+    all: ResponseTimes,
+}
+
+/// A request that was sent. URLs are told apart by 64 bits, times are milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedRequest {
+    url: u64,
+    /// Its place among all, in the order of their ends.
+    pub(super) place: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) status: Option<u16>,
+    pub(super) failure: Option<FailureKind>,
+    pub(super) wait_asked: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CapturePlace {
+    url: u64,
+    /// When the request was sent, in seconds.
+    second: u64,
+    file: u32,
+    offset: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct RecordedHost {
+    address: Option<IpAddr>,
+    times: ResponseTimes,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct ResponseTimes {
+    requests: u64,
+    millis: u64,
+}
+
+impl ResponseTimes {
+    fn add(&mut self, millis: u64) {
+        self.requests += 1;
+        self.millis += millis;
+    }
+
+    fn mean(self) -> Option<u64> {
+        self.millis.checked_div(self.requests)
+    }
+}
+
+/// The next request for a URL, as the records know it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) request: RecordedRequest,
+    /// True if it is the answer to this very request, and not to one before.
+    pub(super) is_next: bool,
+}
+
+impl RecordedCrawl {
+    /// Reads the requests of the crawl in `dir`, and where its archive has the answers.
+    ///
+    /// # Errors
+    /// [`EngineError::NothingToReplay`] where it has no archive or sent no request; errors of the
+    /// file system.
+    pub fn open(dir: &Path) -> Result<RecordedCrawl, EngineError> {
+        let nothing = || EngineError::NothingToReplay {
+            dir: dir.to_owned(),
+        };
+        let log = CaptureLog::open(dir).map_err(EngineError::disk(dir))?;
+        let mut log = log.ok_or_else(nothing)?;
+        let mut crawl = RecordedCrawl {
+            dir: dir.to_owned(),
+            requests: Vec::new(),
+            captures: Vec::new(),
+            files: Vec::new(),
+            hosts: HashMap::new(),
+            starts: Vec::new(),
+            commit_places: HashMap::new(),
+            asked: HashMap::new(),
+            all: ResponseTimes::default(),
+        };
+        let mut files = HashMap::new();
+        while let Some(line) = log.next_capture().map_err(EngineError::disk(dir))? {
+            let Some((url, time)) = line.url_and_time() else {
+                continue;
+            };
+            let file = *files.entry(line.file).or_insert_with_key(|file| {
+                crawl.files.push(Arc::clone(file));
+                crawl.files.len() - 1
+            });
+            crawl.captures.push(CapturePlace {
+                url: key(&url),
+                second: time.as_millis() / 1000,
+                file: u32::try_from(file).unwrap_or(u32::MAX),
+                offset: line.offset,
+            });
+        }
+        each_row(dir, "requests.jsonl", |row: &RequestRow| crawl.add(row))?;
+        each_row(dir, "pages.jsonl", |row: &PageRow| {
+            let place = crawl.commit_places.len();
+            crawl.commit_places.entry(key(&row.url)).or_insert(place);
+        })?;
+        if crawl.requests.is_empty() {
+            return Err(nothing());
+        }
+        // Stable: what has one key stays in its order.
+        crawl.requests.sort_by_key(|request| request.url);
+        let place = |capture: &CapturePlace| (capture.url, capture.second);
+        crawl.captures.sort_by_key(place);
+        crawl.starts.sort_unstable();
+        Ok(crawl)
+    }
+
+    fn add(&mut self, row: &RequestRow) {
+        let took = row.end.saturating_sub(row.start);
+        self.all.add(took);
+        let host = self.hosts.entry(row.host.clone()).or_default();
+        host.times.add(took);
+        let address = row.address.as_deref().map(str::parse);
+        host.address = address.and_then(Result::ok).or(host.address);
+        self.starts.push(row.start);
+        let failure = row.failure.as_deref().map(FailureKind::named);
+        self.requests.push(RecordedRequest {
+            url: key(&row.url),
+            place: u32::try_from(self.requests.len()).unwrap_or(u32::MAX),
+            start: row.start,
+            end: row.end,
+            status: row.status,
+            failure: failure.map(|kind| kind.unwrap_or(FailureKind::NotArchived)),
+            wait_asked: row.wait_asked,
+        });
+    }
+
+    /// Its directory.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// When its first request was sent.
+    #[must_use]
+    pub fn began(&self) -> Timestamp {
+        let first = self.starts.first().copied().unwrap_or_default();
+        Timestamp::from_micros(first.saturating_mul(1000))
+    }
+
+    pub(super) fn request_count(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// When each of its requests was sent, in order.
+    pub(super) fn starts(&self) -> impl Iterator<Item = Tick> + use<> {
+        let mut starts = self.starts.clone();
+        starts.dedup();
+        starts.into_iter().map(tick)
+    }
+
+    /// The address at which a host was asked last.
+    pub(super) fn address(&self, host: &str) -> Option<IpAddr> {
+        self.hosts.get(host)?.address
+    }
+
+    /// How long a host took to answer, on average; where it was never asked, all hosts. In
+    /// milliseconds.
+    pub(super) fn usual_time(&self, host: &str) -> u64 {
+        let of_host = self.hosts.get(host).and_then(|host| host.times.mean());
+        of_host.or_else(|| self.all.mean()).unwrap_or_default()
+    }
+
+    /// Takes the next request for a URL from the records; the last one where there are no more.
+    pub(super) fn next_request(&mut self, url: &str) -> Option<Known> {
+        let url = key(url);
+        let of_url = self.requests_of(url);
+        let count = of_url.len();
+        let asked = self.asked.entry(url).or_default();
+        let place = *asked;
+        *asked += 1;
+        let known = self.requests[of_url].get(place.min(count.checked_sub(1)?))?;
+        Some(Known {
+            request: *known,
+            is_next: place < count,
+        })
+    }
+
+    fn requests_of(&self, url: u64) -> Range<usize> {
+        let first = self.requests.partition_point(|request| request.url < url);
+        let after = self.requests.partition_point(|request| request.url <= url);
+        first..after
+    }
+
+    /// The record of the answer to the request that was sent at this moment, in milliseconds.
+    pub(super) fn record_of(&self, url: &str, start: u64) -> Option<WarcRecord> {
+        self.record(url, start / 1000, |date| date.as_millis() == start)
+    }
+
+    /// The record of the first answer to a later request for the same URL that has one.
+    pub(super) fn later_record_of(
+        &self,
+        url: &str,
+        request: &RecordedRequest,
+    ) -> Option<WarcRecord> {
+        let of_url = &self.requests[self.requests_of(request.url)];
+        let later = of_url.iter().filter(|it| it.place > request.place);
+        later
+            .filter(|it| it.status.is_some())
+            .find_map(|it| self.record_of(url, it.start))
+    }
+
+    /// The record that a revisit refers to.
+    pub(super) fn original(&self, revisit: &WarcRecord) -> Option<WarcRecord> {
+        let url = revisit.field("WARC-Refers-To-Target-URI")?;
+        let date = Timestamp::parse(revisit.field("WARC-Refers-To-Date")?)?;
+        self.record(url, date.as_millis() / 1000, |found| found == date)
+    }
+
+    /// Rows that can't be read are as if they were not there: a crawl that was killed may have left a
+    /// record that is torn.
+    fn record(
+        &self,
+        url: &str,
+        second: u64,
+        is_it: impl Fn(Timestamp) -> bool,
+    ) -> Option<WarcRecord> {
+        let places = &self.captures[self.places(key(url), second)];
+        places.iter().find_map(|place| {
+            let place = WarcPlace {
+                file: self.files.get(place.file as usize)?.to_string(),
+                offset: place.offset,
+            };
+            let record = read_place(&self.dir, &place, MAX_BODY_BYTES).ok()?;
+            (record.url() == Some(url) && record.date().is_some_and(&is_it)).then_some(record)
+        })
+    }
+
+    fn places(&self, url: u64, second: u64) -> Range<usize> {
+        let sought = (url, second);
+        let place = |capture: &CapturePlace| (capture.url, capture.second);
+        let first = self
+            .captures
+            .partition_point(|capture| place(capture) < sought);
+        let after = self
+            .captures
+            .partition_point(|capture| place(capture) <= sought);
+        first..after
+    }
+
+    /// Hands out the place of each URL in the order in which pages were committed.
+    pub(super) fn take_commit_places(&mut self) -> HashMap<u64, usize> {
+        std::mem::take(&mut self.commit_places)
+    }
+}
+
+/// Goes through the rows of a file; what is no row is passed over.
+fn each_row<T: DeserializeOwned>(
+    dir: &Path,
+    file: &str,
+    mut take: impl FnMut(&T),
+) -> Result<(), EngineError> {
+    for row in RowReader::<T>::open_if_any(&dir.join(file))? {
+        match row {
+            Ok(row) => take(&row),
+            Err(ReadError::Row { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A moment in milliseconds, as rows have it.
+pub(super) fn tick(millis: u64) -> Tick {
+    Tick::from_micros(millis.saturating_mul(1000))
+}
+
+/// Two URLs of ten million share one once in three hundred thousand crawls.
+pub(super) fn key(url: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    url.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,259 @@
+//! Samples in virtual time: what is drawn, what is asked for, and what the rows say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_archive::rows::PageRow;
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::{Frontier as _, MemoryFrontier, WaitingUrl};
+use crawl_sample::{SampleDesign, rank};
+use crawl_scheduler::Tick;
+use crawl_weburl::canonicalize;
+
+use super::script::{answer, moved, page, rows};
+use super::{Played, Run, Servers, config, play_run};
+use crate::config::Config;
+use crate::messages::Job;
+use crate::revisit::visit::Round;
+use crate::sampling::Sampling;
+use crate::summary::Ended;
+
+/// A host whose sitemap lists ten pages. Each links to the next and to one that nobody lists;
+/// the third is gone, the fifth leads to the listed sixth, and the seventh to one that is not.
+struct Ten;
+
+impl Servers for Ten {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        let url = job.url();
+        let found = match url.path_and_query() {
+            "/robots.txt" => answer(200, "User-agent: *\nDisallow: /p9\n"),
+            "/sitemap.xml" => {
+                let each = (0..10).map(|page| format!("<url><loc>{}</loc></url>", listed(page)));
+                let body = format!("<urlset>{}</urlset>", each.collect::<String>());
+                answer(200, &body).with("content-type", "application/xml")
+            }
+            "/" => page("<a href=/linked>x</a>"),
+            "/p3" => answer(404, ""),
+            "/p5" => moved("/p6"),
+            "/p7" => moved("/unlisted"),
+            path => {
+                let next = path
+                    .strip_prefix("/p")
+                    .and_then(|page| page.parse::<u32>().ok());
+                let next = next.unwrap_or(0) + 1;
+                page(&format!(
+                    "<a href=/p{next}>next</a><a href=/of-a-page>x</a>"
+                ))
+            }
+        };
+        found.result(url, now)
+    }
+}
+
+fn listed(page: u32) -> String {
+    format!("http://a.example/p{page}")
+}
+
+/// A run over a frontier that earlier runs may have left, with the rows that it adds.
+fn run(
+    frontier: &Arc<MemoryFrontier>,
+    dir: &Path,
+    servers: &mut dyn Servers,
+    change: impl FnOnce(&mut Config),
+) -> Played {
+    let mut config = config(dir);
+    config.seeds = vec![canonicalize(None, "http://a.example/").unwrap()];
+    config.max_sitemap_urls = None;
+    change(&mut config);
+    let run = Run {
+        config,
+        frontier: Arc::clone(frontier),
+        seed: 1,
+        round: Round::first(0),
+        page_takes: Duration::ZERO,
+        earlier: &mut |_| {},
+    };
+    play_run(run, &mut |_, _| Vec::new(), servers)
+}
+
+fn design(pages: usize, frame_depth: u32, seed: &str) -> SampleDesign {
+    SampleDesign {
+        pages,
+        seed: seed.to_owned(),
+        frame_depth,
+        ..SampleDesign::default()
+    }
+}
+
+/// The pages asked for, and what the rows say of them: the path, then how it came into the sample.
+fn sampled(dir: &Path) -> BTreeMap<String, String> {
+    let rows = rows::<PageRow>(dir, "pages.jsonl");
+    let told = rows
+        .into_iter()
+        .filter(|row| !row.url.ends_with(".xml"))
+        .map(|row| {
+            let sample = row.sample.unwrap();
+            let probability = sample
+                .probability
+                .map_or("unknown".to_owned(), |it| it.to_string());
+            let of = sample
+                .of
+                .map(|of| format!(" {}/{of}", sample.drawn.unwrap()));
+            let told = format!("{}{} {probability}", sample.how, of.unwrap_or_default());
+            (row.url.replace("http://a.example", ""), told)
+        });
+    told.collect()
+}
+
+#[test]
+fn ours_the_pages_of_least_rank_are_asked_for_and_no_link_of_theirs() {
+    // Where the redirect is drawn and its target is not, where both are, and where it is no page of
+    // the frame.
+    for (seed, leads_to) in [("12", "/p6"), ("8", "/p6"), ("5", "/unlisted")] {
+        let dir = tempfile::tempdir().unwrap();
+        let sample = design(4, 0, seed);
+        let frontier = Arc::new(MemoryFrontier::new());
+        let played = run(&frontier, dir.path(), &mut Ten, |config| {
+            config.sample = Some(sample);
+        });
+        assert_eq!(played.ended, Ended::Finished);
+        // The seed and nine listed pages; robots.txt excludes the tenth.
+        let frame = (0..9).map(listed).chain(["http://a.example/".to_owned()]);
+        let mut frame: Vec<_> = frame.collect();
+        frame.sort_by_key(|url| rank(seed, url));
+        let drawn: BTreeSet<_> = frame[..4].iter().cloned().collect();
+        let path = |url: &String| url.replace("http://a.example", "");
+        let mut expected: BTreeMap<_, _> = drawn
+            .iter()
+            .map(|url| (path(url), "drawn 4/10 0.4".to_owned()))
+            .collect();
+        if !drawn.contains(&format!("http://a.example{leads_to}")) {
+            expected.insert(leads_to.to_owned(), "redirect unknown".to_owned());
+        }
+        let found = sampled(dir.path());
+        assert!(found.contains_key(leads_to), "another seed is to be chosen");
+        assert_eq!(found, expected);
+        let mut aside = BTreeMap::new();
+        let show = &mut |waiting: WaitingUrl<'_>| {
+            let rule = waiting.exclusion.unwrap().rule.clone();
+            aside.insert(path(&waiting.url.to_string()), rule.unwrap());
+            ControlFlow::Continue(())
+        };
+        frontier.each_deferred(show).unwrap();
+        let mut left: BTreeMap<_, _> = frame[4..]
+            .iter()
+            .map(|url| (path(url), "not drawn".to_owned()))
+            .collect();
+        left.remove(leads_to);
+        left.insert("/of-a-page".to_owned(), "found after the draw".to_owned());
+        if drawn.contains("http://a.example/") {
+            left.insert("/linked".to_owned(), "found after the draw".to_owned());
+        }
+        assert_eq!(aside, left);
+    }
+}
+
+#[test]
+fn ours_pages_that_are_read_for_the_frame_are_certain() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&Arc::default(), dir.path(), &mut Ten, |config| {
+        config.sample = Some(design(100, 1, "1"));
+    });
+    let found = sampled(dir.path());
+    assert_eq!(found["/"], "frame 1");
+    // The link of the seed is in the frame, a link of a page that was drawn is not.
+    assert_eq!(found["/linked"], "drawn 10/10 1");
+    assert_eq!(found["/unlisted"], "redirect unknown");
+    assert!(!found.contains_key("/of-a-page"));
+}
+
+#[test]
+fn ours_a_crawl_that_is_cut_off_draws_what_one_draws_that_is_not() {
+    let whole = tempfile::tempdir().unwrap();
+    let sample = || Some(design(4, 0, "5"));
+    run(&Arc::default(), whole.path(), &mut Ten, |config| {
+        config.sample = sample();
+    });
+    let whole = sampled(whole.path());
+    // Before the draw, right after it, and among the pages that were drawn.
+    for seconds in [1, 2, 3, 5] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut frontier = Arc::new(MemoryFrontier::new());
+        let played = run(&frontier, dir.path(), &mut Ten, |config| {
+            config.sample = sample();
+            config.budgets.max_time = Some(Duration::from_secs(seconds));
+        });
+        assert_eq!(played.ended, Ended::Budget("max-time"), "{seconds}");
+        frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
+        let again = tempfile::tempdir().unwrap();
+        run(&frontier, again.path(), &mut Ten, |config| {
+            config.sample = sample();
+        });
+        let mut both = sampled(dir.path());
+        for (path, told) in sampled(again.path()) {
+            assert_eq!(both.insert(path, told), None, "a page is settled twice");
+        }
+        assert_eq!(both, whole, "{seconds}");
+        // A third run asks for nothing, and one with another design is refused.
+        let third = tempfile::tempdir().unwrap();
+        let played = run(&frontier, third.path(), &mut Ten, |config| {
+            config.sample = sample();
+        });
+        assert_eq!(played.requests, []);
+        let mut config = config(third.path());
+        config.sample = Some(design(4, 0, "6"));
+        assert!(Sampling::open(&config, &*frontier).is_err());
+    }
+}
+
+#[test]
+fn ours_nothing_is_drawn_while_a_budget_holds_a_host_back() {
+    let frontier = Arc::new(MemoryFrontier::new());
+    let seeds = [
+        "http://a.example/",
+        "http://b.example/",
+        "http://b.example/p0",
+    ];
+    let change = |config: &mut Config| {
+        config.seeds = seeds.map(|url| canonicalize(None, url).unwrap()).into();
+        config.sample = Some(design(2, 1, "5"));
+    };
+    let strata = |dir: &Path| -> BTreeSet<String> {
+        let rows = rows::<PageRow>(dir, "pages.jsonl").into_iter();
+        rows.filter_map(|row| row.sample?.stratum).collect()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let played = run(&frontier, dir.path(), &mut Ten, |config| {
+        change(config);
+        config.budgets.per_host.max_pages = Some(2);
+    });
+    assert_eq!(played.ended, Ended::Budget("max-pages-per-host"));
+    assert_eq!(frontier.meta("sample").unwrap(), None);
+    assert_eq!(strata(dir.path()), BTreeSet::new());
+    let frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
+    let again = tempfile::tempdir().unwrap();
+    run(&frontier, again.path(), &mut Ten, change);
+    let both = ["a.example", "b.example"].map(str::to_owned);
+    assert_eq!(strata(again.path()), both.into());
+}
+
+#[test]
+fn ours_nothing_is_drawn_from_an_empty_frame() {
+    let dir = tempfile::tempdir().unwrap();
+    let frontier = Arc::new(MemoryFrontier::new());
+    struct Gone;
+    impl Servers for Gone {
+        fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+            answer(404, "").result(job.url(), now)
+        }
+    }
+    let sample = || Some(design(4, 1, "5"));
+    run(&frontier, dir.path(), &mut Gone, |config| {
+        config.sample = sample();
+    });
+    assert_eq!(frontier.meta("sample").unwrap(), None);
+    assert_eq!(sampled(dir.path())["/"], "frame 1");
+}

@@ -1,0 +1,264 @@
+//! How often the intervals that are computed from the rows of a sample hold the truth: many crawls
+//! of one known web, each with a seed of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::{Frontier as _, MemoryFrontier};
+use crawl_records::SampleEstimates;
+use crawl_sample::{SampleDesign, StratumRule};
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use super::script::{answer, moved, page};
+use super::{Played, Run, Servers, config, drawn, play_run};
+use crate::config::Config;
+use crate::messages::Job;
+use crate::revisit::visit::Round;
+use crate::sampling::Sampling;
+use crate::summary::Ended;
+
+const HOSTS: u32 = 20;
+const PAGES: u32 = 5_000;
+const FOLDERS: u32 = 6;
+/// Crawls that go on at a time.
+const THREADS: u32 = 2;
+
+/// A web of 100,000 pages that its sitemaps list. Hosts and folders differ in what they hold.
+#[derive(Clone, Copy)]
+struct KnownWeb;
+
+/// A page of it.
+enum KnownPage {
+    Html(usize),
+    Pdf(usize),
+    Moved(u32),
+    Gone,
+}
+
+/// A number from 0 to 1 that belongs to a page.
+fn unit(host: u32, number: u32, what: u64) -> f64 {
+    let draw = drawn(what, &[host.into(), number.into(), what]);
+    let draw = drawn(draw, &[what]) >> 11;
+    draw as f64 / (1_u64 << 53) as f64
+}
+
+fn folder(host: u32, number: u32) -> u32 {
+    // The first folders have more pages.
+    (unit(host, number, 1).powi(2) * f64::from(FOLDERS)) as u32
+}
+
+fn known_page(host: u32, number: u32) -> KnownPage {
+    let folder = f64::from(folder(host, number));
+    let kind = unit(host, number, 2);
+    // Lengths are skewed, and pages of later folders are longer.
+    let length = -(1.0 - unit(host, number, 3)).ln() * (100.0 + 60.0 * folder);
+    let length = 50 + length as usize;
+    match kind {
+        _ if number == 0 => KnownPage::Html(length),
+        ..0.04 => KnownPage::Gone,
+        ..0.08 => KnownPage::Moved((unit(host, number, 4) * f64::from(PAGES)) as u32),
+        kind if kind < 0.1 + 0.1 * folder + 0.01 * f64::from(host) => KnownPage::Pdf(length),
+        _ => KnownPage::Html(length),
+    }
+}
+
+fn url(host: u32, number: u32) -> String {
+    format!("http://s{host}.example/f{}/{number}", folder(host, number))
+}
+
+/// The host and the number of a URL.
+fn place(url: &CanonicalUrl) -> (u32, Option<u32>) {
+    let name = url.host().trim_start_matches('s');
+    let host = name.trim_end_matches(".example").parse().unwrap();
+    let number = url.path().rsplit('/').next().unwrap_or_default();
+    (host, number.parse().ok())
+}
+
+impl Servers for KnownWeb {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        let asked = job.url();
+        let (host, number) = place(asked);
+        let found = match number.map(|number| known_page(host, number)) {
+            Some(KnownPage::Html(length)) => page(&"x".repeat(length)),
+            Some(KnownPage::Pdf(length)) => {
+                answer(200, &"%".repeat(length)).with("content-type", "application/pdf")
+            }
+            Some(KnownPage::Moved(to)) => moved(&url(host, to)),
+            None if asked.path() == "/sitemap.xml" => {
+                let each =
+                    (0..PAGES).map(|page| format!("<url><loc>{}</loc></url>", url(host, page)));
+                let body = format!("<urlset>{}</urlset>", each.collect::<String>());
+                answer(200, &body).with("content-type", "application/xml")
+            }
+            Some(KnownPage::Gone) | None => answer(404, ""),
+        };
+        found.result(asked, now)
+    }
+}
+
+/// The estimates, and the truth.
+const NAMES: [&str; 5] = [
+    "comes to a page",
+    "status 404",
+    "PDF",
+    "mean bytes",
+    "total bytes",
+];
+
+fn truth() -> [f64; 5] {
+    let (mut pages, mut gone, mut pdf, mut bytes) = (0.0, 0.0, 0.0, 0.0);
+    for host in 0..HOSTS {
+        for number in 0..PAGES {
+            let mut found = known_page(host, number);
+            gone += f64::from(u8::from(matches!(found, KnownPage::Gone)));
+            for _ in 0..10 {
+                if let KnownPage::Moved(to) = found {
+                    found = known_page(host, to);
+                }
+            }
+            let length = match found {
+                KnownPage::Html(length) | KnownPage::Pdf(length) => length,
+                KnownPage::Moved(_) | KnownPage::Gone => continue,
+            };
+            pages += 1.0;
+            pdf += f64::from(u8::from(matches!(found, KnownPage::Pdf(_))));
+            bytes += length as f64;
+        }
+    }
+    let all = f64::from(HOSTS * PAGES);
+    [pages / all, gone / all, pdf / pages, bytes / pages, bytes]
+}
+
+/// Which of the intervals hold the truth.
+fn held(estimates: &SampleEstimates, truth: &[f64; 5]) -> [bool; 5] {
+    let found = [
+        estimates.answered,
+        estimates.statuses.get("404").copied(),
+        estimates.types.get("application/pdf").copied(),
+        estimates.mean_bytes,
+        estimates.total_bytes,
+    ];
+    let mut held = [false; 5];
+    for ((held, found), truth) in held.iter_mut().zip(found).zip(truth) {
+        *held = found.is_some_and(|found| found.holds(*truth));
+    }
+    held
+}
+
+fn crawl(
+    frontier: &Arc<MemoryFrontier>,
+    design: SampleDesign,
+    prepare: impl Fn(&Config) -> Option<Sampling>,
+) -> (Played, Option<SampleEstimates>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    let seeds = (0..HOSTS).map(|host| canonicalize(None, &url(host, 0)).unwrap());
+    config.seeds = seeds.collect();
+    config.hosts_in_memory = 100;
+    config.sample = Some(design);
+    let sampling = prepare(&config);
+    let run = Run {
+        config,
+        frontier: Arc::clone(frontier),
+        seed: 1,
+        round: Round::first(0),
+        page_takes: Duration::ZERO,
+        earlier: &mut |coordinator| {
+            if let Some(sampling) = &sampling {
+                coordinator.sample(Some(sampling.clone()));
+            }
+        },
+    };
+    let played = play_run(run, &mut |_, _| Vec::new(), &mut KnownWeb);
+    assert_eq!(played.ended, Ended::Finished);
+    let sample = crawl_records::sample(dir.path()).unwrap();
+    (played, sample.and_then(|sample| sample.estimates))
+}
+
+/// The state of a crawl that found the frame and has not drawn: the same for every seed.
+fn frame() -> MemoryFrontier {
+    let frontier = Arc::new(MemoryFrontier::new());
+    crawl(
+        &frontier,
+        SampleDesign {
+            frame_depth: 0,
+            ..SampleDesign::default()
+        },
+        |config| {
+            let mut sampling = Sampling::open(config, &*frontier).unwrap()?;
+            // As if it had asked for the draw: it ends without one.
+            assert!(sampling.is_to_draw());
+            Some(sampling)
+        },
+    );
+    assert_eq!(frontier.counts().deferred, u64::from(HOSTS * PAGES));
+    Arc::try_unwrap(frontier).unwrap()
+}
+
+/// How many of so many crawls have each quantity in its interval.
+fn coverage(by: StratumRule, pages: usize, crawls: u32) -> [u32; 5] {
+    let (frame, truth) = (frame(), truth());
+    let counts: [AtomicU32; 5] = Default::default();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (frame, truth, counts) = (&frame, &truth, &counts);
+            scope.spawn(move || {
+                for seed in (thread..crawls).step_by(THREADS as usize) {
+                    let design = SampleDesign {
+                        pages,
+                        by,
+                        seed: format!("crawl {seed}"),
+                        frame_depth: 0,
+                    };
+                    let frontier = Arc::new(frame.forked());
+                    let (_, estimates) = crawl(&frontier, design, |_| None);
+                    for (count, held) in counts.iter().zip(held(&estimates.unwrap(), truth)) {
+                        count.fetch_add(u32::from(held), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    counts.map(AtomicU32::into_inner)
+}
+
+/// Holds the counts of so many crawls against bounds.
+fn check(by: StratumRule, pages: usize, crawls: u32, least: u32, most: u32) {
+    let counts = coverage(by, pages, crawls);
+    let named: BTreeMap<_, _> = NAMES.into_iter().zip(counts).collect();
+    println!("{by}, {pages} pages of each stratum, {crawls} crawls: {named:?}");
+    assert!(
+        counts.iter().all(|count| (least..=most).contains(count)),
+        "{named:?}"
+    );
+}
+
+/// Were the truth held 95 times of 100, fewer than 43 of 50 would come about once in a hundred.
+/// Takes some 36 seconds of one processor, as it is not optimised.
+#[test]
+fn ours_intervals_from_the_rows_of_fifty_crawls_hold_the_truth() {
+    check(StratumRule::Host, 10, 50, 43, 50);
+}
+
+#[test]
+#[ignore = "takes minutes: its numbers stand in docs/sampling.md"]
+fn ours_intervals_by_host_hold_the_truth_in_95_of_100_crawls() {
+    check(StratumRule::Host, 10, 1_000, 930, 970);
+}
+
+#[test]
+#[ignore = "takes minutes: its numbers stand in docs/sampling.md"]
+fn ours_intervals_without_strata_hold_the_truth_in_95_of_100_crawls() {
+    check(StratumRule::Crawl, 200, 1_000, 930, 970);
+}
+
+#[test]
+#[ignore = "takes minutes: its numbers stand in docs/sampling.md"]
+fn ours_intervals_by_folder_hold_the_truth_in_95_of_100_crawls() {
+    check(StratumRule::Path, 3, 1_000, 930, 970);
+}

@@ -1,0 +1,64 @@
+//! The draw of the sample, from what was put aside for it.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crawl_frontier::{Admission, Frontier};
+use crawl_sample::Frame;
+use crawl_weburl::Origin;
+
+use super::Writer;
+use super::group::Group;
+use crate::error::EngineError;
+use crate::priority::Priority;
+use crate::sampling::is_in_frame;
+
+impl Writer {
+    /// Draws the sample and admits it in one transaction: after a death either all of it is
+    /// pending, or nothing was drawn and the next run draws the same. Gives the origins whose
+    /// queues changed. Once `abandon` is set, nothing is drawn.
+    pub(super) fn draw_sample(
+        &mut self,
+        frontier: &dyn Frontier,
+        abandon: &AtomicBool,
+    ) -> Result<BTreeMap<Origin, u64>, EngineError> {
+        let Some(sampling) = self.sampling.clone() else {
+            return Ok(BTreeMap::new());
+        };
+        let go_on = || match abandon.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let mut frame = Frame::new(sampling.design());
+        let mut drawn = Vec::new();
+        frontier.each_deferred(&mut |waiting| {
+            // Of N pages in the order of their list, n (1 + ln N/n) are among the first n when they
+            // are met.
+            if is_in_frame(&waiting) && frame.add(waiting.url, waiting.depth) {
+                let url = waiting.url.clone();
+                drawn.push(Admission {
+                    priority: Priority::LINK.byte(),
+                    via: waiting.via.cloned(),
+                    is_seed: self.scope_seeds.contains(&url),
+                    ..Admission::link(url.clone(), waiting.depth, url)
+                });
+            }
+            go_on()
+        })?;
+        let draw = frame.draw();
+        drawn.retain(|link: &Admission| draw.stratum_of(&link.url).is_some());
+        // Of an empty frame nothing is said: the next run may find more.
+        if go_on().is_break() || drawn.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        // Each host is asked in the order of the draw, so what a run leaves is drawn at random too.
+        drawn.sort_by_cached_key(|link| draw.rank(&link.url));
+        let before = self.totals;
+        let mut group = Group::begin(self, frontier, 0)?;
+        group.keep_draw(&draw.to_bytes(), &drawn)?;
+        let origins = group.finish(&before)?.origins;
+        sampling.drawn(draw);
+        Ok(origins.into_iter().collect())
+    }
+}

@@ -1,0 +1,247 @@
+//! A crawl of the test web, run again over its own archive.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crawl_archive::rows::{PageRow, RequestRow};
+use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayTiming, Replayed, replay};
+use crawl_policy::scope::ScopeMode;
+use crawl_records::compare;
+use crawl_testweb::{Answer, LinkMix, Reply, Script, TestWeb};
+
+use crate::support::Crawl;
+
+const HOSTS: u32 = 5;
+
+/// Hosts that link to each other, with what servers do beside answering.
+fn web() -> TestWeb {
+    let web = TestWeb::builder().seed(5).hosts(HOSTS).pages(8).start();
+    let busy = Script::from(Answer::of(503).header("retry-after", "1"));
+    web.script(
+        1,
+        "/busy",
+        busy.then(Answer::html("<a href=/late>late</a>")),
+    );
+    web.script(1, "/late", Answer::html("late"));
+    web.script(2, "/moved", Answer::redirect(302, "/there"));
+    web.script(2, "/there", Answer::html("there"));
+    web.script(3, "/broken", Reply::reset());
+    web.script(
+        4,
+        "/cut",
+        Reply::short_body(&Answer::html("<a href=/x>cut"), 9),
+    );
+    let urls = [(1, "/busy"), (2, "/moved"), (3, "/broken"), (4, "/cut")];
+    let odd: String = urls
+        .map(|(host, path)| format!("<a href={}>x</a>", web.url(host, path)))
+        .concat();
+    let roots: String = (0..HOSTS)
+        .map(|host| format!("<a href={}>x</a>", web.url(host, "/")))
+        .collect();
+    web.script(0, "/odd", Answer::html(&format!("{odd}{roots}")));
+    web
+}
+
+/// A crawl of all hosts. What ended waits for the disk for less than a gap, so it is known to the
+/// next request.
+fn crawl(web: &TestWeb) -> Crawl {
+    let mut crawl = Crawl::of(web);
+    let config = &mut crawl.config;
+    let odd = crawl_weburl::canonicalize(None, &web.url(0, "/odd")).unwrap();
+    config.seeds.push(odd.clone());
+    config.fetch.typed.push(odd);
+    config.fetch.allow_private = true;
+    config.scope.mode = ScopeMode::Any;
+    config.politeness.delay = Duration::from_millis(150);
+    config.commit_within = Duration::from_millis(150);
+    config.wait_unreachable = Duration::from_secs(60);
+    crawl
+}
+
+/// A replay of a crawl into a directory beside it, by its configuration as it is changed.
+fn replayed(
+    crawl: &Crawl,
+    name: &str,
+    timing: ReplayTiming,
+    change: impl FnOnce(&mut Config),
+) -> (Replayed, PathBuf) {
+    let mut config = crawl.config.clone();
+    config.output = crawl.config.output.with_file_name(name);
+    change(&mut config);
+    let output = config.output.clone();
+    let recorded = RecordedCrawl::open(&crawl.config.output).unwrap();
+    (replay(config, recorded, timing).unwrap(), output)
+}
+
+fn requests(dir: &std::path::Path) -> Vec<RequestRow> {
+    let rows: Result<Vec<_>, _> = crawl_records::requests(dir).unwrap().collect();
+    rows.unwrap()
+}
+
+/// Takes some 5 seconds.
+#[test]
+fn ours_a_crawl_is_replayed_by_its_own_policy_in_the_same_order() {
+    let web = web();
+    let crawl = crawl(&web);
+    crawl.run().unwrap();
+    let connections = web.connections();
+    web.take_log();
+    let (found, dir) = replayed(&crawl, "again", ReplayTiming::AsRecorded, |_| {});
+    // The web is still there, and nobody asked it for anything.
+    assert_eq!((web.connections(), web.log()), (connections, Vec::new()));
+    assert_eq!(found.difference, None);
+    assert_eq!(found.gaps.not_archived, 0);
+    let sent = requests(&crawl.config.output);
+    let again = requests(&dir);
+    let told = |row: &RequestRow| {
+        let times = (row.start, row.end);
+        (row.url.clone(), row.purpose.clone(), row.answer(), times)
+    };
+    // In the order of their ends, whichever host they went to.
+    assert_eq!(
+        again.iter().map(told).collect::<Vec<_>>(),
+        sent.iter().map(told).collect::<Vec<_>>()
+    );
+    let by_host = |rows: &[RequestRow]| {
+        let mut hosts: BTreeMap<String, u32> = BTreeMap::new();
+        for row in rows {
+            *hosts.entry(row.host.clone()).or_default() += 1;
+        }
+        hosts
+    };
+    assert_eq!(by_host(&again).len(), HOSTS as usize);
+    let compared = compare(&crawl.config.output, &dir).unwrap();
+    assert!(compared.order.is_same, "{compared}");
+    assert!(compared.has_same_pages(), "{compared}");
+    assert!(compared.excluded.is_empty(), "{compared}");
+    assert!(compared.hosts.is_empty(), "{compared}");
+    for answer in ["503", "302", "404", "reset", "short_body"] {
+        let has = sent.iter().any(|row| row.answer() == answer);
+        assert!(has, "no request had the answer {answer}");
+    }
+}
+
+#[test]
+fn ours_another_policy_gets_what_is_archived_and_the_rest_is_listed() {
+    let web = TestWeb::builder()
+        .hosts(2)
+        .pages(3)
+        .sitemap(false)
+        .mix(LinkMix::plain())
+        .start();
+    let other = web.url(1, "/elsewhere");
+    let links = format!("<a href=/a>a</a><a href=/out>b</a><a href={other}>c</a>");
+    web.script(0, "/", Answer::html(&links));
+    web.script(0, "/a", Answer::html("<a href=/b>b</a>"));
+    web.script(0, "/b", Answer::html("b"));
+    web.script(0, "/out", Answer::html("out"));
+    let mut crawl = Crawl::of(&web);
+    crawl.config.scope.exclude = vec!["/out$".to_owned()];
+    crawl.run().unwrap();
+    web.take_log();
+    let (found, dir) = replayed(&crawl, "wide", ReplayTiming::ByPolicy, |config| {
+        config.scope.mode = ScopeMode::Any;
+        config.scope.exclude.clear();
+        config.politeness.delay = Duration::from_secs(100);
+    });
+    assert_eq!(web.log(), []);
+    // The page that was excluded, and the robots.txt of the other host.
+    assert_eq!(found.gaps.not_archived, 2);
+    let took = found.summary.elapsed.as_secs();
+    // Its gaps: /, /sitemap.xml, /a, /out, /b behind robots.txt.
+    assert!((500..502).contains(&took), "{took} s");
+    let pages: Vec<PageRow> = crawl_records::pages(&dir)
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let row = |path: &str| {
+        let url = web.url(0, path);
+        pages.iter().find(|row| row.url == url).unwrap()
+    };
+    assert_eq!(
+        row("/out").error.as_deref(),
+        Some("not_archived: the archive has no answer")
+    );
+    assert_eq!(
+        (row("/b").status, row("/b").warc.clone()),
+        (Some(200), None)
+    );
+    let excluded: Vec<_> = crawl_records::excluded(&dir)
+        .unwrap()
+        .map(|row| row.map(|row| (row.url, row.reason)))
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(excluded, [(other.clone(), "not_archived".to_owned())]);
+    // A narrower one, and bodies that are cut.
+    let (found, dir) = replayed(&crawl, "narrow", ReplayTiming::ByPolicy, |config| {
+        config.scope.max_depth = Some(1);
+        config.fetch.max_body = 5;
+    });
+    assert_eq!(found.gaps.not_archived, 0);
+    assert_eq!(found.summary.pages, 1, "a link that is cut leads nowhere");
+    let row = crawl_records::pages(&dir).unwrap().next().unwrap().unwrap();
+    assert_eq!(
+        (row.bytes, row.error.as_deref()),
+        (5, Some("body_truncated"))
+    );
+}
+
+#[test]
+fn ours_a_replay_has_a_directory_of_its_own_and_no_crawl_goes_on_with_it() {
+    let web = TestWeb::builder().pages(2).start();
+    let crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    let (_, dir) = replayed(&crawl, "again", ReplayTiming::AsRecorded, |_| {});
+    web.take_log();
+    let open = || RecordedCrawl::open(&crawl.config.output).unwrap();
+    let config = Config {
+        output: dir.clone(),
+        ..crawl.config.clone()
+    };
+    let refused = replay(config.clone(), open(), ReplayTiming::ByPolicy);
+    assert!(matches!(refused, Err(EngineError::ReplayOutput { .. })));
+    let onto_itself = replay(crawl.config.clone(), open(), ReplayTiming::ByPolicy);
+    assert!(matches!(onto_itself, Err(EngineError::ReplayOutput { .. })));
+    let mut going_on = crawl;
+    going_on.config = config;
+    let refused = going_on.run();
+    assert!(matches!(refused, Err(EngineError::IsReplay { .. })));
+    assert_eq!(web.log(), []);
+    // A replay has no archive.
+    let nothing = RecordedCrawl::open(&dir);
+    assert!(matches!(nothing, Err(EngineError::NothingToReplay { .. })));
+}
+
+#[test]
+fn ours_what_a_later_round_found_as_it_was_has_the_payload_of_the_first() {
+    let web = TestWeb::builder().pages(3).sitemap(false).start();
+    let mut crawl = Crawl::of(&web);
+    crawl.run().unwrap();
+    crawl.config.recrawl = true;
+    crawl.run().unwrap();
+    // As if the first round had not been in its log: of each page the revisit is left.
+    let rows = requests(&crawl.config.output);
+    let last: BTreeMap<&str, &RequestRow> = rows.iter().map(|row| (&*row.url, row)).collect();
+    let lines: String = last
+        .values()
+        .map(|row| serde_json::to_string(row).unwrap() + "\n")
+        .collect();
+    let again = rows.iter().filter(|row| row.url == web.url(0, "/"));
+    assert_eq!(again.count(), 2);
+    let pages: Vec<PageRow> = crawl.pages();
+    std::fs::write(crawl.output("requests.jsonl"), lines).unwrap();
+    crawl.config.recrawl = false;
+    let (found, dir) = replayed(&crawl, "again", ReplayTiming::ByPolicy, |_| {});
+    let again: Vec<PageRow> = crawl_records::pages(&dir)
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert!(again.len() >= 3, "{again:?}");
+    for row in again {
+        let first = pages.iter().find(|page| page.url == row.url).unwrap();
+        let told = |row: &PageRow| (row.status, row.digest.clone(), row.title.clone());
+        assert_eq!(told(&row), told(first), "{}", row.url);
+    }
+    assert_eq!(found.gaps.withheld, 0);
+}

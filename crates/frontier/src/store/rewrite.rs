@@ -1,0 +1,430 @@
+//! A frontier that nobody works with, and a copy of its store without some URLs and hosts.
+//!
+//! Rows that are removed from a store stay in its journal and its older files until they are
+//! compacted. So what must be gone is left out of a new store, which takes the place of the old one.
+//! The sieve's runs stay: they hold fingerprints, and no text.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode, UserValue};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+
+use super::Options;
+use super::meta_keys;
+use super::open::{self, database, guarded, open_resting, store_error, sync_folders};
+use super::primitives::TIME_BYTES;
+use super::queue_block::Block;
+use super::record_codec::{Note, Sequence, State, decode_origin, encode_origin};
+use super::tables::{Tables, queue_start};
+use crate::admit_rule::{Deferred, Rank};
+use crate::error::OpenError;
+use crate::exclusion::{Exclusion, Reason};
+use crate::fingerprint::Fingerprint;
+use crate::sieve::{Record, SystemDisk};
+use crate::visit::StoredVisit;
+
+/// Rows that are written in one batch.
+const MAX_BATCH_ROWS: usize = 1024;
+
+/// The entries that are left out of a copy of a store.
+pub trait StoreRemoval {
+    /// Returns whether a URL is left out. One that waits is settled instead.
+    fn holds(&self, url: &CanonicalUrl) -> bool;
+
+    /// Returns whether what is kept of a host is left out.
+    fn holds_host(&self, host: &HostKey) -> bool;
+
+    /// Returns whether a text that says why a URL was excluded or failed names what is left out.
+    fn is_named_in(&self, text: &str) -> bool;
+
+    /// The caller's bytes under a name, as they are to be kept; none: not at all.
+    fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>>;
+
+    /// The caller's bytes of a visit, as they are to be kept.
+    fn visit(&self, bytes: Vec<u8>) -> Vec<u8>;
+}
+
+/// The URLs that a copy was made without.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Those that waited, by origin.
+    pub pending: BTreeMap<String, u64>,
+    /// Those that were deferred.
+    pub deferred: u64,
+}
+
+/// The frontier in a directory, while nobody works with it. It holds its lock.
+pub struct RestingFrontier {
+    dir: PathBuf,
+    options: Options,
+    tables: Tables,
+    sequence: Sequence,
+    _lock: File,
+}
+
+impl RestingFrontier {
+    /// Opens the frontier in `dir`. A torn end of its journal is cut off, as at any opening.
+    ///
+    /// # Errors
+    /// As [`FjallFrontier::open`](super::FjallFrontier::open); [`OpenError::Foreign`] where there
+    /// is none.
+    pub fn open(dir: &Path, options: &Options) -> Result<RestingFrontier, OpenError> {
+        let (tables, sequence, lock) = open_resting(dir, options)?;
+        Ok(RestingFrontier {
+            dir: dir.to_owned(),
+            options: options.clone(),
+            tables,
+            sequence,
+            _lock: lock,
+        })
+    }
+
+    /// The committed lengths in bytes, by file name.
+    ///
+    /// # Errors
+    /// [`OpenError`] where the store fails.
+    pub fn marks(&self) -> Result<BTreeMap<String, u64>, OpenError> {
+        let mut marks = BTreeMap::new();
+        self.each(&self.tables.meta, |key, value| {
+            if let Some(name) = key.strip_prefix(meta_keys::MARK.as_bytes()) {
+                let length = <[u8; 8]>::try_from(value).map_err(|_| self.corrupt("a length"))?;
+                let name = String::from_utf8_lossy(name).into_owned();
+                marks.insert(name, u64::from_be_bytes(length));
+            }
+            Ok(())
+        })?;
+        Ok(marks)
+    }
+
+    /// The caller's bytes under a name.
+    ///
+    /// # Errors
+    /// [`OpenError`] where the store fails.
+    pub fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, OpenError> {
+        let value = self.tables.meta.get(meta_keys::of(meta_keys::CALLER, name));
+        let value = value.map_err(|why| store_error(&self.dir, why))?;
+        Ok(value.map(|bytes| bytes.to_vec()))
+    }
+
+    /// Makes a store in the folder `to` with all that this one has and `removal` does not leave
+    /// out, with `marks` as the committed lengths, and with the caller's bytes `more` by name. It is
+    /// on the disk then. `to` takes the place of the folder `store` while this lock is held.
+    ///
+    /// # Errors
+    /// [`OpenError`] where a store fails.
+    pub fn copy_without(
+        &self,
+        to: &Path,
+        removal: &dyn StoreRemoval,
+        marks: &BTreeMap<String, u64>,
+        more: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<LeftOut, OpenError> {
+        guarded(&self.dir, || {
+            let db = database(&self.dir, to, &self.options)?;
+            let mut copy = Copy::begin(self, db, removal)?;
+            copy.settled_origins()?;
+            copy.deferred()?;
+            copy.notes()?;
+            copy.hosts()?;
+            copy.visits()?;
+            copy.fresh()?;
+            copy.meta(marks, more)?;
+            let persisted = copy.db.persist(PersistMode::SyncAll);
+            persisted.map_err(|why| store_error(&self.dir, why))?;
+            Ok(copy.left_out)
+        })
+        .and_then(|left_out| {
+            let synced = sync_folders(to, &SystemDisk);
+            synced.map_err(|source| OpenError::Io {
+                path: to.to_owned(),
+                source,
+            })?;
+            Ok(left_out)
+        })
+    }
+
+    fn each(
+        &self,
+        table: &Keyspace,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        for row in table.iter() {
+            let (key, value): (UserValue, UserValue) = row
+                .into_inner()
+                .map_err(|why| store_error(&self.dir, why))?;
+            visit(&key, &value)?;
+        }
+        Ok(())
+    }
+
+    fn corrupt(&self, what: &str) -> OpenError {
+        open::corrupt(&self.dir, what.to_owned())
+    }
+}
+
+/// A store that is being made from another.
+struct Copy<'f> {
+    from: &'f RestingFrontier,
+    removal: &'f dyn StoreRemoval,
+    db: Database,
+    tables: HashMap<&'static str, Keyspace>,
+    batch: OwnedWriteBatch,
+    rows: usize,
+    sequence: Sequence,
+    /// URLs that waited, with their depths: they are settled.
+    forgotten: Vec<(Fingerprint, u32)>,
+    left_out: LeftOut,
+}
+
+impl<'f> Copy<'f> {
+    fn begin(
+        from: &'f RestingFrontier,
+        db: Database,
+        removal: &'f dyn StoreRemoval,
+    ) -> Result<Copy<'f>, OpenError> {
+        let failed = |why| store_error(&from.dir, why);
+        let mut tables = HashMap::new();
+        for (name, memory) in open::TABLES {
+            let table = db.keyspace(name, || open::table_options(name, memory));
+            tables.insert(name, table.map_err(failed)?);
+        }
+        Ok(Copy {
+            batch: db.batch(),
+            from,
+            removal,
+            db,
+            tables,
+            rows: 0,
+            sequence: from.sequence,
+            forgotten: Vec::new(),
+            left_out: LeftOut::default(),
+        })
+    }
+
+    fn put(&mut self, table: &str, key: &[u8], value: &[u8]) -> Result<(), OpenError> {
+        self.batch.insert(&self.tables[table], key, value);
+        self.rows += 1;
+        match self.rows >= MAX_BATCH_ROWS {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), OpenError> {
+        self.rows = 0;
+        let mut batch = std::mem::replace(&mut self.batch, self.db.batch());
+        // Each commit writes `meta`: opening holds the other tables against it.
+        let sequence = self.sequence.encode();
+        batch.insert(&self.tables["meta"], meta_keys::SEQUENCE, sequence);
+        let committed = batch.commit();
+        committed.map_err(|why| store_error(&self.from.dir, why))
+    }
+
+    /// The origins, each with its queue.
+    fn settled_origins(&mut self) -> Result<(), OpenError> {
+        let from = self.from;
+        from.each(&from.tables.origins, |key, value| {
+            let record = decode_origin(value)
+                .and_then(|(id, queued, text)| Some((id, queued, Origin::parse(text).ok()?)));
+            let (id, queued, origin) = record.ok_or_else(|| from.corrupt("an origin"))?;
+            let gone = self.queue(&origin, id)?;
+            let kept = queued.saturating_sub(gone);
+            if self.removal.holds_host(&origin.host_key()) {
+                return Ok(());
+            }
+            if gone > 0 {
+                self.left_out.pending.insert(origin.to_string(), gone);
+            }
+            self.put("origins", key, &encode_origin(id, kept, origin.as_str()))
+        })
+    }
+
+    /// The queue of an origin; the number of its URLs that are left out.
+    fn queue(&mut self, origin: &Origin, id: u64) -> Result<u64, OpenError> {
+        let (from, removal) = (self.from, self.removal);
+        let damaged = || from.corrupt("queued URLs");
+        let mut gone = 0;
+        let range = queue_start(id).to_vec()..queue_start(id + 1).to_vec();
+        for row in from.tables.queue.range(range) {
+            let (key, value) = row
+                .into_inner()
+                .map_err(|why| store_error(&from.dir, why))?;
+            let rank = key.get(queue_start(id).len()..).and_then(Rank::from_bytes);
+            let rank = rank.ok_or_else(damaged)?;
+            let block = Block::parse(&value).ok_or_else(damaged)?;
+            // Made anew, since a block may hold pages that name none of its entries any more.
+            let mut kept = Block::default();
+            for entry in block.entries(origin, rank) {
+                let mut queued = entry.read().ok_or_else(damaged)?;
+                if removal.holds(&queued.url) {
+                    let fingerprint = from.tables.key.fingerprint(&queued.url);
+                    self.forgotten.push((fingerprint, queued.place.depth));
+                    self.sequence.totals.leave(&State::Pending(queued.place));
+                    gone += 1;
+                    continue;
+                }
+                queued.via = queued.via.filter(|via| !removal.holds(via));
+                kept.put(&queued);
+            }
+            if !kept.is_empty() {
+                self.put("queue", &key, &kept.encode())?;
+            }
+        }
+        Ok(gone)
+    }
+
+    fn deferred(&mut self) -> Result<(), OpenError> {
+        let (from, removal) = (self.from, self.removal);
+        from.each(&from.tables.deferred, |key, value| {
+            let deferred = Deferred::decode(value);
+            let mut deferred = deferred.ok_or_else(|| from.corrupt("a deferred URL"))?;
+            if removal.holds(&deferred.url) {
+                let fingerprint = from.tables.key.fingerprint(&deferred.url);
+                self.forgotten.push((fingerprint, deferred.depth));
+                self.sequence.totals.leave(&State::Deferred {
+                    depth: deferred.depth,
+                    redirects: deferred.redirects,
+                });
+                self.left_out.deferred += 1;
+                return Ok(());
+            }
+            deferred.via = deferred.via.filter(|via| !removal.holds(via));
+            deferred.exclusion = self.said(deferred.exclusion);
+            self.put("deferred", key, &deferred.encode())
+        })
+    }
+
+    fn said(&self, exclusion: Exclusion) -> Exclusion {
+        Exclusion {
+            rule: exclusion
+                .rule
+                .filter(|rule| !self.removal.is_named_in(rule)),
+            ..exclusion
+        }
+    }
+
+    fn notes(&mut self) -> Result<(), OpenError> {
+        let from = self.from;
+        from.each(&from.tables.notes, |key, value| {
+            let note = match Note::decode(value).ok_or_else(|| from.corrupt("a note"))? {
+                Note::Why(why) if self.removal.is_named_in(&why) => Note::Why(String::new()),
+                Note::Why(why) => Note::Why(why),
+                Note::Exclusion(exclusion) => Note::Exclusion(self.said(exclusion)),
+            };
+            self.put("notes", key, &note.encode())
+        })
+    }
+
+    /// The states of hosts, and copies of robots.txt.
+    fn hosts(&mut self) -> Result<(), OpenError> {
+        let (from, removal) = (self.from, self.removal);
+        let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+        from.each(&from.tables.hosts, |key, value| {
+            let host = HostKey::parse(&text(key));
+            match host.is_ok_and(|host| removal.holds_host(&host)) {
+                true => Ok(()),
+                false => self.put("hosts", key, value),
+            }
+        })?;
+        from.each(&from.tables.robots, |key, value| {
+            let origin = Origin::parse(&text(key));
+            match origin.is_ok_and(|origin| removal.holds_host(&origin.host_key())) {
+                true => Ok(()),
+                false => self.put("robots", key, value),
+            }
+        })
+    }
+
+    fn visits(&mut self) -> Result<(), OpenError> {
+        let (from, removal) = (self.from, self.removal);
+        let mut gone = HashSet::new();
+        from.each(&from.tables.visits, |key, value| {
+            let visit = StoredVisit::decode(value);
+            let mut visit = visit.ok_or_else(|| from.corrupt("what is kept of a visit"))?;
+            if removal.holds(&visit.url) {
+                gone.insert(key.to_vec());
+                return Ok(());
+            }
+            visit.via = visit.via.filter(|via| !removal.holds(via));
+            visit.visit.bytes = removal.visit(visit.visit.bytes);
+            self.put("visits", key, &visit.encode())
+        })?;
+        from.each(&from.tables.due, |key, value| {
+            match key.get(TIME_BYTES..).is_some_and(|url| gone.contains(url)) {
+                true => Ok(()),
+                false => self.put("due", key, value),
+            }
+        })
+    }
+
+    /// The records that no run holds yet, and those of the URLs that are settled now.
+    fn fresh(&mut self) -> Result<(), OpenError> {
+        let from = self.from;
+        from.each(&from.tables.fresh, |key, value| {
+            self.put("fresh", key, value)
+        })?;
+        if self.forgotten.is_empty() {
+            return Ok(());
+        }
+        self.sequence.note += 1;
+        let note = Note::Exclusion(Exclusion::of(Reason::Forgotten));
+        let number = self.sequence.note;
+        self.put("notes", &number.to_be_bytes(), &note.encode())?;
+        for urls in std::mem::take(&mut self.forgotten).chunks(MAX_BATCH_ROWS) {
+            let mut records = Vec::new();
+            for (key, depth) in urls {
+                let state = State::Excluded {
+                    depth: *depth,
+                    note: number,
+                };
+                self.sequence.totals.enter(&state);
+                let record = Record {
+                    key: *key,
+                    state: state.packed(),
+                };
+                record.put(&mut records);
+            }
+            self.sequence.commit += 1;
+            let commit = self.sequence.commit.to_be_bytes();
+            self.put("fresh", &commit, &records)?;
+        }
+        Ok(())
+    }
+
+    fn meta(
+        &mut self,
+        marks: &BTreeMap<String, u64>,
+        more: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<(), OpenError> {
+        let (from, removal) = (self.from, self.removal);
+        from.each(&from.tables.meta, |key, value| {
+            let name = String::from_utf8_lossy(key);
+            if name.starts_with(meta_keys::MARK) || name == meta_keys::SEQUENCE {
+                return Ok(());
+            }
+            let value = match name.strip_prefix(meta_keys::CALLER) {
+                Some(name) if more.contains_key(name) => None,
+                Some(name) => removal.meta(name, value.to_vec()),
+                None => Some(value.to_vec()),
+            };
+            match value {
+                Some(value) => self.put("meta", key, &value),
+                None => Ok(()),
+            }
+        })?;
+        for (name, length) in marks {
+            let key = meta_keys::of(meta_keys::MARK, name);
+            self.put("meta", &key, &length.to_be_bytes())?;
+        }
+        for (name, bytes) in more {
+            self.put("meta", &meta_keys::of(meta_keys::CALLER, name), bytes)?;
+        }
+        self.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

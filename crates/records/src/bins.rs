@@ -1,0 +1,184 @@
+//! Histograms of few bins, and series over time: what a plot needs, in memory that does not grow
+//! with the crawl.
+
+/// A histogram: how many values lie below each limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Histogram {
+    /// The limits of the bins, in ascending order: a bin ends before its limit.
+    limits: &'static [u64],
+    /// One bin more than there are limits: the last has no end.
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// An empty one. `limits` are in ascending order.
+    pub(crate) fn new(limits: &'static [u64]) -> Histogram {
+        Histogram {
+            limits,
+            counts: vec![0; limits.len() + 1],
+        }
+    }
+
+    /// Counts a value.
+    pub(crate) fn add(&mut self, value: u64) {
+        let bin = self.limits.partition_point(|limit| *limit <= value);
+        self.counts[bin] += 1;
+    }
+
+    /// The bins in ascending order: where each begins, where it ends, and its count.
+    pub(crate) fn bins(&self) -> impl Iterator<Item = (u64, Option<u64>, u64)> {
+        let starts = std::iter::once(0).chain(self.limits.iter().copied());
+        let ends = self.limits.iter().copied().map(Some).chain([None]);
+        let bins = starts.zip(ends).zip(&self.counts);
+        bins.map(|((start, end), count)| (start, end, *count))
+    }
+
+    /// The number of values.
+    pub(crate) fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// Bins of gaps, in milliseconds.
+const GAPS: [u64; 10] = [
+    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000,
+];
+
+/// The gaps of all hosts, in milliseconds.
+#[derive(Debug)]
+pub(crate) struct GapHistograms {
+    /// As they were asked for.
+    pub(crate) asked: Histogram,
+    /// As they were seen.
+    pub(crate) seen: Histogram,
+}
+
+impl GapHistograms {
+    /// Those of no gap.
+    pub(crate) fn new() -> GapHistograms {
+        GapHistograms {
+            asked: Histogram::new(&GAPS),
+            seen: Histogram::new(&GAPS),
+        }
+    }
+}
+
+/// The most bins of a time axis.
+pub(crate) const MAX_TIME_BINS: u64 = 60;
+
+const SECOND: u64 = 1000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// Widths of time bins in milliseconds, such as people read clocks by.
+const WIDTHS: [u64; 26] = [
+    10,
+    20,
+    50,
+    100,
+    200,
+    500,
+    SECOND,
+    2 * SECOND,
+    5 * SECOND,
+    10 * SECOND,
+    15 * SECOND,
+    30 * SECOND,
+    MINUTE,
+    2 * MINUTE,
+    5 * MINUTE,
+    10 * MINUTE,
+    15 * MINUTE,
+    30 * MINUTE,
+    HOUR,
+    2 * HOUR,
+    3 * HOUR,
+    6 * HOUR,
+    12 * HOUR,
+    DAY,
+    2 * DAY,
+    7 * DAY,
+];
+
+/// Equal spans of time from the first request to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeAxis {
+    /// The beginning of the first bin, in milliseconds since the Unix epoch.
+    pub(crate) start_ms: u64,
+    /// The width of each, in milliseconds.
+    pub(crate) width_ms: u64,
+    /// The number of them: from 1 to [`MAX_TIME_BINS`].
+    pub(crate) bins: usize,
+}
+
+impl TimeAxis {
+    /// The axis from `first_ms` to `last_ms`, by the least width of which [`MAX_TIME_BINS`] are
+    /// enough.
+    pub(crate) fn new(first_ms: u64, last_ms: u64) -> TimeAxis {
+        let last_ms = last_ms.max(first_ms);
+        let bins = |width: u64| last_ms / width - first_ms / width + 1;
+        let listed = WIDTHS
+            .into_iter()
+            .find(|width| bins(*width) <= MAX_TIME_BINS);
+        let width_ms = listed.unwrap_or_else(|| {
+            // Two bins may hold the ends alone.
+            let least = (last_ms - first_ms) / (MAX_TIME_BINS - 1) + 1;
+            least.div_ceil(DAY).saturating_mul(DAY)
+        });
+        TimeAxis {
+            start_ms: first_ms / width_ms * width_ms,
+            width_ms,
+            bins: usize::try_from(bins(width_ms)).unwrap_or(1),
+        }
+    }
+
+    /// The bin of a moment; that of an end where it lies outside.
+    pub(crate) fn bin(&self, at_ms: u64) -> usize {
+        let bin = at_ms.saturating_sub(self.start_ms) / self.width_ms;
+        usize::try_from(bin).map_or(self.bins - 1, |bin| bin.min(self.bins - 1))
+    }
+
+    /// The beginning of a bin, in milliseconds since the Unix epoch.
+    pub(crate) fn start_of(&self, bin: usize) -> u64 {
+        let since = self.width_ms.saturating_mul(bin as u64);
+        self.start_ms.saturating_add(since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Histogram, MAX_TIME_BINS, TimeAxis};
+
+    #[test]
+    fn ours_a_bin_holds_its_start_and_not_its_end() {
+        let mut histogram = Histogram::new(&[1, 10]);
+        for value in [0, 1, 9, 10, u64::MAX] {
+            histogram.add(value);
+        }
+        let bins: Vec<_> = histogram.bins().collect();
+        assert_eq!(bins, [(0, Some(1), 1), (1, Some(10), 2), (10, None, 2)]);
+        assert_eq!(histogram.total(), 5);
+    }
+
+    #[test]
+    fn ours_a_time_axis_has_few_bins_whatever_the_span() {
+        let check = |first: u64, last: u64, width: u64, bins: usize| {
+            let axis = TimeAxis::new(first, last);
+            assert_eq!((axis.width_ms, axis.bins), (width, bins), "{first} {last}");
+            assert!(axis.bins as u64 <= MAX_TIME_BINS);
+            assert_eq!(axis.bin(first), 0);
+            assert_eq!(axis.bin(last.max(first)), bins - 1);
+            assert!(axis.start_ms <= first && first < axis.start_of(1));
+            assert_eq!(axis.bin(0).max(axis.bin(u64::MAX)), bins - 1);
+        };
+        check(0, 0, 10, 1);
+        check(7, 3, 10, 1);
+        check(999, 1_001, 10, 2);
+        check(1_000_000, 1_032_050, 1000, 33);
+        check(0, 59_999, 1000, 60);
+        check(0, 60_000, 2000, 31);
+        check(86_400_000, 9 * 86_400_000, 6 * 3_600_000, 33);
+        check(0, 3_000 * 86_400_000, 51 * 86_400_000, 59);
+    }
+}

@@ -1,0 +1,379 @@
+//! Two crawls beside each other: what one has and the other has not.
+
+mod order;
+mod text;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use crawl_archive::rows::PageRow;
+use serde::{Deserialize, Serialize};
+
+use self::order::Orders;
+use crate::broken::{LatestRows, key};
+use crate::coverage::Coverage;
+use crate::error::RecordsError;
+use crate::hosts::HostReport;
+use crate::report::{Report, report};
+use crate::rows::{excluded, pages, waiting};
+
+/// The differences between two crawls, A and B.
+///
+/// Field names stay; a later version of the program may add fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The layout of this object: 1.
+    pub format: u32,
+    /// The last round whose pages are compared; none: all are.
+    #[serde(default)]
+    pub last_round: Option<u32>,
+    /// The sums of the first crawl.
+    pub a: ComparedCrawl,
+    /// The sums of the second.
+    pub b: ComparedCrawl,
+    /// The pages of both, as of the last row of each; where one of the two is a replay, as of the
+    /// first round, which is all that it has.
+    pub pages: PageDifferences,
+    /// The order of their requests.
+    pub order: OrderDifferences,
+    /// The rules that excluded another number of URLs; each reason's first thousand rules, the rest
+    /// as one without a rule.
+    pub excluded: Vec<ExcludedDifference>,
+    /// The hosts that were not had alike, by host key.
+    pub hosts: Vec<HostDifference>,
+}
+
+/// The sums of a crawl that is compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedCrawl {
+    /// Its directory.
+    pub dir: String,
+    /// URLs with a row in `pages.jsonl`.
+    pub pages: u64,
+    /// Bytes of the bodies, as received, over all rows.
+    pub bytes: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Milliseconds from the start of the first request to the end of the last.
+    pub took_ms: u64,
+    /// The sum of the response times, in milliseconds.
+    pub busy_ms: u64,
+    /// Gaps between requests to one host.
+    pub gaps: u64,
+    /// The longest that was asked for, in milliseconds.
+    pub most_gap_asked_ms: u64,
+    /// Gaps shorter than what was asked for.
+    pub short_gaps: u64,
+    /// Answers that asked us to wait.
+    pub waits: u64,
+    /// The sum of those waits, in milliseconds.
+    pub wait_asked_ms: u64,
+    /// URLs that were known and not asked for.
+    pub excluded: u64,
+    /// URLs that wait for the next run.
+    pub waiting: u64,
+    /// Whether its last run has ended.
+    #[serde(default)]
+    pub has_ended: bool,
+    /// Its rounds.
+    #[serde(default)]
+    pub rounds: u32,
+    /// Hosts by their coverage verdict.
+    pub coverage: BTreeMap<Coverage, u64>,
+    /// Defects of the records, as in [`Report::flaws`].
+    #[serde(default)]
+    pub flaws: Vec<String>,
+}
+
+/// The pages that two crawls do not have alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageDifferences {
+    /// URLs that both asked for.
+    pub both: u64,
+    /// URLs that A alone has, in the order of its rows.
+    pub only_a: Vec<String>,
+    /// URLs that B alone has, in the order of its rows.
+    pub only_b: Vec<String>,
+    /// Pages of both whose status differs, or the failure of those without one.
+    pub status: Vec<PageDifference>,
+    /// Pages of both with one status and different digests of their payloads.
+    pub digest: Vec<PageDifference>,
+}
+
+/// A page that two crawls do not have alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageDifference {
+    /// Its URL.
+    pub url: String,
+    /// The status, failure or digest in A.
+    pub a: Option<String>,
+    /// The same in B.
+    pub b: Option<String>,
+}
+
+/// Whether the requests of two crawls are in one order: purpose, URL and answer of each, in the
+/// order of their ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderDifferences {
+    /// True if all requests are the same in the same order.
+    pub is_same: bool,
+    /// Hosts whose requests are the same in the same order.
+    pub hosts_same: u64,
+    /// Hosts whose are not, those of one crawl alone among them.
+    pub hosts_other: u64,
+}
+
+/// A rule that excluded another number of URLs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExcludedDifference {
+    /// `robots`, `scope` ..
+    pub reason: String,
+    /// The rule, as written.
+    pub rule: Option<String>,
+    /// URLs in A.
+    pub a: u64,
+    /// URLs in B.
+    pub b: u64,
+}
+
+/// A host that was not had alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostDifference {
+    /// The host key.
+    pub host: String,
+    /// The host in A; none where it did not ask it.
+    pub a: Option<ComparedHost>,
+    /// The host in B.
+    pub b: Option<ComparedHost>,
+}
+
+/// The pages and requests that a crawl has of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedHost {
+    /// Its coverage verdict.
+    pub coverage: Option<Coverage>,
+    /// Rows of `pages.jsonl`.
+    pub pages: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// Requests sent.
+    pub requests: u64,
+}
+
+/// Rules that are told apart for each reason; their texts hold URLs.
+const MAX_RULES: usize = 1000;
+
+/// Compares the crawls in two directories. Memory: some 100 bytes for each page, and the URLs that
+/// differ.
+///
+/// # Errors
+/// [`RecordsError::NoCrawl`] where one holds no crawl; errors of the file system. Lines that are no
+/// rows are no error: they stand in [`ComparedCrawl::flaws`].
+pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
+    let (sums_a, sums_b) = (report(a)?, report(b)?);
+    let is_replay = |sums: &Report| sums.crawl.replay_of.is_some();
+    let last_round = (is_replay(&sums_a) || is_replay(&sums_b)).then_some(1);
+    let latest_a = LatestRows::until(a, last_round)?;
+    let latest_b = LatestRows::until(b, last_round)?;
+    Ok(Comparison {
+        format: 1,
+        last_round,
+        a: ComparedCrawl::of(a, &sums_a, &latest_a)?,
+        b: ComparedCrawl::of(b, &sums_b, &latest_b)?,
+        pages: page_differences((a, &latest_a), (b, &latest_b))?,
+        order: Orders::read(a)?.compare(&Orders::read(b)?),
+        excluded: excluded_differences(a, b)?,
+        hosts: host_differences(&sums_a, &sums_b),
+    })
+}
+
+impl Comparison {
+    /// Returns whether both have the same pages, by URL, status and digest.
+    #[must_use]
+    pub fn has_same_pages(&self) -> bool {
+        let pages = &self.pages;
+        pages.only_a.is_empty()
+            && pages.only_b.is_empty()
+            && pages.status.is_empty()
+            && pages.digest.is_empty()
+    }
+}
+
+impl ComparedCrawl {
+    fn of(dir: &Path, report: &Report, latest: &LatestRows) -> Result<ComparedCrawl, RecordsError> {
+        let requests = &report.requests;
+        let sum = |of: fn(&HostReport) -> u64| report.hosts.iter().map(of).sum();
+        let gaps_asked = report
+            .hosts
+            .iter()
+            .filter_map(|host| host.gaps.most_asked_ms);
+        let mut waiting = waiting(dir)?;
+        Ok(ComparedCrawl {
+            dir: dir.display().to_string(),
+            pages: latest.urls(),
+            bytes: report.pages.bytes,
+            requests: requests.total,
+            took_ms: match (requests.first_start_ms, requests.last_end_ms) {
+                (Some(start), Some(end)) => end.saturating_sub(start),
+                _ => 0,
+            },
+            busy_ms: sum(|host| host.busy_ms),
+            gaps: sum(|host| host.gaps.count),
+            most_gap_asked_ms: gaps_asked.max().unwrap_or_default(),
+            short_gaps: requests.short_gaps,
+            waits: sum(|host| host.waits.count),
+            wait_asked_ms: sum(|host| host.waits.asked_ms),
+            excluded: report.excluded.total,
+            waiting: sum(|host| host.waiting),
+            has_ended: waiting.any(|row| row.is_ok_and(|row| row.origin.is_none())),
+            rounds: report.pages.rounds.keys().last().copied().unwrap_or(1),
+            coverage: report.coverage.clone(),
+            flaws: report.flaws.clone(),
+        })
+    }
+}
+
+/// A page as it is compared: hashes of its answer and its digest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Outline {
+    answer: u64,
+    digest: Option<u64>,
+}
+
+impl Outline {
+    fn of(row: &PageRow) -> Outline {
+        Outline {
+            answer: key(&answer(row)),
+            digest: row.digest.as_deref().map(key),
+        }
+    }
+}
+
+/// The status of a page; the name of its failure where there was none.
+fn answer(row: &PageRow) -> String {
+    match (row.status, &row.error) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(error)) => error.split(':').next().unwrap_or_default().to_owned(),
+        (None, None) => "no answer".to_owned(),
+    }
+}
+
+fn page_differences(
+    (a, latest_a): (&Path, &LatestRows),
+    (b, latest_b): (&Path, &LatestRows),
+) -> Result<PageDifferences, RecordsError> {
+    let mut found = PageDifferences::default();
+    let mut of_a = HashMap::new();
+    for_latest(a, latest_a, |row| match latest_b.knows(&row.url) {
+        true => drop(of_a.insert(key(&row.url), Outline::of(&row))),
+        false => found.only_a.push(row.url),
+    })?;
+    // The rows of B that differ, by URL.
+    let mut differing = HashMap::new();
+    for_latest(b, latest_b, |row| match of_a.get(&key(&row.url)) {
+        Some(of_a) => {
+            found.both += 1;
+            if *of_a != Outline::of(&row) {
+                differing.insert(key(&row.url), (answer(&row), row.digest));
+            }
+        }
+        None => found.only_b.push(row.url),
+    })?;
+    if differing.is_empty() {
+        return Ok(found);
+    }
+    for_latest(a, latest_a, |row| {
+        let Some((answer_b, digest_b)) = differing.remove(&key(&row.url)) else {
+            return;
+        };
+        let answer_a = answer(&row);
+        let (kind, a, b) = match answer_a == answer_b {
+            true => (&mut found.digest, row.digest, digest_b),
+            false => (&mut found.status, Some(answer_a), Some(answer_b)),
+        };
+        kind.push(PageDifference { url: row.url, a, b });
+    })?;
+    Ok(found)
+}
+
+/// Goes through the last row of each URL.
+fn for_latest(
+    dir: &Path,
+    latest: &LatestRows,
+    mut take: impl FnMut(PageRow),
+) -> Result<(), RecordsError> {
+    let mut rows = pages(dir)?;
+    while let Some(row) = rows.next_sound() {
+        let row = row?;
+        if latest.is_last(&row, rows.line()) {
+            take(row);
+        }
+    }
+    Ok(())
+}
+
+/// The URLs of each rule in A and in B, by reason and rule.
+type RuleCounts = BTreeMap<String, BTreeMap<Option<String>, (u64, u64)>>;
+
+fn excluded_differences(a: &Path, b: &Path) -> Result<Vec<ExcludedDifference>, RecordsError> {
+    let mut counts = RuleCounts::new();
+    count_rules(a, &mut counts, |(a, _)| *a += 1)?;
+    count_rules(b, &mut counts, |(_, b)| *b += 1)?;
+    let rules = counts.into_iter().flat_map(|(reason, rules)| {
+        rules
+            .into_iter()
+            .map(move |(rule, (a, b))| ExcludedDifference {
+                reason: reason.clone(),
+                rule,
+                a,
+                b,
+            })
+    });
+    Ok(rules.filter(|rule| rule.a != rule.b).collect())
+}
+
+fn count_rules(
+    dir: &Path,
+    counts: &mut RuleCounts,
+    count: fn(&mut (u64, u64)),
+) -> Result<(), RecordsError> {
+    let mut rows = excluded(dir)?;
+    while let Some(row) = rows.next_sound() {
+        let row = row?;
+        let rules = counts.entry(row.reason).or_default();
+        let has_room = rules.len() < MAX_RULES || rules.contains_key(&row.rule);
+        count(rules.entry(row.rule.filter(|_| has_room)).or_default());
+    }
+    Ok(())
+}
+
+fn host_differences(a: &Report, b: &Report) -> Vec<HostDifference> {
+    let mut hosts: BTreeMap<&str, (Option<ComparedHost>, Option<ComparedHost>)> = BTreeMap::new();
+    for host in a.hosts_asked().0 {
+        hosts.entry(&host.host).or_default().0 = Some(ComparedHost::of(host));
+    }
+    for host in b.hosts_asked().0 {
+        hosts.entry(&host.host).or_default().1 = Some(ComparedHost::of(host));
+    }
+    let differing = hosts.into_iter().filter(|(_, (a, b))| a != b);
+    let difference = |(host, (a, b)): (&str, _)| HostDifference {
+        host: host.to_owned(),
+        a,
+        b,
+    };
+    differing.map(difference).collect()
+}
+
+impl ComparedHost {
+    fn of(host: &HostReport) -> ComparedHost {
+        ComparedHost {
+            coverage: host.coverage,
+            pages: host.pages,
+            bytes: host.bytes,
+            requests: host.requests,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

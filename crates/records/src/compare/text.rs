@@ -1,0 +1,168 @@
+//! The comparison as text.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use crawl_weburl::safe_line;
+
+use super::{ComparedCrawl, ComparedHost, Comparison, PageDifference};
+use crate::coverage::Coverage;
+use crate::numbers::{counted, grouped, size};
+
+/// Differences of each kind that the text names one by one.
+const MAX_NAMED: usize = 20;
+
+/// Lines for a person.
+impl Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (a, b) = (&self.a, &self.b);
+        writeln!(f, "A         {}", safe_line(&a.dir))?;
+        writeln!(f, "B         {}", safe_line(&b.dir))?;
+        for (name, crawl) in [("A", a), ("B", b)] {
+            if !crawl.has_ended {
+                writeln!(f, "not ended the last run of {name}")?;
+            }
+            for flaw in &crawl.flaws {
+                writeln!(f, "flaw of {name} {}", safe_line(flaw))?;
+            }
+            if self.last_round.is_some_and(|last| crawl.rounds > last) {
+                let rounds = grouped(crawl.rounds.into());
+                writeln!(
+                    f,
+                    "rounds    {name} has {rounds}; a replay is of the first: so are the pages here, the rest is of all"
+                )?;
+            }
+        }
+        let mut row = |what: &str, of: &dyn Fn(&ComparedCrawl) -> String| {
+            let (of_a, of_b) = (of(a), of(b));
+            writeln!(f, "{what:<10}A {of_a:<26} B {of_b}")
+        };
+        row("pages", &|it| grouped(it.pages))?;
+        row("bytes", &|it| size(it.bytes))?;
+        row("requests", &|it| grouped(it.requests))?;
+        row("took", &|it| seconds(it.took_ms))?;
+        row("answers", &|it| seconds(it.busy_ms))?;
+        row("gaps", &gaps)?;
+        row("waits", &|it| waits(it.waits, it.wait_asked_ms))?;
+        row("excluded", &|it| grouped(it.excluded))?;
+        row("waiting", &|it| grouped(it.waiting))?;
+        row("coverage", &|it| coverage(&it.coverage))?;
+        writeln!(f, "order     {}", self.order_line())?;
+        self.pages_lines(f)?;
+        self.excluded_lines(f)?;
+        self.hosts_lines(f)
+    }
+}
+
+impl Comparison {
+    fn order_line(&self) -> String {
+        let order = &self.order;
+        let of_hosts = match (order.hosts_same, order.hosts_other) {
+            (same, 0) => format!("the same at {}", counted(same, "host", "hosts")),
+            (same, other) => format!(
+                "the same at {}, another at {}",
+                counted(same, "host", "hosts"),
+                grouped(other)
+            ),
+        };
+        match order.is_same {
+            true => format!("{of_hosts}, and overall"),
+            false => format!("{of_hosts}; another overall"),
+        }
+    }
+
+    fn pages_lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pages = &self.pages;
+        writeln!(f, "in both   {}", grouped(pages.both))?;
+        let urls = |urls: &[String]| -> Vec<String> {
+            urls.iter().map(|url| safe_line(url).into_owned()).collect()
+        };
+        let others =
+            |pages: &[PageDifference]| -> Vec<String> { pages.iter().map(page_words).collect() };
+        for (what, lines) in [
+            ("only A", urls(&pages.only_a)),
+            ("only B", urls(&pages.only_b)),
+            ("status", others(&pages.status)),
+            ("digest", others(&pages.digest)),
+        ] {
+            list(f, what, &lines)?;
+        }
+        Ok(())
+    }
+
+    fn excluded_lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules = self.excluded.iter().map(|rule| {
+            let text = rule.rule.as_deref().unwrap_or("no rule");
+            let (a, b) = (grouped(rule.a), grouped(rule.b));
+            safe_line(&format!("{}: {text}: {a} in A, {b} in B", rule.reason)).into_owned()
+        });
+        list(f, "rules", &rules.collect::<Vec<_>>())
+    }
+
+    fn hosts_lines(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts = self.hosts.iter().map(|host| {
+            let (a, b) = (host_words(host.a.as_ref()), host_words(host.b.as_ref()));
+            safe_line(&format!("{}: A {a}; B {b}", host.host)).into_owned()
+        });
+        list(f, "hosts", &hosts.collect::<Vec<_>>())
+    }
+}
+
+/// How many differ in some way, and the first of them.
+fn list(f: &mut fmt::Formatter<'_>, what: &str, lines: &[String]) -> fmt::Result {
+    writeln!(f, "{what:<10}{}", grouped(lines.len() as u64))?;
+    for line in lines.iter().take(MAX_NAMED) {
+        writeln!(f, "  {line}")?;
+    }
+    match lines.len().saturating_sub(MAX_NAMED) {
+        0 => Ok(()),
+        more => writeln!(f, "  and {} more, which --json lists", grouped(more as u64)),
+    }
+}
+
+fn page_words(page: &PageDifference) -> String {
+    let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+    let (a, b) = (said(&page.a), said(&page.b));
+    safe_line(&format!("{}: {a} in A, {b} in B", page.url)).into_owned()
+}
+
+fn host_words(host: Option<&ComparedHost>) -> String {
+    let Some(host) = host else {
+        return "never asked".to_owned();
+    };
+    format!(
+        "{}, {}, {}, {}",
+        host.coverage.map_or("no verdict", Coverage::name),
+        counted(host.pages, "page", "pages"),
+        size(host.bytes),
+        counted(host.requests, "request", "requests")
+    )
+}
+
+fn gaps(crawl: &ComparedCrawl) -> String {
+    let count = grouped(crawl.gaps);
+    let most = seconds(crawl.most_gap_asked_ms);
+    match crawl.short_gaps {
+        0 => format!("{count} of {most} at most"),
+        short => format!("{count} of {most} at most, {} cut short", grouped(short)),
+    }
+}
+
+fn waits(count: u64, asked_ms: u64) -> String {
+    match count {
+        0 => "none".to_owned(),
+        count => format!("{}, {} in all", grouped(count), seconds(asked_ms)),
+    }
+}
+
+fn coverage(counts: &BTreeMap<Coverage, u64>) -> String {
+    let counts = counts
+        .iter()
+        .map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.name()));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+/// Milliseconds as seconds.
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03} s", grouped(ms / 1000), ms % 1000)
+}

@@ -1,0 +1,165 @@
+//! The links between hosts; where there is one host, between its folders.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use super::sound;
+use crate::error::RecordsError;
+use crate::hosts::origin_of;
+use crate::report::Report;
+use crate::rows::{links, pages};
+
+/// Hosts or folders that are drawn, the largest first.
+pub(crate) const MAX_NODES: usize = 12;
+/// Links that are read for the sketch: a crawl may have a thousand for each page.
+pub(crate) const MAX_LINKS: u64 = 200_000;
+/// Folders that are told apart while they are counted.
+const MAX_FOLDERS: usize = 1000;
+
+/// The rows that links were read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LinkSource {
+    /// `links.jsonl`: all links.
+    Links,
+    /// Column `via` of `pages.jsonl`: the link by which each page was found first.
+    #[default]
+    Via,
+}
+
+/// Links between a few nodes, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkSketch {
+    pub(crate) source: LinkSource,
+    /// True where nodes are hosts, else they are folders of one host.
+    pub(crate) of_hosts: bool,
+    /// Hosts or folders by the number of their pages.
+    pub(crate) nodes: Vec<(String, u64)>,
+    /// Links by the places of their ends in `nodes`: also from a node to itself.
+    pub(crate) links: BTreeMap<(usize, usize), u64>,
+    /// Links with an end that is no node.
+    pub(crate) elsewhere: u64,
+    /// Links that were read.
+    pub(crate) read: u64,
+    /// True if there are more than were read.
+    pub(crate) is_cut: bool,
+}
+
+/// Pages by the first folder of their path.
+#[derive(Debug, Default)]
+pub(super) struct Folders(BTreeMap<String, u64>);
+
+impl Folders {
+    pub(super) fn add(&mut self, url: &str) {
+        let folder = folder(url);
+        if let Some(pages) = self.0.get_mut(folder) {
+            *pages += 1;
+        } else if self.0.len() < MAX_FOLDERS {
+            self.0.insert(folder.to_owned(), 1);
+        }
+    }
+}
+
+/// The first folder of a URL's path, with the slash behind it; `/` for what stands in none.
+fn folder(url: &str) -> &str {
+    let path = url.get(origin_of(url).len()..).unwrap_or_default();
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let end = path.get(1..).and_then(|rest| rest.find('/'));
+    match end {
+        Some(end) => &path[..end + 2],
+        None => "/",
+    }
+}
+
+/// Reads the links between the hosts that were asked most; `origins` has their places in the order
+/// of [`Report::hosts_asked`].
+pub(super) fn read(
+    dir: &Path,
+    report: &Report,
+    origins: HashMap<String, usize>,
+    folders: Folders,
+) -> Result<LinkSketch, RecordsError> {
+    let (asked, _) = report.hosts_asked();
+    let of_hosts = asked.len() > 1;
+    let mut nodes: Vec<(String, u64)> = match of_hosts {
+        true => {
+            let nodes = asked.iter().map(|host| (host.host.clone(), host.pages));
+            nodes.take(MAX_NODES).collect()
+        }
+        false => folders.0.into_iter().collect(),
+    };
+    if !of_hosts {
+        nodes.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        nodes.truncate(MAX_NODES);
+    }
+    let places: HashMap<String, usize> = nodes
+        .iter()
+        .enumerate()
+        .map(|(at, (name, _))| (name.clone(), at))
+        .collect();
+    let place = |url: &str| {
+        let host = *origins.get(origin_of(url))?;
+        match of_hosts {
+            true => Some(host).filter(|host| *host < nodes.len()),
+            false => places.get(folder(url)).copied(),
+        }
+    };
+    let mut sketch = LinkSketch {
+        of_hosts,
+        ..LinkSketch::default()
+    };
+    for row in links(dir)? {
+        if let Some(row) = sound(row)? {
+            sketch.source = LinkSource::Links;
+            if !sketch.add(place(&row.from), place(&row.to)) {
+                break;
+            }
+        }
+    }
+    if sketch.source == LinkSource::Via {
+        for row in pages(dir)? {
+            if let Some(row) = sound(row)?
+                && let Some(via) = &row.via
+                && !sketch.add(place(via), place(&row.url))
+            {
+                break;
+            }
+        }
+    }
+    sketch.nodes = nodes;
+    Ok(sketch)
+}
+
+impl LinkSketch {
+    /// Counts a link by the places of its ends; says whether there is room for more.
+    fn add(&mut self, from: Option<usize>, to: Option<usize>) -> bool {
+        if self.read == MAX_LINKS {
+            self.is_cut = true;
+            return false;
+        }
+        self.read += 1;
+        match (from, to) {
+            (Some(from), Some(to)) => *self.links.entry((from, to)).or_default() += 1,
+            _ => self.elsewhere += 1,
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folder;
+
+    #[test]
+    fn ours_a_page_stands_in_the_first_folder_of_its_path() {
+        let check = |url: &str, expected: &str| assert_eq!(folder(url), expected, "{url}");
+        check("http://e.example/", "/");
+        check("http://e.example/a.html", "/");
+        check("http://e.example/a/", "/a/");
+        check("http://e.example/a/b/c.html", "/a/");
+        check("http://e.example/a?b/c", "/");
+        check("http://e.example/%C3%A4/b", "/%C3%A4/");
+        check("http://e.example//b", "//");
+        check("data:x", "/");
+        check("", "/");
+    }
+}

@@ -1,0 +1,335 @@
+//! The report as one page: for the appendix of a paper, and for the owner of a site.
+
+mod plots;
+mod sites;
+mod sketch;
+mod svg;
+mod times;
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use crawl_weburl::safe_line;
+use maud::{Markup, html};
+
+use crate::bins::GapHistograms;
+use crate::coverage::Coverage;
+use crate::figures::Figures;
+use crate::hosts::HostReport;
+use crate::html::{MAX_LISTED_HOSTS, link, page, table};
+use crate::numbers::{counted, grouped, size};
+use crate::report::{BrokenCounts, BrokenRow, Report};
+use crate::text::{coverage_words, gaps, kept, operator_lines, robots_line, unasked_line, waits};
+
+use sites::verdict;
+use times::{moment, span};
+
+/// Rows of a table of counts; the rest is one more.
+const MAX_ROWS: usize = 100;
+/// Seeds that are named.
+const MAX_SEEDS: usize = 20;
+
+/// Draws the page. Whatever came from a server is escaped.
+pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) -> String {
+    let title = match report.crawl.seeds.first() {
+        Some(seed) => format!("Crawl of {}", safe_line(seed)),
+        None => "Crawl".to_owned(),
+    };
+    let body = html! {
+        @if let Some(of) = &report.crawl.replay_of {
+            p { "A replay of " (safe_line(of)) ": no request was sent, and all times are virtual." }
+        }
+        p class="sums" {
+            (counted(report.pages.total, "page", "pages")) ", " (size(report.pages.bytes)) "; "
+            (grouped(report.pages.failed)) " failed; "
+            (grouped(report.excluded.total)) " excluded; "
+            (counted(report.requests.total, "request", "requests"))
+            ". Gaps: " (kept(report.requests.short_gaps))
+            ". Waits: " (kept(report.requests.short_waits)) "."
+        }
+        @for flaw in &report.flaws {
+            p { strong { "Flaw: " (safe_line(flaw)) } }
+        }
+        div class="cards" {
+            (asked(report))
+            (by_what_right(report, figures))
+            (how_politely(report, figures))
+            (how_complete(report))
+        }
+        h2 { "Plots" }
+        (plots::plots(report, gaps, figures))
+        (sketch::sketch(&figures.links))
+        (sites::sites(report, figures))
+        (hosts(report))
+        (broken(&report.broken))
+        (counts("Pages by outcome", &report.pages.by_outcome))
+        (counts("Pages by status", &report.pages.by_status))
+        (counts("Pages by type", &report.pages.by_type))
+        (counts("Pages by depth", &report.pages.by_depth))
+        (rounds(report))
+        (counts("Excluded by reason", &report.excluded.by_reason))
+        (counts("Put aside, with the evidence", &report.excluded.put_aside))
+        (counts("Requests by purpose", &report.requests.by_purpose))
+        (counts("Requests without an answer", &report.requests.by_failure))
+    };
+    page(&title, &body)
+}
+
+fn card(title: &str, body: &Markup) -> Markup {
+    html! { section class="card" { h2 { (title) } (body) } }
+}
+
+fn asked(report: &Report) -> Markup {
+    let (hosts, _) = report.hosts_asked();
+    let requests = &report.requests;
+    let seeds = &report.crawl.seeds;
+    let more = seeds.len().saturating_sub(MAX_SEEDS) as u64;
+    let body = html! {
+        p {
+            (counted(requests.total, "request", "requests")) " to " (counted(hosts.len() as u64, "host", "hosts"))
+            @if let Some((first, last)) = requests.first_start_ms.zip(requests.last_end_ms) {
+                ", from " (moment(first)) " to " (moment(last)) " UTC (" (span(last.saturating_sub(first))) ")"
+            }
+            ". By purpose: " (in_words(&requests.by_purpose)) "."
+        }
+        p {
+            "Begun at " (counted(seeds.len() as u64, "seed", "seeds")) ": "
+            @for (at, seed) in seeds.iter().take(MAX_SEEDS).enumerate() { @if at > 0 { ", " } (link(seed)) }
+            @if more > 0 { ", and " (grouped(more)) " more" }
+            "."
+        }
+        p class="soft" {
+            @if let Some(started) = &report.crawl.started { "Started " (safe_line(started)) "." }
+            @if let Some(version) = &report.crawl.version { " By crawl " (safe_line(version)) "." }
+        }
+    };
+    card("What was asked", &body)
+}
+
+fn by_what_right(report: &Report, figures: &Figures) -> Markup {
+    let (manners, permissions) = (&figures.manners, &figures.permissions);
+    let mut states: BTreeMap<&str, u64> = BTreeMap::new();
+    for robots in report.hosts.iter().flat_map(|host| host.robots.values()) {
+        *states.entry(robots.state.as_str()).or_default() += 1;
+    }
+    let origins: u64 = states.values().sum();
+    let purpose = manners.purpose.as_deref().unwrap_or("unstated");
+    let (allowed, refused) = (permissions.purpose_allowed, permissions.purpose_refused);
+    let silent = report.pages.total.saturating_sub(allowed + refused);
+    let body = html! {
+        p {
+            "robots.txt was asked of " (counted(origins, "origin", "origins"))
+            @if origins > 0 { " (" (in_words(&states)) ")" }
+            @if let Some(agent) = &manners.agent { ", and read for the agent " code { (safe_line(agent)) } }
+            @if let Some(rules) = &manners.robots { " by the rules of " (safe_line(rules)) }
+            ". " (counted(permissions.allowed_by_rule, "page is", "pages are")) " allowed by the words of a rule, "
+            (grouped(permissions.no_rule)) " by none against it. "
+            (counted(report.excluded.by_reason.get("robots").copied().unwrap_or(0), "URL was", "URLs were")) " left out for a rule."
+        }
+        p {
+            "Declared purpose: " (safe_line(purpose)) ". "
+            @if purpose != "unstated" {
+                "Sites allow it for " (counted(allowed, "page", "pages")) ", refuse it for " (grouped(refused))
+                ", and say nothing of it for " (grouped(silent)) ". "
+            }
+            @if permissions.withheld > 0 {
+                "Of " (counted(permissions.withheld, "page", "pages")) " no copy was kept, as the site asks."
+            }
+            @if permissions.statements.is_empty() { "No site says anything about the use of its pages." }
+            @else {
+                "Sites' words about use: "
+                @for (at, ((vocabulary, channel), pages)) in permissions.statements.iter().enumerate() {
+                    @if at > 0 { ", " } (safe_line(vocabulary)) " (" (safe_line(channel)) "): " (counted(*pages, "page", "pages"))
+                }
+                "."
+            }
+        }
+        @for (what, text) in operator_lines(&report.crawl.operator) {
+            p { (what) ": " (link(text)) }
+        }
+    };
+    card("By what right", &body)
+}
+
+fn how_politely(report: &Report, figures: &Figures) -> Markup {
+    let manners = &figures.manners;
+    let busy: u64 = report.hosts.iter().map(|host| host.busy_ms).sum();
+    let mut by_site: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (rule, gaps) in report.hosts.iter().flat_map(|host| &host.gaps.by_site) {
+        let sum = by_site.entry(rule).or_default();
+        *sum = (sum.0 + gaps.count, sum.1.saturating_add(gaps.asked_ms));
+    }
+    let waits = report.hosts.iter().map(|host| &host.waits);
+    let count: u64 = waits.clone().map(|waits| waits.count).sum();
+    let longest = waits.map(|waits| waits.longest_asked_ms).max().unwrap_or(0);
+    let gaps: u64 = report.hosts.iter().map(|host| host.gaps.count).sum();
+    let most = figures
+        .hosts
+        .iter()
+        .map(|host| host.most_in_a_minute)
+        .max()
+        .unwrap_or(0);
+    let body = html! {
+        p {
+            @if let Some(delay) = &manners.delay {
+                "Between two requests to a host: " (safe_line(delay)) " at least"
+                @if let Some(factor) = manners.delay_factor { ", and " (factor) " times its response time" }
+                ". "
+            }
+            (counted(gaps, "gap", "gaps")) " between requests: " (kept(report.requests.short_gaps)) "."
+        }
+        p {
+            @if by_site.is_empty() { "No site asked for a pace of its own. " }
+            @for (rule, (gaps, asked)) in &by_site {
+                "Sites' " (safe_line(rule)) ": " (counted(*gaps, "gap", "gaps")) ", " (span(*asked)) " in all. "
+            }
+            @if count == 0 { "No answer asked for a wait (Retry-After, 429, 503)." }
+            @else {
+                (counted(count, "answer", "answers")) " asked for a wait (Retry-After, 429, 503), the longest of "
+                (span(longest)) ": " (kept(report.requests.short_waits)) "."
+            }
+        }
+        p {
+            "Servers were at work for " (span(busy)) " in all. "
+            (counted(u64::from(report.crawl.per_host), "request", "requests")) " to a host at once at most; "
+            "in the busiest minute of any host " (grouped(most)) "."
+        }
+    };
+    card("How politely", &body)
+}
+
+fn how_complete(report: &Report) -> Markup {
+    let mut missing: BTreeMap<&str, u64> = BTreeMap::new();
+    for shortfall in report.hosts.iter().flat_map(|host| &host.missing) {
+        *missing.entry(shortfall.reason.name()).or_default() += shortfall.urls;
+    }
+    let body = html! {
+        p { "Coverage of the hosts: " (report.coverage_line()) "." }
+        @if missing.is_empty() { p { "Of what links and sitemaps lead to, and sites allow, nothing is missing." } }
+        @else { p { "URLs that are missing, by reason: " (in_words(&missing)) "." } }
+        ul class="key" {
+            @for (coverage, meaning) in [
+                (Coverage::Whole, "all that was met and allowed was answered"),
+                (Coverage::Partial, "something is missing"),
+                (Coverage::Blocked, "the host turned the crawl away"),
+            ] {
+                li { (verdict(Some(coverage))) " " (meaning) }
+            }
+        }
+    };
+    card("How complete", &body)
+}
+
+fn in_words<K: Display>(counts: &BTreeMap<K, u64>) -> String {
+    let parts = counts.iter().take(MAX_ROWS);
+    let parts = parts.map(|(name, count)| format!("{name}: {}", grouped(*count)));
+    safe_line(&parts.collect::<Vec<_>>().join(", ")).into_owned()
+}
+
+fn broken(broken: &BrokenCounts) -> Markup {
+    let more = broken.pages.saturating_sub(broken.first.len() as u64);
+    let list = html! {
+        tr { th { "page" } th { "answer" } th { "first link to it" } }
+        @for row in &broken.first {
+            tr {
+                td { (link(&row.url)) }
+                td { (safe_line(&answer(row))) }
+                td { @if let Some(via) = &row.via { (link(via)) } @else { "a seed" } }
+            }
+        }
+    };
+    html! {
+        @if broken.pages > 0 {
+            (table("Broken pages", "t w", &list))
+            @if more > 0 {
+                p { "And " (counted(more, "more broken page", "more broken pages")) "." }
+            }
+        }
+    }
+}
+
+fn hosts(report: &Report) -> Markup {
+    let (hosts, unasked) = report.hosts_asked();
+    let more = hosts.len().saturating_sub(MAX_LISTED_HOSTS) as u64;
+    let list = html! {
+        tr {
+            @for name in ["host", "coverage", "pages", "received", "requests", "excluded", "gaps", "waits", "robots.txt"] {
+                th { (name) }
+            }
+        }
+        @for host in hosts.iter().take(MAX_LISTED_HOSTS) { (host_row(host)) }
+    };
+    html! {
+        (table("Hosts", "t w", &list))
+        @if more > 0 {
+            p { "And " (counted(more, "more host", "more hosts")) "." }
+        }
+        @if let Some(line) = unasked_line(unasked) {
+            p { "And " (line) "." }
+        }
+    }
+}
+
+fn host_row(host: &HostReport) -> Markup {
+    let robots = host
+        .robots
+        .iter()
+        .map(|(origin, copy)| format!("{origin}: {}", robots_line(copy)));
+    html! {
+        tr {
+            td { (safe_line(&host.host)) }
+            td { (safe_line(&coverage_words(host).unwrap_or_default())) }
+            td.n { (grouped(host.pages)) }
+            td.n { (size(host.bytes)) }
+            td.n { (grouped(host.requests)) }
+            td.n { (grouped(host.excluded)) }
+            td { (safe_line(&gaps(host))) }
+            td { (safe_line(&waits(host))) }
+            td { (safe_line(&robots.collect::<Vec<_>>().join("; "))) }
+        }
+    }
+}
+
+fn answer(broken: &BrokenRow) -> String {
+    match (broken.status, &broken.error) {
+        (Some(status), Some(error)) if status < 400 => format!("{status} ({error})"),
+        (Some(status), _) => status.to_string(),
+        (None, Some(error)) => error.clone(),
+        (None, None) => "none".to_owned(),
+    }
+}
+
+fn counts<K: Display + Ord>(title: &str, counts: &BTreeMap<K, u64>) -> Markup {
+    let mut rows: Vec<_> = counts.iter().collect();
+    let mut others = 0;
+    if rows.len() > MAX_ROWS {
+        rows.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        others = rows
+            .split_off(MAX_ROWS)
+            .iter()
+            .map(|(_, count)| **count)
+            .sum();
+        rows.sort();
+    }
+    let list = html! {
+        @for (name, count) in rows {
+            tr { td { (safe_line(&name.to_string())) } td.n { (grouped(*count)) } }
+        }
+        @if others > 0 { tr { td { "others" } td.n { (grouped(others)) } } }
+    };
+    html! { @if !counts.is_empty() { (table(title, "t", &list)) } }
+}
+
+/// The last rounds of the crawl.
+fn rounds(report: &Report) -> Markup {
+    let rounds = &report.pages.rounds;
+    let list = html! {
+        @for (number, round) in rounds.iter().skip(rounds.len().saturating_sub(MAX_ROWS)) {
+            tr { td { (number) } td.n { (round) } }
+        }
+    };
+    html! { @if !rounds.is_empty() { (table("Rounds", "t", &list)) } }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,391 @@
+//! The plots of a report, each with the table behind it.
+
+use crawl_weburl::safe_line;
+use maud::{Markup, html};
+
+use crate::bins::{GapHistograms, Histogram};
+use crate::figures::{Answer, Figures, TimeSeries};
+use crate::numbers::{counted, grouped, size};
+use crate::report::Report;
+use crate::text::kept;
+
+use super::svg::{
+    AXES_HEIGHT, Columns, Figure, Mark, bars, curve, rows_height, short, strips, strips_height,
+};
+use super::times::{marks, moment, span};
+
+/// Bars of a plot; the rest is one more.
+const MAX_BARS: usize = 10;
+/// Depths of a plot; deeper ones are one more.
+const MAX_DEPTHS: usize = 15;
+/// Hosts whose requests are drawn over time.
+const MAX_STRIPS: usize = 12;
+
+/// All plots of a report.
+pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) -> Markup {
+    html! {
+        div class="plots" {
+            @if let Some(time) = &figures.time {
+                (progress(time))
+                (answers(time))
+            }
+            (outcomes(report))
+            (gaps_asked_and_kept(report, gaps))
+            @if let Some(time) = &figures.time { (hosts_by_time(report, figures, time)) }
+            (histogram("response-times", "Response times", "milliseconds from the request to the end of the answer",
+                &figures.response_times, ["request", "requests"], &span))
+            (histogram("sizes", "Sizes of bodies", "bytes of the body, as received", &figures.sizes,
+                ["page", "pages"], &size))
+            (types(report))
+            (depths(report))
+        }
+    }
+}
+
+/// A table with a line of sums.
+fn summed(head: &[&str], rows: &[(String, Vec<u64>)]) -> Markup {
+    let columns = head.len() - 1;
+    let sum = |column: usize| rows.iter().map(|(_, values)| values[column]).sum();
+    html! {
+        thead { tr { @for name in head { th scope="col" { (name) } } } }
+        tbody {
+            @for (name, values) in rows {
+                tr { th scope="row" { (safe_line(name)) } @for value in values { td.n { (grouped(*value)) } } }
+            }
+        }
+        tfoot { tr { th scope="row" { "all" } @for column in 0..columns { td.n { (grouped(sum(column))) } } } }
+    }
+}
+
+fn progress(time: &TimeSeries) -> Markup {
+    let mut sum = 0;
+    let sums: Vec<u64> = time
+        .pages
+        .iter()
+        .map(|pages| {
+            sum += pages;
+            sum
+        })
+        .collect();
+    let axis = time.axis;
+    let half = sums
+        .iter()
+        .position(|reached| *reached * 2 >= sum)
+        .unwrap_or(0);
+    let words = format!(
+        "{} in {}; half of them by {} UTC.",
+        counted(sum, "page", "pages"),
+        span(axis.width_ms.saturating_mul(axis.bins as u64)),
+        moment(axis.start_of(half + 1)),
+    );
+    let rows = time.pages.iter().enumerate();
+    let rows: Vec<_> = rows
+        .map(|(bin, pages)| (axis_label(time, bin), vec![*pages]))
+        .collect();
+    Figure {
+        id: "progress",
+        title: "Progress",
+        words: &words,
+        height: AXES_HEIGHT,
+        drawing: curve(&sums, &marks(axis), "pages in all, by time (UTC)"),
+        legend: &[],
+        table: summed(&["from (UTC)", "pages"], &rows),
+    }
+    .draw()
+}
+
+fn axis_label(time: &TimeSeries, bin: usize) -> String {
+    let at = time.axis.start_of(bin);
+    match time.axis.width_ms {
+        ..60_000 => format!("{}:{:02}.{:03}", moment(at), at / 1000 % 60, at % 1000),
+        _ => moment(at),
+    }
+}
+
+fn answers(time: &TimeSeries) -> Markup {
+    let bins: Vec<Vec<u64>> = time
+        .answers
+        .iter()
+        .map(|answers| answers.to_vec())
+        .collect();
+    let sum = |answer: Answer| -> u64 { bins.iter().map(|bin| bin[answer as usize]).sum() };
+    let all: u64 = bins.iter().flatten().sum();
+    let parts = Answer::ALL.map(|answer| (answer, sum(answer)));
+    let parts = parts.iter().filter(|(_, requests)| *requests > 0);
+    let parts: Vec<_> = parts
+        .map(|(answer, requests)| format!("{} {}", grouped(*requests), answer.name()))
+        .collect();
+    let words = format!(
+        "{}, in spans of {}: {}.",
+        counted(all, "request", "requests"),
+        span(time.axis.width_ms),
+        parts.join("; "),
+    );
+    let rows = bins.iter().enumerate();
+    let rows: Vec<_> = rows
+        .map(|(at, bin)| (axis_label(time, at), bin.clone()))
+        .collect();
+    let names = Answer::ALL.map(Answer::name);
+    let head: Vec<&str> = std::iter::once("from (UTC)").chain(names).collect();
+    Figure {
+        id: "answers",
+        title: "Requests and answers",
+        words: &words,
+        height: AXES_HEIGHT,
+        drawing: Columns::Stacked.draw(&bins, &marks(time.axis), "requests, by time (UTC)"),
+        legend: &names,
+        table: summed(&head, &rows),
+    }
+    .draw()
+}
+
+/// The first rows, those with most first, and the sum of the others.
+fn most_first(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    if rows.len() > MAX_BARS + 1 {
+        let others = rows.split_off(MAX_BARS);
+        let sum = others.iter().map(|(_, count)| count).sum();
+        rows.push((format!("{} others", grouped(others.len() as u64)), sum));
+    }
+    rows
+}
+
+fn bar_figure(id: &str, title: &str, what: &str, rows: &[(String, u64)]) -> Markup {
+    let Some((first, most)) = rows.first() else {
+        return Markup::default();
+    };
+    let all: u64 = rows.iter().map(|(_, count)| count).sum();
+    let words = format!(
+        "{}; most of them, {}: {}.",
+        counted(all, "page", "pages"),
+        grouped(*most),
+        safe_line(first)
+    );
+    let table: Vec<_> = rows
+        .iter()
+        .map(|(name, count)| (name.clone(), vec![*count]))
+        .collect();
+    Figure {
+        id,
+        title,
+        words: &words,
+        height: rows_height(rows.len()),
+        drawing: bars(rows, grouped),
+        legend: &[],
+        table: summed(&[what, "pages"], &table),
+    }
+    .draw()
+}
+
+fn outcomes(report: &Report) -> Markup {
+    let rows = report.pages.by_outcome.iter();
+    let rows = most_first(rows.map(|(name, count)| (name.replace('_', " "), *count)));
+    bar_figure("outcomes", "Outcomes", "outcome", &rows)
+}
+
+fn types(report: &Report) -> Markup {
+    let typed: u64 = report.pages.by_type.values().sum();
+    let untyped = report.pages.total.saturating_sub(typed);
+    let rows = report
+        .pages
+        .by_type
+        .iter()
+        .map(|(name, count)| (name.clone(), *count));
+    let untyped = (untyped > 0).then(|| ("none said".to_owned(), untyped));
+    bar_figure(
+        "types",
+        "Content types",
+        "type",
+        &most_first(rows.chain(untyped)),
+    )
+}
+
+fn depths(report: &Report) -> Markup {
+    let depths = &report.pages.by_depth;
+    let Some((deepest, _)) = depths.last_key_value() else {
+        return Markup::default();
+    };
+    let shown =
+        usize::try_from(*deepest).map_or(MAX_DEPTHS, |deepest| (deepest + 1).min(MAX_DEPTHS + 1));
+    let mut bins = vec![vec![0]; shown];
+    for (depth, pages) in depths {
+        let bin = usize::try_from(*depth).unwrap_or(usize::MAX).min(shown - 1);
+        bins[bin][0] += pages;
+    }
+    let label = |bin: usize| match bin {
+        MAX_DEPTHS => format!("{bin}+"),
+        bin => bin.to_string(),
+    };
+    let marks: Vec<Mark> = (0..shown)
+        .map(|bin| (bin as f64 + 0.5, label(bin)))
+        .collect();
+    let all: u64 = depths.values().sum();
+    let words = format!(
+        "{} by the links that were followed from a seed, {} at most.",
+        counted(all, "page", "pages"),
+        grouped(u64::from(*deepest)),
+    );
+    let rows: Vec<_> = bins
+        .iter()
+        .enumerate()
+        .map(|(bin, pages)| (label(bin), pages.clone()))
+        .collect();
+    Figure {
+        id: "depth",
+        title: "Depth",
+        words: &words,
+        height: AXES_HEIGHT,
+        drawing: Columns::Stacked.draw(&bins, &marks, "links followed from a seed"),
+        legend: &[],
+        table: summed(&["depth", "pages"], &rows),
+    }
+    .draw()
+}
+
+/// The limits between bins, as marks.
+fn limits(histogram: &Histogram, show: impl Fn(u64) -> String) -> Vec<Mark> {
+    let starts = histogram
+        .bins()
+        .map(|(start, _, _)| start)
+        .enumerate()
+        .skip(1);
+    starts.map(|(at, start)| (at as f64, show(start))).collect()
+}
+
+/// A bin in words: `below 1 kB`, `1 kB to 3 kB`, `10 MB and more`.
+fn bin_words(start: u64, end: Option<u64>, show: &dyn Fn(u64) -> String) -> String {
+    match (start, end) {
+        (0, Some(1)) => "0".to_owned(),
+        (0 | 1, Some(end)) => format!("below {}", show(end)),
+        (start, Some(end)) => format!("{} to {}", show(start), show(end)),
+        (start, None) => format!("{} and more", show(start)),
+    }
+}
+
+fn histogram(
+    id: &str,
+    title: &str,
+    axis: &str,
+    histogram: &Histogram,
+    [one, more]: [&str; 2],
+    show: &dyn Fn(u64) -> String,
+) -> Markup {
+    let most = histogram.bins().max_by_key(|(_, _, count)| *count);
+    let Some((start, end, most)) = most.filter(|(_, _, most)| *most > 0) else {
+        return Markup::default();
+    };
+    let words = format!(
+        "{}; most of them, {}: {}.",
+        counted(histogram.total(), one, more),
+        grouped(most),
+        bin_words(start, end, show)
+    );
+    let bins: Vec<Vec<u64>> = histogram.bins().map(|(_, _, count)| vec![count]).collect();
+    let rows: Vec<_> = histogram
+        .bins()
+        .map(|(start, end, count)| (bin_words(start, end, show), vec![count]))
+        .collect();
+    Figure {
+        id,
+        title,
+        words: &words,
+        height: AXES_HEIGHT,
+        drawing: Columns::Stacked.draw(&bins, &limits(histogram, short), axis),
+        legend: &[],
+        table: summed(&["from, to", more], &rows),
+    }
+    .draw()
+}
+
+fn gaps_asked_and_kept(report: &Report, gaps: &GapHistograms) -> Markup {
+    let (asked, seen) = (&gaps.asked, &gaps.seen);
+    if asked.total() == 0 {
+        return Markup::default();
+    }
+    let pairs = asked.bins().zip(seen.bins());
+    let bins: Vec<Vec<u64>> = pairs
+        .map(|((_, _, asked), (_, _, seen))| vec![asked, seen])
+        .collect();
+    let rows = asked.bins().zip(&bins);
+    let rows: Vec<_> = rows
+        .map(|((start, end, _), counts)| (bin_words(start, end, &span), counts.clone()))
+        .collect();
+    let words = format!(
+        "{} between two requests to a host: {}.",
+        counted(asked.total(), "gap", "gaps"),
+        kept(report.requests.short_gaps),
+    );
+    Figure {
+        id: "gaps",
+        title: "Gaps asked for and kept",
+        words: &words,
+        height: AXES_HEIGHT,
+        drawing: Columns::Beside.draw(
+            &bins,
+            &limits(asked, seconds),
+            "seconds from the end of a request to the next",
+        ),
+        legend: &["asked for", "kept"],
+        table: summed(&["from, to", "asked for", "kept"], &rows),
+    }
+    .draw()
+}
+
+/// Milliseconds as seconds: `0.2`, `10`.
+fn seconds(ms: u64) -> String {
+    match ms % 1000 / 100 {
+        0 => (ms / 1000).to_string(),
+        tenths => format!("{}.{tenths}", ms / 1000),
+    }
+}
+
+fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Markup {
+    let (asked, _) = report.hosts_asked();
+    let rows = asked
+        .iter()
+        .zip(&figures.hosts)
+        .filter(|(host, _)| host.requests > 0)
+        .take(MAX_STRIPS);
+    let rows: Vec<_> = rows.collect();
+    let strips_of = rows.iter().map(|(host, of)| {
+        (
+            host.host.as_str(),
+            grouped(host.requests),
+            of.requests.as_slice(),
+        )
+    });
+    let others = asked.iter().filter(|host| host.requests > 0).count() - rows.len();
+    let more = match others {
+        0 => String::new(),
+        others => format!(
+            " {} fewer requests are not drawn.",
+            counted(others as u64, "host with", "hosts with")
+        ),
+    };
+    let words = format!(
+        "When {} asked, in spans of {}: the more requests, the darker.{more}",
+        counted(rows.len() as u64, "host was", "hosts were"),
+        span(time.axis.width_ms),
+    );
+    let head: Vec<&str> = vec!["host", "requests", "first tenth", "last tenth"];
+    let table: Vec<_> = rows
+        .iter()
+        .map(|(host, of)| {
+            let tenth = of.requests.len().div_ceil(10);
+            let first = of.requests.iter().take(tenth).sum();
+            let last = of.requests.iter().rev().take(tenth).sum();
+            (host.host.clone(), vec![host.requests, first, last])
+        })
+        .collect();
+    Figure {
+        id: "hosts-by-time",
+        title: "Hosts by time",
+        words: &words,
+        height: strips_height(rows.len()),
+        drawing: strips(strips_of, &marks(time.axis), "time (UTC)"),
+        legend: &[],
+        table: summed(&head, &table),
+    }
+    .draw()
+}

@@ -1,0 +1,187 @@
+//! The answers for the owner of a site: what was asked of it, when, how often, why it ended, and how to
+//! be left out.
+
+use crawl_weburl::safe_line;
+use maud::{Markup, html};
+
+use crate::coverage::Coverage;
+use crate::figures::{Answer, Figures, HostFigures, Manners};
+use crate::hosts::HostReport;
+use crate::html::link;
+use crate::numbers::{counted, grouped, size};
+use crate::report::Report;
+use crate::text::{coverage_words, kept, robots_line};
+
+use super::times::{moment, span};
+
+/// Sections that are open from the start.
+const MAX_OPEN: usize = 3;
+/// Origins and rules of a host that are listed.
+const MAX_LINES: usize = 10;
+
+/// A section for each host.
+pub(super) fn sites(report: &Report, figures: &Figures) -> Markup {
+    let (asked, _) = report.hosts_asked();
+    let shown = asked.iter().zip(&figures.hosts);
+    let more = asked.len().saturating_sub(figures.hosts.len()) as u64;
+    html! {
+        @if !asked.is_empty() {
+            h2 { "Your site" }
+            (left_out(report, &figures.manners))
+            @for (at, (host, of)) in shown.enumerate() {
+                details class="site" open[at < MAX_OPEN] {
+                    summary { b { (safe_line(&host.host)) } " " (verdict(host.coverage)) }
+                    (site(host, of))
+                }
+            }
+            @if more > 0 {
+                p { (counted(more, "more host stands", "more hosts stand")) " in the table of hosts and in " code { "report.json" } "." }
+            }
+        }
+    }
+}
+
+/// How the owner of a site keeps this crawl out.
+fn left_out(report: &Report, manners: &Manners) -> Markup {
+    let agent = manners.agent.as_deref().unwrap_or("crawl");
+    html! {
+        div class="card" {
+            h3 { "How to be left out" }
+            p { "Put these lines into your robots.txt. A crawl that runs reads them again within a day." }
+            pre { "User-agent: " (safe_line(agent)) "\nDisallow: /" }
+            p {
+                @match &report.crawl.operator.contact {
+                    Some(contact) => {
+                        "Or write to " (contact_link(contact)) ", who answers for this crawl, and may be asked to delete what was fetched."
+                    }
+                    None => "No contact was given: this crawl may ask only hosts of its own machine or network."
+                }
+                @if let Some(page) = &report.crawl.operator.study_page { " About the study: " (link(page)) "." }
+            }
+        }
+    }
+}
+
+fn contact_link(contact: &str) -> Markup {
+    let is_address = contact.contains('@') && !contact.contains(['/', '?', ' ', ':']);
+    html! {
+        @if is_address { a href=(format!("mailto:{}", safe_line(contact))) { (safe_line(contact)) } }
+        @else { (link(contact)) }
+    }
+}
+
+/// A verdict with a sign that needs no colour.
+pub(super) fn verdict(coverage: Option<Coverage>) -> Markup {
+    let (sign, name) = match coverage {
+        Some(Coverage::Whole) => ("●", "whole"),
+        Some(Coverage::Partial) => ("◐", "partial"),
+        Some(Coverage::Blocked) => ("○", "blocked"),
+        None => return Markup::default(),
+    };
+    html! { span class="verdict" { span aria-hidden="true" { (sign) " " } (name) } }
+}
+
+fn site(host: &HostReport, of: &HostFigures) -> Markup {
+    let answers = Answer::ALL
+        .into_iter()
+        .zip(of.answers)
+        .filter(|(_, requests)| *requests > 0);
+    let answers: Vec<_> = answers
+        .map(|(answer, requests)| format!("{}: {}", answer.name(), grouped(requests)))
+        .collect();
+    html! {
+        dl {
+            dt { "asked" }
+            dd {
+                (counted(host.requests, "request", "requests")) ", " (grouped(host.robots_requests)) " of them for robots.txt"
+                @if host.requests > 0 { "; from " (moment(of.first_start_ms)) " to " (moment(of.last_end_ms)) " UTC" }
+            }
+            dt { "received" }
+            dd { (counted(host.pages, "page", "pages")) ", " (size(host.bytes)) "; " (grouped(host.failed)) " failed" }
+            @if !answers.is_empty() {
+                dt { "answers" } dd { (answers.join("; ")) }
+            }
+            @if host.requests > 1 {
+                dt { "how often" }
+                dd {
+                    "every " (span(of.last_end_ms.saturating_sub(of.first_start_ms) / (host.requests - 1))) " on average, "
+                    (grouped(of.most_in_a_minute)) " in the busiest minute; your server was at work for " (span(host.busy_ms)) " in all"
+                }
+            }
+            (pace(host))
+            @if !host.robots.is_empty() {
+                dt { "your robots.txt" }
+                dd {
+                    @for (origin, robots) in host.robots.iter().take(MAX_LINES) {
+                        div { (safe_line(origin)) ": " (safe_line(&robots_line(robots))) ", asked for last at " (moment(robots.at_ms)) " UTC" }
+                    }
+                    (others(host.robots.len()))
+                }
+            }
+            @if !of.rules.is_empty() {
+                dt { "your rules that were kept" }
+                dd {
+                    @for ((rule, line), urls) in most_urls(of).into_iter().take(MAX_LINES) {
+                        div {
+                            (safe_line(rule)) @if let Some(line) = line { " (line " (line) ")" }
+                            ": " (counted(*urls, "URL", "URLs")) " not asked for"
+                        }
+                    }
+                    (others(of.rules.len()))
+                }
+            }
+            dt { "why it ended" }
+            dd { (why_ended(host)) }
+        }
+    }
+}
+
+/// The rules with most URLs first.
+fn most_urls(of: &HostFigures) -> Vec<(&(String, Option<u32>), &u64)> {
+    let mut rules: Vec<_> = of.rules.iter().collect();
+    rules.sort_by_key(|(_, urls)| std::cmp::Reverse(**urls));
+    rules
+}
+
+fn others(all: usize) -> Markup {
+    let more = all.saturating_sub(MAX_LINES) as u64;
+    html! { @if more > 0 { div { "and " (counted(more, "other", "others")) } } }
+}
+
+fn pace(host: &HostReport) -> Markup {
+    let (gaps, waits) = (&host.gaps, &host.waits);
+    let most = gaps.most_asked_ms.zip(gaps.most_asked_by.as_deref());
+    html! {
+        @if let Some((least, asked)) = gaps.least_seen_ms.zip(gaps.asked_then_ms) {
+            dt { "gaps" }
+            dd {
+                "the shortest " (span(least)) ", where " (span(asked)) " were to be kept; " (kept(gaps.short))
+                @if let Some((most, by)) = most { "; the longest asked for was " (span(most)) " (" (safe_line(by)) ")" }
+                @for (rule, of) in &gaps.by_site {
+                    "; " (counted(of.count, "gap", "gaps")) " by your " (safe_line(rule)) ", " (span(of.asked_ms)) " in all"
+                }
+            }
+        }
+        @if waits.count > 0 {
+            dt { "waits that you asked for" }
+            dd {
+                (grouped(waits.count)) ", the longest " (span(waits.longest_asked_ms)) "; "
+                (span(waits.given_ms)) " were given of " (span(waits.asked_ms)) "; " (kept(waits.short))
+            }
+        }
+    }
+}
+
+fn why_ended(host: &HostReport) -> Markup {
+    let words = coverage_words(host).unwrap_or_default();
+    html! {
+        @match host.coverage {
+            Some(Coverage::Whole) => "nothing was left to ask for: ",
+            Some(Coverage::Partial) => "something was left: ",
+            Some(Coverage::Blocked) => "your site turned the crawl away: ",
+            None => "it was never to be asked"
+        }
+        (safe_line(&words))
+        @if host.waiting > 0 { "; " (counted(host.waiting, "URL waits", "URLs wait")) " for the next run" }
+    }
+}

@@ -1,0 +1,199 @@
+//! The page of a crawl that is written here: what stands in it, and what may not.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::report::Report;
+use crate::report_files::report_page;
+
+/// Words of a hostile server, in a place where a URL or a type may stand.
+const HOSTILE: &str = "\"><script>alert(1)</script><svg onload=x>'&\u{202e}";
+
+fn lines(dir: &Path, name: &str, rows: &[Value]) {
+    let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    fs::write(dir.join(name), rows).unwrap();
+}
+
+/// Three hosts, every kind of answer, and hostile words wherever a server may put them.
+fn crawl() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let toml = "seed = [\"http://h0.example/\"]\n[operator]\nagent = \"crawl\"\n\
+                contact = \"you@example.org\"\nstudy = \"Press <releases>\"\n\
+                [exclusion]\npurpose = \"archive\"\n[politeness]\ndelay = \"1s\"\n";
+    fs::write(dir.path().join("crawl.toml"), toml).unwrap();
+    let statuses = [Some(200), Some(301), Some(404), Some(503), None];
+    let at = |number: usize| {
+        let path = if number == 7 { HOSTILE } else { "p" };
+        format!("http://h{}.example/{path}/{number}", number % 3)
+    };
+    let requests = (0..40).map(|number| {
+        let status = statuses[number % 5];
+        let start = 1_795_219_199_000 + number as u64 * 1_500;
+        json!({"url": at(number), "host": format!("h{}.example", number % 3), "address": null,
+            "purpose": if number < 3 { "robots" } else { "page" }, "start": start,
+            "end": start + 70, "status": status, "failure": status.is_none().then_some(HOSTILE),
+            "gap_asked": 1000, "why": if number % 2 == 0 { "crawl-delay" } else { "delay" },
+            "wait_asked": (status == Some(503)).then_some(2_000)})
+    });
+    lines(dir.path(), "requests.jsonl", &requests.collect::<Vec<_>>());
+    let pages = (3..40).map(|number| {
+        let kind = if number == 8 { HOSTILE } else { "text/html" };
+        json!({"url": at(number), "status": statuses[number % 5],
+            "fetched_at": "2026-11-21T00:00:10.123Z", "ms": 12, "bytes": number * number * 100,
+            "content_type": (number != 9).then_some(kind), "digest": null, "depth": number / 2,
+            "via": (number > 3).then(|| at(number - 1)), "title": HOSTILE, "robots": null,
+            "usage": {"said": [{"vocabulary": HOSTILE, "channel": "header", "line": null, "raw": HOSTILE}]},
+            "warc": null, "withheld": null, "error": statuses[number % 5].is_none().then_some(HOSTILE)})
+    });
+    lines(dir.path(), "pages.jsonl", &pages.collect::<Vec<_>>());
+    let excluded =
+        json!({"url": at(3), "reason": "robots", "rule": HOSTILE, "line": 2, "found_on": HOSTILE});
+    lines(dir.path(), "excluded.jsonl", &[excluded]);
+    dir
+}
+
+fn page(dir: &Path) -> (Report, String) {
+    report_page(dir).unwrap()
+}
+
+/// The parts of a text between two marks.
+fn all_between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
+    let parts = text.split(before).skip(1);
+    parts
+        .map(|part| part.split(after).next().unwrap())
+        .collect()
+}
+
+/// The numbers of a figure's line of sums.
+fn sums(html: &str, id: &str) -> Vec<u64> {
+    let figure = all_between(html, &format!("<figure id=\"{id}\">"), "</figure>");
+    let foot = all_between(figure[0], "<tfoot>", "</tfoot>")[0];
+    let cells = all_between(foot, "<td class=\"n\">", "<");
+    cells
+        .iter()
+        .map(|cell| cell.replace(',', "").parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn sums_of_the_plots_are_those_of_report_json() {
+    let dir = crawl();
+    let (report, html) = page(dir.path());
+    let (pages, requests) = (report.pages.total, report.requests.total);
+    assert_eq!((pages, requests), (37, 40));
+    for id in ["progress", "outcomes", "types", "depth", "sizes"] {
+        assert_eq!(sums(&html, id), [pages], "{id}");
+    }
+    assert_eq!(sums(&html, "response-times"), [requests]);
+    assert_eq!(sums(&html, "answers").iter().sum::<u64>(), requests);
+    assert_eq!(sums(&html, "hosts-by-time")[0], requests);
+    let gaps: u64 = report.hosts.iter().map(|host| host.gaps.count).sum();
+    assert_eq!(sums(&html, "gaps"), [gaps; 2]);
+    // No link leads to the first page.
+    assert_eq!(sums(&html, "links"), [pages - 1]);
+}
+
+#[test]
+fn ours_each_plot_has_its_words_and_its_table() {
+    let dir = crawl();
+    let (_, html) = page(dir.path());
+    let figures = all_between(&html, "<figure ", "</figure>");
+    assert_eq!(figures.len(), 10);
+    assert_eq!(html.matches("<svg ").count(), figures.len());
+    for figure in figures {
+        let labels = all_between(figure, "aria-labelledby=\"", "\"")[0];
+        assert!(figure.contains("role=\"img\""), "{figure}");
+        for id in labels.split(' ') {
+            let words = all_between(figure, &format!(" id=\"{id}\">"), "<")[0];
+            assert!(words.len() > 4, "{figure}");
+            assert_eq!(html.matches(&format!(" id=\"{id}\"")).count(), 1);
+        }
+        assert!(figure.contains("<table>"), "{figure}");
+        assert!(
+            !figure.contains("NaN") && !figure.contains("inf "),
+            "{figure}"
+        );
+    }
+}
+
+#[test]
+fn ours_the_page_runs_nothing_and_asks_for_nothing() {
+    let dir = crawl();
+    let (_, html) = page(dir.path());
+    for sign in [
+        "<script",
+        " onload",
+        "javascript:",
+        "http-equiv",
+        " src=",
+        "@import",
+        "<link",
+        "<iframe",
+        "\u{202e}",
+    ] {
+        let told = html.replace("&lt;svg onload=x", "");
+        assert!(!told.contains(sign), "{sign}");
+    }
+    // Only markers are referred to.
+    assert!(
+        all_between(&html, "url(", ")")
+            .iter()
+            .all(|to| *to == "#arrow")
+    );
+    assert!(html.contains("&lt;script&gt;"));
+    assert!(html.contains("Press &lt;releases&gt;"));
+}
+
+#[test]
+fn ours_the_same_rows_give_the_same_page() {
+    let dir = crawl();
+    assert_eq!(page(dir.path()), page(dir.path()));
+}
+
+#[test]
+fn ours_the_page_tells_an_owner_what_was_asked_and_how_to_be_left_out() {
+    let dir = crawl();
+    let (_, html) = page(dir.path());
+    let site = all_between(&html, "<b>h0.example</b>", "</details>")[0];
+    for words in [
+        "14 requests, 1 of them for robots.txt; from 2026-11-20 23:59 to 2026-11-21 00:00 UTC",
+        "by your crawl-delay",
+        "waits that you asked for",
+        "(line 2): 1 URL not asked for",
+        "why it ended",
+    ] {
+        assert!(site.contains(words), "{words}: {site}");
+    }
+    assert!(html.contains("<pre>User-agent: crawl\nDisallow: /</pre>"));
+    assert!(html.contains("<a href=\"mailto:you@example.org\">you@example.org</a>"));
+}
+
+#[test]
+fn ours_the_page_does_not_grow_with_the_crawl() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = |count: usize| {
+        let requests = (0..count).map(|number| {
+            let (host, start) = (
+                format!("h{number}.example"),
+                1_000_000 * (number as u64 + 1),
+            );
+            json!({"url": format!("http://{host}/"), "host": host, "address": null,
+                "purpose": "page", "start": start, "end": start + 1, "status": 200,
+                "failure": null, "gap_asked": 1000, "why": "delay", "wait_asked": null})
+        });
+        lines(dir.path(), "requests.jsonl", &requests.collect::<Vec<_>>());
+        let pages = (0..count).map(|number| {
+            json!({"url": format!("http://h{number}.example/"), "status": 200,
+                "fetched_at": "2026-11-21T00:00:10.123Z", "ms": 12, "bytes": 1,
+                "content_type": format!("a/{number}"), "digest": null, "depth": number,
+                "via": null, "title": null, "robots": null, "usage": null, "warc": null,
+                "withheld": null, "error": null})
+        });
+        lines(dir.path(), "pages.jsonl", &pages.collect::<Vec<_>>());
+        page(dir.path()).1.len()
+    };
+    let (some, more) = (rows(1_200), rows(2_400));
+    assert!(more < some + some / 20, "{some} and {more} bytes");
+}

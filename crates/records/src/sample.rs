@@ -1,0 +1,444 @@
+//! The sample of a crawl: what its rows say of the pages that were not asked for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+
+use crawl_archive::rows::PageRow;
+use crawl_sample::{Interval, Probability, RatioEstimate};
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecordsError;
+use crate::numbers::{counted, grouped, size};
+use crate::rows::pages;
+
+/// Content types that are told apart; the rest is `other`. A server chooses them, so their number
+/// must be bounded.
+const MAX_TYPES: usize = 100;
+/// Redirects that are followed from a URL of the frame.
+const MAX_REDIRECTS: usize = 20;
+/// The type of an answer that names none.
+const NO_TYPE: &str = "none";
+const OTHER_TYPES: &str = "other";
+
+/// A sample, and what it says of the frame that it was drawn from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampleReport {
+    /// URLs that might have been drawn; those that were read to find them are not among them.
+    pub frame: u64,
+    /// URLs that were drawn.
+    pub drawn: u64,
+    /// URLs among them that have no row: excluded after all, or not asked for yet.
+    pub without_row: u64,
+    /// Pages that were read to find the frame. Each stands for itself.
+    pub certain: u64,
+    /// None where nothing is drawn yet, or URLs that were drawn wait still.
+    pub estimates: Option<SampleEstimates>,
+}
+
+/// The estimates for all URLs of the frame, and of the pages that were read to find it, each
+/// with an interval of 95 %.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampleEstimates {
+    /// The share of the URLs that come to a page, by redirects too: an answer of 200 to 299 that
+    /// could be read.
+    pub answered: Option<Interval>,
+    /// The share of the URLs whose own answer has each status; `none` without an answer.
+    pub statuses: BTreeMap<String, Interval>,
+    /// The share of each content type among the URLs that come to a page.
+    pub types: BTreeMap<String, Interval>,
+    /// The mean length of the body among them, in bytes as received.
+    pub mean_bytes: Option<Interval>,
+    /// The sum of these lengths.
+    pub total_bytes: Option<Interval>,
+}
+
+/// Reads the sample of the crawl in `dir`; none where it drew none.
+///
+/// # Errors
+/// Those of [`pages`], and the first line that is no row.
+pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
+    let mut rows = SampleRows::default();
+    for row in pages(dir)? {
+        rows.add(&row?);
+    }
+    Ok(rows.report())
+}
+
+/// The rows of a sample, of each URL the last. Some 100 bytes for each.
+#[derive(Debug, Default)]
+pub(crate) struct SampleRows {
+    by_url: HashMap<u64, SampledPage>,
+    /// Name, pages drawn, pages.
+    strata: Vec<(String, u64, u64)>,
+    stratum_numbers: HashMap<String, usize>,
+    types: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SampledPage {
+    part: Part,
+    status: Option<u16>,
+    is_failed: bool,
+    /// The place of its content type in the list.
+    content_type: usize,
+    bytes: u64,
+    redirect: Option<u64>,
+}
+
+/// The part of a page in the sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Certain,
+    /// Drawn in the stratum of this number.
+    Drawn(usize),
+    /// Only a page of the sample leads there.
+    Target,
+}
+
+impl SampleRows {
+    /// Takes the next row.
+    pub(crate) fn add(&mut self, row: &PageRow) {
+        let Some(sample) = &row.sample else {
+            return;
+        };
+        let part = match (&sample.stratum, sample.drawn, sample.of, sample.probability) {
+            // Numbers that no draw has are those of a damaged row, which is no part of a sample.
+            (Some(stratum), Some(drawn), Some(of), _) if 0 < drawn && drawn <= of => {
+                Part::Drawn(self.stratum(stratum, drawn, of))
+            }
+            (_, _, _, Some(1.0)) => Part::Certain,
+            _ => Part::Target,
+        };
+        let page = SampledPage {
+            part,
+            status: row.status,
+            is_failed: row.is_failed(),
+            content_type: self.content_type(row.content_type.as_deref()),
+            bytes: row.bytes,
+            redirect: row.redirect.as_deref().map(key),
+        };
+        self.by_url.insert(key(&row.url), page);
+    }
+
+    fn stratum(&mut self, name: &str, drawn: u64, of: u64) -> usize {
+        if let Some(number) = self.stratum_numbers.get(name) {
+            return *number;
+        }
+        self.strata.push((name.to_owned(), drawn, of));
+        let number = self.strata.len() - 1;
+        self.stratum_numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    fn content_type(&mut self, value: Option<&str>) -> usize {
+        let kind = value.and_then(|value| value.split(';').next());
+        let kind = kind.map(|kind| kind.trim().to_ascii_lowercase());
+        let kind = kind.unwrap_or_else(|| NO_TYPE.to_owned());
+        let is_full = self.types.len() >= MAX_TYPES;
+        let find = |types: &[String], kind: &str| types.iter().position(|known| known == kind);
+        let kind = match find(&self.types, &kind) {
+            Some(number) => return number,
+            None if is_full => OTHER_TYPES.to_owned(),
+            None => kind,
+        };
+        find(&self.types, &kind).unwrap_or_else(|| {
+            self.types.push(kind);
+            self.types.len() - 1
+        })
+    }
+
+    /// The sample and its estimates; none where no row is of a sample.
+    pub(crate) fn report(&self) -> Option<SampleReport> {
+        if self.by_url.is_empty() {
+            return None;
+        }
+        let units = self
+            .by_url
+            .values()
+            .filter(|page| page.part != Part::Target);
+        let certain = units.filter(|page| page.part == Part::Certain).count() as u64;
+        let sum = |sum: u64, pages: u64| sum.saturating_add(pages);
+        let drawn = self.strata.iter().map(|(_, drawn, _)| *drawn).fold(0, sum);
+        let is_drawn = |page: &&SampledPage| matches!(page.part, Part::Drawn(_));
+        let rows = self.by_url.values().filter(is_drawn).count() as u64;
+        let frame = self.strata.iter().map(|(_, _, of)| *of).fold(0, sum);
+        Some(SampleReport {
+            frame,
+            drawn,
+            without_row: drawn.saturating_sub(rows),
+            certain,
+            estimates: (drawn > 0).then(|| self.estimates()),
+        })
+    }
+
+    fn estimates(&self) -> SampleEstimates {
+        let mut answered = RatioEstimate::default();
+        // What is asked of every URL, and of those that come to a page.
+        let (mut every, mut kind) = (RatioEstimate::default(), RatioEstimate::default());
+        let mut bytes = RatioEstimate::default();
+        let mut statuses: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
+        let mut types: BTreeMap<String, Vec<Probability<'_>>> = BTreeMap::new();
+        for page in self.by_url.values() {
+            let Some(probability) = self.probability(page.part) else {
+                continue;
+            };
+            let status = page
+                .status
+                .map_or(NO_TYPE.to_owned(), |status| status.to_string());
+            statuses.entry(status).or_default().push(probability);
+            every.add(probability, 0.0, 1.0);
+            match self.come_to(page) {
+                Some(found) => {
+                    answered.add(probability, 1.0, 1.0);
+                    kind.add(probability, 0.0, 1.0);
+                    bytes.add(probability, found.bytes as f64, 1.0);
+                    let name = self.types[found.content_type].clone();
+                    types.entry(name).or_default().push(probability);
+                }
+                None => {
+                    answered.add(probability, 0.0, 1.0);
+                    bytes.add(probability, 0.0, 0.0);
+                }
+            }
+        }
+        let shares = |of: &RatioEstimate, parts: BTreeMap<String, Vec<Probability<'_>>>| {
+            let share = |(name, pages): (String, Vec<Probability<'_>>)| {
+                let mut part = of.clone();
+                for probability in pages {
+                    part.mark(probability);
+                }
+                Some((name, part.share()?))
+            };
+            parts.into_iter().filter_map(share).collect()
+        };
+        SampleEstimates {
+            answered: answered.share(),
+            statuses: shares(&every, statuses),
+            types: shares(&kind, types),
+            mean_bytes: bytes.mean(),
+            total_bytes: Some(bytes.total()),
+        }
+    }
+
+    fn probability(&self, part: Part) -> Option<Probability<'_>> {
+        match part {
+            Part::Target => None,
+            Part::Certain => Some(Probability::Certain),
+            Part::Drawn(number) => {
+                let (stratum, drawn, of) = self.strata.get(number)?;
+                let (drawn, of) = (*drawn, *of);
+                Some(Probability::Drawn { stratum, drawn, of })
+            }
+        }
+    }
+
+    /// The page that a URL comes to, by redirects too; none where it is no page.
+    fn come_to<'a>(&'a self, mut page: &'a SampledPage) -> Option<&'a SampledPage> {
+        for _ in 0..=MAX_REDIRECTS {
+            match page.redirect {
+                Some(target) => page = self.by_url.get(&target)?,
+                None => break,
+            }
+        }
+        let is_page = !page.is_failed && matches!(page.status, Some(200..=299));
+        is_page.then_some(page)
+    }
+}
+
+fn key(url: &str) -> u64 {
+    let mut hash = DefaultHasher::new();
+    url.hash(&mut hash);
+    hash.finish()
+}
+
+/// Lines for a person, as a part of those of the report.
+impl fmt::Display for SampleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (drawn, frame) = (grouped(self.drawn), counted(self.frame, "URL", "URLs"));
+        writeln!(f, "sample    {drawn} drawn of {frame}")?;
+        if self.certain > 0 {
+            let pages = counted(self.certain, "page", "pages");
+            writeln!(f, "  {pages} read to find them")?;
+        }
+        if self.without_row > 0 {
+            writeln!(f, "  drawn without a row: {}", grouped(self.without_row))?;
+        }
+        let Some(estimates) = &self.estimates else {
+            return match self.drawn {
+                0 => writeln!(f, "  no estimates: no row of a page that was drawn"),
+                _ => writeln!(f, "  no estimates: pages that were drawn wait still"),
+            };
+        };
+        writeln!(f, "  of all of them, with intervals of 95 %:")?;
+        let percent = |share: &Interval| {
+            let [value, low, high] = [share.value, share.low, share.high].map(|it| 100.0 * it);
+            format!("{value:.1} % ({low:.1} to {high:.1})")
+        };
+        if let Some(answered) = &estimates.answered {
+            writeln!(f, "    come to a page: {}", percent(answered))?;
+        }
+        for (status, share) in &estimates.statuses {
+            writeln!(f, "    status {status}: {}", percent(share))?;
+        }
+        let bytes = |amount: &Interval| {
+            let text = [amount.value, amount.low, amount.high].map(|it| size(it.max(0.0) as u64));
+            if !amount.is_bounded() {
+                return format!("{} (no interval)", text[0]);
+            }
+            format!("{} ({} to {})", text[0], text[1], text[2])
+        };
+        if let (Some(mean), Some(total)) = (&estimates.mean_bytes, &estimates.total_bytes) {
+            writeln!(f, "  of the pages:")?;
+            for (kind, share) in &estimates.types {
+                let kind = crawl_weburl::safe_line(kind);
+                writeln!(f, "    type {kind}: {}", percent(share))?;
+            }
+            writeln!(f, "    bytes of each: {}", bytes(mean))?;
+            writeln!(f, "    bytes of all: {}", bytes(total))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::rows::PageRow;
+    use expect_test::expect;
+    use serde_json::{Value, json};
+
+    use super::{SampleReport, SampleRows};
+
+    fn row(url: &str, sample: Value, more: Value) -> PageRow {
+        let mut row = json!({"url": url, "status": 200, "fetched_at": "2026-11-20T23:59:59.123Z",
+            "ms": 1, "bytes": 1000, "content_type": "text/html; charset=utf-8", "digest": null,
+            "depth": 1, "via": null, "title": null, "robots": null, "usage": null, "warc": null,
+            "withheld": null, "error": null, "sample": sample});
+        let fields = row.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        serde_json::from_value(row).unwrap()
+    }
+
+    fn drawn(stratum: &str, drawn: u64, of: u64) -> Value {
+        json!({"how": "drawn", "stratum": stratum, "drawn": drawn, "of": of,
+            "probability": drawn as f64 / of as f64})
+    }
+
+    /// Of eight that were drawn one answers 404, one is a PDF, two lead to a page that nobody drew,
+    /// and of one there is no row.
+    #[test]
+    fn ours_a_sample_speaks_of_its_frame() {
+        let mut rows = SampleRows::default();
+        let none = || json!({});
+        rows.add(&row(
+            "http://a.example/",
+            json!({"how": "frame", "stratum": null, "drawn": null,
+            "of": null, "probability": 1.0}),
+            none(),
+        ));
+        let target = "http://a.example/target";
+        rows.add(&row(
+            target,
+            json!({"how": "redirect", "stratum": null, "drawn": null, "of": null,
+            "probability": null}),
+            json!({"bytes": 4000}),
+        ));
+        let moved = || json!({"status": 301, "redirect": target, "bytes": 0});
+        let more = [
+            none(),
+            none(),
+            moved(),
+            moved(),
+            json!({"status": 404}),
+            json!({"content_type": "application/pdf", "bytes": 6000}),
+            none(),
+        ];
+        for (number, more) in more.into_iter().enumerate() {
+            let url = format!("http://a.example/{number}");
+            // A row of an earlier round does not count.
+            rows.add(&row(
+                &url,
+                drawn("a.example", 8, 80),
+                json!({"status": 500}),
+            ));
+            rows.add(&row(&url, drawn("a.example", 8, 80), more));
+        }
+        expect![[r#"
+            sample    8 drawn of 80 URLs
+              1 page read to find them
+              drawn without a row: 1
+              of all of them, with intervals of 95 %:
+                come to a page: 85.9 % (41.6 to 98.1)
+                status 200: 57.7 % (21.2 to 87.4)
+                status 301: 28.2 % (6.3 to 69.5)
+                status 404: 14.1 % (1.9 to 58.4)
+              of the pages:
+                type application/pdf: 16.4 % (2.2 to 63.2)
+                type text/html: 83.6 % (36.8 to 97.8)
+                bytes of each: 2.8 kB (924 B to 4.6 kB)
+                bytes of all: 171 kB (29.3 kB to 312 kB)
+        "#]]
+        .assert_eq(&rows.report().unwrap().to_string());
+        assert!(SampleRows::default().report().is_none());
+    }
+
+    fn certain() -> Value {
+        json!({"how": "frame", "stratum": null, "drawn": null, "of": null, "probability": 1.0})
+    }
+
+    #[test]
+    fn ours_nothing_is_estimated_before_the_draw() {
+        let mut rows = SampleRows::default();
+        rows.add(&row("http://a.example/", certain(), json!({})));
+        // Rows of no draw, which only damage can leave.
+        for (number, (drawn, of)) in [(0, 4), (u64::MAX, 1)].into_iter().enumerate() {
+            let sample = json!({"how": "drawn", "stratum": "a.example", "drawn": drawn, "of": of,
+                "probability": 0.5});
+            rows.add(&row(
+                &format!("http://a.example/{number}"),
+                sample,
+                json!({}),
+            ));
+        }
+        expect![[r#"
+            sample    0 drawn of 0 URLs
+              1 page read to find them
+              no estimates: no row of a page that was drawn
+        "#]]
+        .assert_eq(&rows.report().unwrap().to_string());
+    }
+
+    /// One page of the frame is gone and all that were drawn are alike: shares have an interval,
+    /// lengths have none, and JSON brings that back.
+    #[test]
+    fn ours_pages_that_are_alike_give_lengths_without_an_interval() {
+        let mut rows = SampleRows::default();
+        let gone = json!({"status": 404});
+        rows.add(&row("http://a.example/", certain(), json!({})));
+        rows.add(&row("http://a.example/gone", certain(), gone));
+        for number in 0..10 {
+            let url = format!("http://a.example/{number}");
+            rows.add(&row(&url, drawn("a.example", 10, 496), json!({})));
+        }
+        let report = rows.report().unwrap();
+        expect![[r#"
+            sample    10 drawn of 496 URLs
+              2 pages read to find them
+              of all of them, with intervals of 95 %:
+                come to a page: 99.8 % (66.4 to 100.0)
+                status 200: 99.8 % (66.4 to 100.0)
+                status 404: 0.2 % (0.0 to 33.6)
+              of the pages:
+                type text/html: 100.0 % (66.6 to 100.0)
+                bytes of each: 1.0 kB (no interval)
+                bytes of all: 497 kB (no interval)
+        "#]]
+        .assert_eq(&report.to_string());
+        let json = serde_json::to_string(&report).unwrap();
+        assert!(json.contains(r#""low":null,"high":null"#), "{json}");
+        let read: SampleReport = serde_json::from_str(&json).unwrap();
+        let total = read.estimates.unwrap().total_bytes.unwrap();
+        assert_eq!((total.low, total.high), (f64::NEG_INFINITY, f64::INFINITY));
+    }
+}

@@ -1,0 +1,316 @@
+//! The draw: the URLs of least rank in each stratum.
+
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use crawl_weburl::CanonicalUrl;
+use serde::{Deserialize, Serialize};
+
+use crate::design::{SampleDesign, rank};
+
+/// The name under which a crawl's state keeps its draw.
+pub const DRAW_KEY: &str = "sample";
+
+/// The rule by which `excluded.jsonl` names a URL of the frame that was not drawn.
+pub const NOT_DRAWN: &str = "not drawn";
+
+/// The URLs that may be drawn. It keeps eight bytes of each that is in the sample so far.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    design: SampleDesign,
+    strata: BTreeMap<String, Drawn>,
+}
+
+/// The part of a stratum that is drawn so far.
+#[derive(Clone, Debug, Default)]
+struct Drawn {
+    /// URLs of the stratum.
+    of: u64,
+    /// The least ranks; the greatest of them first.
+    ranks: BinaryHeap<u64>,
+}
+
+impl Drawn {
+    /// Keeps a rank if it is one of the least; returns whether it is.
+    fn keep(&mut self, rank: u64, pages: usize) -> bool {
+        if self.ranks.len() < pages {
+            self.ranks.push(rank);
+            return true;
+        }
+        match self.ranks.peek_mut() {
+            Some(mut greatest) if rank < *greatest => {
+                *greatest = rank;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Frame {
+    /// An empty frame.
+    #[must_use]
+    pub fn new(design: &SampleDesign) -> Frame {
+        Frame {
+            design: design.clone(),
+            strata: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a URL, which must not have been added before, so many links away from a seed. Returns
+    /// whether it would be drawn if no other came: where not, it is not drawn.
+    pub fn add(&mut self, url: &CanonicalUrl, depth: u32) -> bool {
+        let SampleDesign {
+            pages, by, seed, ..
+        } = &self.design;
+        let stratum = self.strata.entry(by.stratum(url, depth)).or_default();
+        stratum.of += 1;
+        stratum.keep(rank(seed, url.as_str()), *pages)
+    }
+
+    /// Draws.
+    #[must_use]
+    pub fn draw(self) -> Draw {
+        let SampleDesign { pages, by, .. } = self.design;
+        let mut strata: BTreeMap<String, Drawn> = BTreeMap::new();
+        for (name, drawn) in self.strata {
+            // One that is drawn whole has all of its ranks, so nothing is lost by merging it.
+            let is_small = drawn.of <= pages as u64;
+            let pool = by.pool(&name).filter(|_| is_small);
+            let into = strata.entry(pool.unwrap_or(name)).or_default();
+            into.of += drawn.of;
+            for rank in drawn.ranks {
+                into.keep(rank, pages);
+            }
+        }
+        let strata = strata.into_iter().map(|(name, drawn)| StoredStratum {
+            name,
+            of: drawn.of,
+            ranks: drawn.ranks.into_sorted_vec(),
+        });
+        Draw::of(StoredDraw {
+            strata: strata.collect(),
+            design: self.design,
+        })
+    }
+}
+
+/// The sample that was drawn from a frame.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    stored: StoredDraw,
+    /// The stratum of each rank.
+    strata: HashMap<u64, usize>,
+}
+
+/// A draw as it is kept on disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct StoredDraw {
+    design: SampleDesign,
+    strata: Vec<StoredStratum>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct StoredStratum {
+    name: String,
+    of: u64,
+    /// Ascending.
+    ranks: Vec<u64>,
+}
+
+/// A stratum of a draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrawnStratum<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// URLs that were drawn.
+    pub drawn: u64,
+    /// URLs that it has.
+    pub of: u64,
+    /// The rank of the last that was drawn: one of a greater rank was not.
+    pub last_rank: u64,
+}
+
+impl Draw {
+    fn of(stored: StoredDraw) -> Draw {
+        let strata = stored.strata.iter().enumerate();
+        let ranks = strata.flat_map(|(at, stratum)| stratum.ranks.iter().map(move |it| (*it, at)));
+        Draw {
+            strata: ranks.collect(),
+            stored,
+        }
+    }
+
+    /// Reads what [`Draw::to_bytes`] gave; nothing where it is damaged.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Draw> {
+        serde_json::from_slice(bytes).ok().map(Draw::of)
+    }
+
+    /// The durable form.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.stored).unwrap_or_default()
+    }
+
+    /// The design by which it was drawn.
+    #[must_use]
+    pub fn design(&self) -> &SampleDesign {
+        &self.stored.design
+    }
+
+    /// The random number of a URL.
+    #[must_use]
+    pub fn rank(&self, url: &CanonicalUrl) -> u64 {
+        rank(&self.stored.design.seed, url.as_str())
+    }
+
+    /// The stratum by which a URL is in the sample; none where it was not drawn.
+    #[must_use]
+    pub fn stratum_of(&self, url: &CanonicalUrl) -> Option<DrawnStratum<'_>> {
+        let at = self.strata.get(&self.rank(url))?;
+        self.stored.strata.get(*at).map(StoredStratum::shown)
+    }
+
+    /// The stratum that a URL of the frame lies in, drawn or not.
+    #[must_use]
+    pub fn stratum_in_frame(&self, url: &CanonicalUrl, depth: u32) -> Option<DrawnStratum<'_>> {
+        let name = self.stored.design.by.stratum(url, depth);
+        let find = |name: &str| self.strata().find(|stratum| stratum.name == name);
+        let pool = self.stored.design.by.pool(&name);
+        find(&name).or_else(|| find(&pool?))
+    }
+
+    /// The strata, by name.
+    pub fn strata(&self) -> impl Iterator<Item = DrawnStratum<'_>> {
+        self.stored.strata.iter().map(StoredStratum::shown)
+    }
+}
+
+impl StoredStratum {
+    fn shown(&self) -> DrawnStratum<'_> {
+        DrawnStratum {
+            name: &self.name,
+            drawn: self.ranks.len() as u64,
+            of: self.of,
+            last_rank: self.ranks.last().copied().unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crawl_weburl::{CanonicalUrl, canonicalize};
+    use proptest::prelude::*;
+
+    use super::{Draw, Frame};
+    use crate::design::{SampleDesign, StratumRule};
+
+    fn page(host: u32, folder: u32, number: usize) -> CanonicalUrl {
+        let url = format!("http://h{host}.example/f{folder}/{number}");
+        canonicalize(None, &url).unwrap()
+    }
+
+    fn drawn(design: &SampleDesign, urls: &[(CanonicalUrl, u32)]) -> Draw {
+        let mut frame = Frame::new(design);
+        for (url, depth) in urls {
+            frame.add(url, *depth);
+        }
+        frame.draw()
+    }
+
+    fn rules() -> impl Strategy<Value = StratumRule> {
+        prop_oneof![
+            Just(StratumRule::Crawl),
+            Just(StratumRule::Host),
+            Just(StratumRule::Depth),
+            Just(StratumRule::Path),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn ours_each_stratum_gives_its_pages_of_least_rank_in_whatever_order_they_came(
+            by in rules(),
+            pages in 2_usize..7,
+            seed in "[a-z]{0,4}",
+            found in prop::collection::vec((0_u32..3, 0_u32..4, 0_u32..3), 0..80),
+            turn in 0_usize..80,
+        ) {
+            let design = SampleDesign { pages, by, seed, frame_depth: 0 };
+            let urls = found.iter().enumerate();
+            let mut urls: Vec<_> =
+                urls.map(|(number, (host, folder, depth))| (page(*host, *folder, number), *depth))
+                    .collect();
+            let draw = drawn(&design, &urls);
+            prop_assert_eq!(draw.strata().map(|it| it.of).sum::<u64>(), urls.len() as u64);
+            let mut strata: BTreeMap<String, Vec<(u64, bool)>> = BTreeMap::new();
+            for (url, depth) in &urls {
+                let own = draw.stratum_in_frame(url, *depth).unwrap();
+                let by_rank = draw.stratum_of(url);
+                prop_assert!(by_rank.is_none_or(|by_rank| by_rank == own));
+                prop_assert_eq!(by_rank.is_some(), draw.rank(url) <= own.last_rank);
+                let members = strata.entry(own.name.to_owned()).or_default();
+                members.push((draw.rank(url), by_rank.is_some()));
+            }
+            for stratum in draw.strata() {
+                let members = &strata[stratum.name];
+                prop_assert_eq!(stratum.of, members.len() as u64);
+                prop_assert_eq!(stratum.drawn, stratum.of.min(pages as u64));
+                let is_in = members.iter().filter(|(_, is_in)| *is_in).count() as u64;
+                prop_assert_eq!(is_in, stratum.drawn);
+            }
+            let turn = turn.min(urls.len());
+            urls.rotate_left(turn);
+            prop_assert_eq!(&drawn(&design, &urls).stored, &draw.stored);
+            prop_assert_eq!(&Draw::read(&draw.to_bytes()).unwrap().stored, &draw.stored);
+        }
+    }
+
+    #[test]
+    fn ours_folders_with_few_pages_are_one_stratum() {
+        let design = SampleDesign {
+            pages: 3,
+            by: StratumRule::Path,
+            ..SampleDesign::default()
+        };
+        let sizes = [9, 3, 2, 1];
+        let folders = (0..).zip(sizes);
+        let urls =
+            folders.flat_map(|(folder, size)| (0..size).map(move |at| (page(0, folder, at), 1)));
+        let draw = drawn(&design, &urls.collect::<Vec<_>>());
+        let strata: Vec<_> = draw.strata().map(|it| (it.name, it.drawn, it.of)).collect();
+        let expected = [("h0.example/*", 3, 6), ("h0.example/f0/", 3, 9)];
+        assert_eq!(strata, expected);
+    }
+
+    /// Over many seeds each page is drawn equally often, whatever its name.
+    #[test]
+    fn ours_each_page_of_a_stratum_is_as_likely_as_any_other() {
+        const SEEDS: u32 = 4_000;
+        let urls: Vec<_> = (0..20).map(|number| (page(0, 0, number), 1)).collect();
+        let mut times = [0_u32; 20];
+        for seed in 0..SEEDS {
+            let design = SampleDesign {
+                pages: 5,
+                seed: seed.to_string(),
+                ..SampleDesign::default()
+            };
+            let draw = drawn(&design, &urls);
+            for ((url, _), times) in urls.iter().zip(&mut times) {
+                *times += u32::from(draw.stratum_of(url).is_some());
+            }
+        }
+        // Expected 1,000 times, with a standard deviation of 27.4; twenty pages by 19 degrees of
+        // freedom: chi squared is over 43.8 once in a thousand such tests.
+        let off = times.map(|times| (f64::from(times) - 1000.0).powi(2) / 750.0);
+        let chi_squared = off.iter().sum::<f64>() * 19.0 / 20.0;
+        assert!(chi_squared < 43.8, "{times:?}");
+    }
+
+    #[test]
+    fn ours_a_damaged_draw_is_none() {
+        assert!(Draw::read(b"{").is_none());
+    }
+}

@@ -1,0 +1,457 @@
+//! Estimates of a frame from a sample of it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::draw::DrawnStratum;
+use crate::quantile::t_975;
+
+/// The part of a sum of squares below which what is left after a subtraction is taken for the error
+/// of floating point numbers. It is some 1e-16 for each step of the computation.
+const MAX_ROUNDING: f64 = 1e-12;
+
+/// The probability by which a page is in a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Probability<'a> {
+    /// It was read in any case.
+    Certain,
+    /// It was drawn in a stratum.
+    Drawn {
+        /// The name of the stratum.
+        stratum: &'a str,
+        /// URLs that were drawn in it.
+        drawn: u64,
+        /// URLs that it has.
+        of: u64,
+    },
+}
+
+impl<'a> Probability<'a> {
+    /// That of a page that was drawn.
+    #[must_use]
+    pub fn of(stratum: &DrawnStratum<'a>) -> Probability<'a> {
+        Probability::Drawn {
+            stratum: stratum.name,
+            drawn: stratum.drawn,
+            of: stratum.of,
+        }
+    }
+}
+
+/// An estimate with its interval of 95 %. The ends are infinite where the sample does not tell how
+/// precise the estimate is; in JSON they are null then.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The estimate.
+    pub value: f64,
+    /// The lower end.
+    #[serde(deserialize_with = "low_end")]
+    pub low: f64,
+    /// The upper end.
+    #[serde(deserialize_with = "high_end")]
+    pub high: f64,
+}
+
+fn low_end<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NEG_INFINITY))
+}
+
+fn high_end<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
+}
+
+impl Interval {
+    /// Returns whether both ends are known.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        self.low.is_finite() && self.high.is_finite()
+    }
+
+    /// Returns whether a value lies in it.
+    #[must_use]
+    pub fn holds(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    fn around(value: f64, half: f64) -> Interval {
+        Interval {
+            value,
+            low: value - half,
+            high: value + half,
+        }
+    }
+}
+
+/// Estimates a total, a mean or a share of the pages of a frame that are of some kind.
+///
+/// Each page of the sample is added with two numbers: what is summed up, and 1 where it is of that
+/// kind. One that is not (it failed, it leads elsewhere) is added with zeros or not at all, which
+/// is the same: so a page without an answer is no page of the kind, and nothing is assumed of it.
+///
+/// A total is Horvitz and Thompson's. A mean is the ratio of two totals, its variance that of the
+/// residuals (Särndal, Swensson and Wretman 1992, chapters 3 and 5), with the correction for a
+/// finite population. Memory: some 100 bytes for each stratum.
+#[derive(Clone, Debug, Default)]
+pub struct RatioEstimate {
+    /// Sums over pages that were read in any case.
+    certain: Sums,
+    strata: BTreeMap<String, (u64, u64, Sums)>,
+}
+
+/// Sums over pages, `y` being what is summed up and `z` the kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    y: f64,
+    z: f64,
+    yy: f64,
+    yz: f64,
+    zz: f64,
+}
+
+impl Sums {
+    fn add(&mut self, y: f64, z: f64) {
+        self.y += y;
+        self.z += z;
+        self.yy += y * y;
+        self.yz += y * z;
+        self.zz += z * z;
+    }
+
+    /// The variance of `y - ratio * z` over so many pages; those that were not added have zeros.
+    /// Exactly 0 where all are alike, infinite for a single page.
+    fn variance(&self, ratio: f64, pages: f64) -> f64 {
+        if pages < 2.0 {
+            return f64::INFINITY;
+        }
+        let squares = self.yy - 2.0 * ratio * self.yz + ratio * ratio * self.zz;
+        let sum = self.y - ratio * self.z;
+        let spread = squares - sum * sum / pages;
+        let rounding = MAX_ROUNDING * (self.yy + ratio * ratio * self.zz);
+        match spread > rounding {
+            true => spread / (pages - 1.0),
+            false => 0.0,
+        }
+    }
+}
+
+impl RatioEstimate {
+    /// Adds a page of the sample: what is summed up, and 1 where it is of the kind that is asked
+    /// for, else 0. `value` is 0 where `kind` is. A stratum has at least one page that was drawn,
+    /// and no fewer pages than were drawn: other numbers are taken for the nearest of these.
+    pub fn add(&mut self, probability: Probability<'_>, value: f64, kind: f64) {
+        match probability {
+            Probability::Certain => self.certain.add(value, kind),
+            Probability::Drawn { stratum, drawn, of } => match self.strata.get_mut(stratum) {
+                Some((_, _, sums)) => sums.add(value, kind),
+                None => {
+                    let mut sums = Sums::default();
+                    sums.add(value, kind);
+                    let drawn = drawn.max(1);
+                    let of = of.max(drawn);
+                    self.strata.insert(stratum.to_owned(), (drawn, of, sums));
+                }
+            },
+        }
+    }
+
+    /// Gives a page of the kind, which was added with the value 0, the value 1.
+    pub fn mark(&mut self, probability: Probability<'_>) {
+        let sums = match probability {
+            Probability::Certain => Some(&mut self.certain),
+            Probability::Drawn { stratum, .. } => {
+                self.strata.get_mut(stratum).map(|(_, _, sums)| sums)
+            }
+        };
+        if let Some(sums) = sums {
+            sums.y += 1.0;
+            sums.yy += 1.0;
+            sums.yz += 1.0;
+        }
+    }
+
+    /// The sum of the values over all pages of the frame. Its interval has no ends where all pages
+    /// of each stratum are alike, or a stratum that has more pages has one that was drawn: a
+    /// variance of nothing says nothing of the others.
+    #[must_use]
+    pub fn total(&self) -> Interval {
+        let (total, _) = self.totals();
+        Interval::around(total, self.half_width(self.variance(0.0)))
+    }
+
+    /// The mean value of the pages of the kind; none where the sample has none. Its interval has no
+    /// ends where that of a total has none.
+    #[must_use]
+    pub fn mean(&self) -> Option<Interval> {
+        let (total, kind) = self.totals();
+        let ratio = (kind > 0.0).then(|| total / kind)?;
+        let variance = self.variance(ratio) / (kind * kind);
+        Some(Interval::around(ratio, self.half_width(variance)))
+    }
+
+    /// The share of the pages of the kind whose value is 1; values are 0 or 1. None where the
+    /// sample has none of the kind.
+    ///
+    /// The interval is Wilson's, by the number of pages of a simple random sample that would be as
+    /// precise (Franco, Little, Louis and Slud 2019): near 0 and 1 it covers better than a mean's.
+    #[must_use]
+    pub fn share(&self) -> Option<Interval> {
+        let (total, kind) = self.totals();
+        let share = (kind > 0.0).then(|| (total / kind).min(1.0))?;
+        let Some(t) = self.t() else {
+            return Some(Interval::around(share, 0.0));
+        };
+        let variance = self.variance(share) / (kind * kind);
+        if !variance.is_finite() {
+            return Some(Interval {
+                value: share,
+                low: 0.0,
+                high: 1.0,
+            });
+        }
+        let pages = match variance > 0.0 {
+            true => share * (1.0 - share) / variance,
+            false => self.pages_without_variance(kind),
+        };
+        let shrink = 1.0 + t * t / pages;
+        let middle = (share + t * t / (2.0 * pages)) / shrink;
+        let spread = share * (1.0 - share) / pages + t * t / (4.0 * pages * pages);
+        let half = t / shrink * spread.sqrt();
+        Some(Interval {
+            value: share,
+            low: (middle - half).max(0.0).min(share),
+            high: (middle + half).min(1.0).max(share),
+        })
+    }
+
+    /// The totals of value and kind.
+    fn totals(&self) -> (f64, f64) {
+        let strata = self.strata.values().map(|(drawn, of, sums)| {
+            let weight = *of as f64 / *drawn as f64;
+            (weight * sums.y, weight * sums.z)
+        });
+        let certain = (self.certain.y, self.certain.z);
+        strata.fold(certain, |(y, z), (of_y, of_z)| (y + of_y, z + of_z))
+    }
+
+    /// The strata that were not drawn whole: pages drawn, pages, sums.
+    fn uncertain(&self) -> impl Iterator<Item = (f64, f64, &Sums)> {
+        let strata = self.strata.values().filter(|(drawn, of, _)| drawn < of);
+        strata.map(|(drawn, of, sums)| (*drawn as f64, *of as f64, sums))
+    }
+
+    fn variance(&self, ratio: f64) -> f64 {
+        let strata = self.uncertain().map(|(drawn, of, sums)| {
+            of * of * (1.0 - drawn / of) * sums.variance(ratio, drawn) / drawn
+        });
+        strata.sum()
+    }
+
+    /// The quantile for the degrees of freedom that there are; none where all was drawn.
+    fn t(&self) -> Option<f64> {
+        let degrees = self.uncertain().map(|(drawn, _, _)| drawn as u64 - 1);
+        let (strata, degrees) = degrees.fold((0, 0_u64), |(strata, sum), of| {
+            (strata + 1, sum.saturating_add(of))
+        });
+        (strata > 0).then(|| t_975(degrees))
+    }
+
+    fn half_width(&self, variance: f64) -> f64 {
+        match (self.t(), variance > 0.0) {
+            (Some(t), true) => t * variance.sqrt(),
+            (Some(_), false) => f64::INFINITY,
+            (None, _) => 0.0,
+        }
+    }
+
+    /// The size of the simple random sample that a share of 0 or 1, whose variance says nothing, is
+    /// taken from: the pages of the kind in it, and more for the part of the frame that is known.
+    fn pages_without_variance(&self, kind: f64) -> f64 {
+        let (mut drawn_pages, mut known) = (0.0, self.certain.z);
+        for (drawn, of, sums) in self.strata.values() {
+            match drawn < of {
+                true => drawn_pages += sums.z,
+                false => known += sums.z,
+            }
+        }
+        let unknown = (kind - known - drawn_pages).max(f64::MIN_POSITIVE);
+        drawn_pages.max(1.0) * kind / unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Interval, Probability, RatioEstimate};
+
+    fn drawn(stratum: &str, drawn: u64, of: u64) -> Probability<'_> {
+        Probability::Drawn { stratum, drawn, of }
+    }
+
+    fn near(found: Interval, value: f64, half: f64) {
+        let expected = Interval::around(value, half);
+        for (found, expected) in [
+            (found.value, expected.value),
+            (found.low, expected.low),
+            (found.high, expected.high),
+        ] {
+            assert!(
+                (found - expected).abs() < 2e-3 * half.max(1e-9),
+                "{found} {expected}"
+            );
+        }
+    }
+
+    /// Worked by hand: two strata, and a page that was read in any case.
+    #[test]
+    fn a_total_is_that_of_horvitz_and_thompson() {
+        let mut estimate = RatioEstimate::default();
+        estimate.add(Probability::Certain, 7.0, 1.0);
+        for value in [1.0, 3.0, 5.0] {
+            estimate.add(drawn("a", 3, 9), value, 1.0);
+        }
+        for value in [2.0, 4.0] {
+            estimate.add(drawn("b", 2, 2), value, 1.0);
+        }
+        // 7 + 3 * 9 + 6; 81 * (1 - 1/3) * 4 / 3 = 72; t of 2 degrees is 4.3027.
+        near(estimate.total(), 40.0, 4.302_7 * 72_f64.sqrt());
+        // Twelve pages; residuals of a: 1, 3, 5 less the mean.
+        near(
+            estimate.mean().unwrap(),
+            40.0 / 12.0,
+            4.302_7 * 72_f64.sqrt() / 12.0,
+        );
+    }
+
+    #[test]
+    fn ours_a_page_that_did_not_answer_counts_as_none_of_the_kind() {
+        let (mut told, mut untold) = (RatioEstimate::default(), RatioEstimate::default());
+        for value in [1.0, 0.0, 1.0, 1.0] {
+            told.add(drawn("a", 6, 60), value, 1.0);
+            untold.add(drawn("a", 6, 60), value, 1.0);
+        }
+        told.add(drawn("a", 6, 60), 0.0, 0.0);
+        told.add(drawn("a", 6, 60), 0.0, 0.0);
+        assert_eq!(told.share(), untold.share());
+        assert_eq!(told.total(), untold.total());
+        let share = told.share().unwrap();
+        assert_eq!(share.value, 0.75);
+        assert!(share.low > 0.2 && share.high < 0.98, "{share:?}");
+    }
+
+    #[test]
+    fn ours_what_is_drawn_whole_is_known() {
+        let mut estimate = RatioEstimate::default();
+        assert_eq!(estimate.share(), None);
+        assert_eq!(estimate.mean(), None);
+        for value in [0.0, 1.0] {
+            estimate.add(drawn("a", 2, 2), value, 1.0);
+        }
+        assert_eq!(estimate.share(), Some(Interval::around(0.5, 0.0)));
+        assert_eq!(estimate.total(), Interval::around(1.0, 0.0));
+    }
+
+    /// The strata are alike in themselves, and only what was read in any case makes the ratio no
+    /// round number: the variance is that of rounding, not a small one.
+    #[test]
+    fn ours_pages_that_are_alike_give_no_interval_without_width() {
+        for certain in 1..40 {
+            for strata in [&["a"][..], &["a", "b", "c"]] {
+                let mut estimate = RatioEstimate::default();
+                for number in 0..certain {
+                    estimate.add(Probability::Certain, f64::from(u8::from(number > 0)), 1.0);
+                }
+                for stratum in strata {
+                    for _ in 0..10 {
+                        estimate.add(drawn(stratum, 10, 496), 1.0, 1.0);
+                    }
+                }
+                let share = estimate.share().unwrap();
+                assert!(share.value > 0.99 && share.low < 0.95, "{share:?}");
+                assert!(!estimate.total().is_bounded(), "{:?}", estimate.total());
+                let mean = estimate.mean().unwrap();
+                assert!(!mean.is_bounded() && mean.holds(0.0), "{mean:?}");
+            }
+        }
+        // Not each stratum need be so.
+        let mut estimate = RatioEstimate::default();
+        for value in [1_000_000.0, 1_000_010.0] {
+            estimate.add(drawn("a", 2, 3), value, 1.0);
+            estimate.add(drawn("b", 2, 3), 7.0, 1.0);
+        }
+        assert!(estimate.total().is_bounded());
+    }
+
+    #[test]
+    fn ours_a_single_page_of_a_stratum_tells_nothing_of_the_others() {
+        let mut estimate = RatioEstimate::default();
+        for value in [0.0, 1.0, 1.0] {
+            estimate.add(drawn("a", 3, 30), value, 1.0);
+        }
+        estimate.add(drawn("b", 1, 10), 1.0, 1.0);
+        assert_eq!(estimate.total().value, 30.0);
+        assert!(!estimate.total().is_bounded());
+        assert!(!estimate.mean().unwrap().is_bounded());
+        let share = estimate.share().unwrap();
+        assert_eq!((share.value, share.low, share.high), (0.75, 0.0, 1.0));
+    }
+
+    #[test]
+    fn ours_numbers_that_no_draw_has_are_taken_for_the_nearest() {
+        for (of_drawn, of) in [(0, 0), (0, 5), (u64::MAX, 1), (1, u64::MAX)] {
+            let mut estimate = RatioEstimate::default();
+            estimate.add(drawn("a", of_drawn, of), 1.0, 1.0);
+            estimate.add(drawn("b", 0, 5), 1.0, 1.0);
+            let share = estimate.share().unwrap();
+            assert_eq!((share.value, share.low, share.high), (1.0, 0.0, 1.0));
+            assert!(estimate.total().value >= 2.0);
+        }
+    }
+
+    #[test]
+    fn ours_a_share_of_none_has_an_upper_end() {
+        let mut estimate = RatioEstimate::default();
+        let page = drawn("a", 50, 5000);
+        for _ in 0..50 {
+            estimate.add(page, 0.0, 1.0);
+        }
+        let mut marked = estimate.clone();
+        marked.mark(page);
+        let mut added = RatioEstimate::default();
+        for number in 0..50 {
+            added.add(page, f64::from(u8::from(number == 7)), 1.0);
+        }
+        assert_eq!(marked.share(), added.share());
+        let share = estimate.share().unwrap();
+        // The rule of three says 6 %, Wilson's interval somewhat more.
+        assert_eq!((share.value, share.low), (0.0, 0.0));
+        assert!((0.06..0.09).contains(&share.high), "{share:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn ours_a_share_lies_in_its_interval_and_that_in_zero_to_one(
+            pages in prop::collection::vec((0_u8..3, any::<bool>(), any::<bool>()), 1..60),
+            more in 0_u64..100,
+        ) {
+            let mut estimate = RatioEstimate::default();
+            let count = |stratum: u8| pages.iter().filter(|page| page.0 == stratum).count() as u64;
+            for (stratum, is_part, is_kind) in &pages {
+                let name = stratum.to_string();
+                let of = count(*stratum);
+                let kind = f64::from(u8::from(*is_kind));
+                let value = f64::from(u8::from(*is_part)) * kind;
+                let drawn = drawn(&name, of.max(2), of.max(2) + more * u64::from(*stratum));
+                estimate.add(drawn, value, kind);
+            }
+            if let Some(share) = estimate.share() {
+                prop_assert!(share.holds(share.value), "{share:?}");
+                prop_assert!(share.low >= 0.0 && share.high <= 1.0, "{share:?}");
+                if more == 0 {
+                    prop_assert_eq!(share.low, share.high);
+                }
+            }
+        }
+    }
+}

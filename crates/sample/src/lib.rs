@@ -1,0 +1,42 @@
+//! Which pages of a frame are drawn, with what probability, and what is estimated from them.
+//!
+//! A frame is a set of URLs that is known before its pages are read. [`Frame`] takes them one by
+//! one and draws: in each [stratum](StratumRule) the URLs whose [`rank`] is least, which is simple random
+//! sampling without replacement, and the same for the same seed whatever the order. The [`Draw`]
+//! tells of each URL whether it is in the sample, and [`RatioEstimate`] what the sample says of the
+//! frame.
+//!
+//! It does no I/O and reads no clock; its randomness is the seed.
+//!
+//! ```
+//! use crawl_sample::{Frame, Probability, RatioEstimate, SampleDesign};
+//! use crawl_weburl::canonicalize;
+//!
+//! let design = SampleDesign { pages: 40, ..SampleDesign::default() };
+//! let page = |number: u32| canonicalize(None, &format!("http://a.example/{number}")).unwrap();
+//! let mut frame = Frame::new(&design);
+//! for number in 0..1000 {
+//!     frame.add(&page(number), 1);
+//! }
+//! let draw = frame.draw();
+//!
+//! // Which share of the pages has an even number?
+//! let mut share = RatioEstimate::default();
+//! for number in 0..1000 {
+//!     if let Some(stratum) = draw.stratum_of(&page(number)) {
+//!         let part = f64::from(u8::from(number % 2 == 0));
+//!         share.add(Probability::of(&stratum), part, 1.0);
+//!     }
+//! }
+//! let share = share.share().unwrap();
+//! assert!(share.low < 0.5 && 0.5 < share.high);
+//! ```
+
+mod design;
+mod draw;
+mod estimate;
+mod quantile;
+
+pub use self::design::{SampleDesign, StratumRule, rank};
+pub use self::draw::{DRAW_KEY, Draw, DrawnStratum, Frame, NOT_DRAWN};
+pub use self::estimate::{Interval, Probability, RatioEstimate};

@@ -1,0 +1,109 @@
+//! The values of a table as sums, by which a table is held against the rows that it was made from.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::table::{RowSink, Value};
+
+/// The sums of tables by their names.
+pub(crate) type SumsByTable = Rc<RefCell<BTreeMap<&'static str, TableSums>>>;
+
+/// The rows of a table, and for each column the sum of the hashes of its values. Whatever the order
+/// of the rows is, they are the same; a value counts together with the first column of its row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TableSums {
+    pub(crate) rows: u64,
+    pub(crate) columns: Vec<u128>,
+}
+
+impl TableSums {
+    fn row<'v>(&mut self, values: impl Iterator<Item = Cell<'v>>) {
+        self.rows += 1;
+        let mut first = 0;
+        for (at, value) in values.enumerate() {
+            let hash = value.hash(first);
+            if at == 0 {
+                first = hash;
+            }
+            if self.columns.len() <= at {
+                self.columns.resize(at + 1, 0);
+            }
+            self.columns[at] = self.columns[at].wrapping_add(hash);
+        }
+    }
+}
+
+/// A value of a table, whether it is on its way into it or was read back.
+enum Cell<'v> {
+    Null,
+    Bytes(&'v [u8]),
+    Number(i64),
+}
+
+impl Cell<'_> {
+    fn hash(&self, row: u128) -> u128 {
+        let mut hash = Xxh3::new();
+        hash.update(&row.to_le_bytes());
+        match self {
+            Cell::Null => hash.update(&[0]),
+            Cell::Bytes(bytes) => {
+                hash.update(&[1]);
+                hash.update(bytes);
+            }
+            Cell::Number(number) => {
+                hash.update(&[2]);
+                hash.update(&number.to_le_bytes());
+            }
+        }
+        hash.digest128()
+    }
+}
+
+/// Sums rows up instead of writing them.
+pub(crate) struct SumSink {
+    pub(crate) table: &'static str,
+    pub(crate) sums: TableSums,
+    pub(crate) into: SumsByTable,
+}
+
+impl RowSink for SumSink {
+    fn row(&mut self, values: &[Value<'_>]) -> io::Result<()> {
+        self.sums.row(values.iter().map(|value| match value {
+            Value::Null => Cell::Null,
+            Value::Text(text) => Cell::Bytes(text.as_bytes()),
+            Value::Number(number) => Cell::Number(*number),
+        }));
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.into.borrow_mut().insert(self.table, self.sums);
+        Ok(())
+    }
+}
+
+/// Sums a Parquet file up, row by row.
+pub(crate) fn sums_of_parquet(path: &Path) -> io::Result<TableSums> {
+    let reader = SerializedFileReader::new(File::open(path)?).map_err(io::Error::other)?;
+    let mut sums = TableSums::default();
+    for row in reader.get_row_iter(None).map_err(io::Error::other)? {
+        let row = row.map_err(io::Error::other)?;
+        sums.row(row.get_column_iter().map(|(_, field)| match field {
+            Field::Str(text) => Cell::Bytes(text.as_bytes()),
+            Field::Bytes(bytes) => Cell::Bytes(bytes.data()),
+            Field::Short(number) => Cell::Number((*number).into()),
+            Field::Int(number) => Cell::Number((*number).into()),
+            Field::Long(number) | Field::TimestampMillis(number) => Cell::Number(*number),
+            _ => Cell::Null,
+        }));
+    }
+    Ok(sums)
+}
