@@ -1,6 +1,5 @@
 //! The configuration of a crawl, and what it tells while it runs.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -240,8 +239,8 @@ pub struct Budgets {
     pub max_time: Option<Duration>,
     /// Limits of each host.
     pub per_host: HostBudget,
-    /// Limits of some hosts instead, by a pattern of [`Politeness::sites`].
-    pub per_site: BTreeMap<String, HostBudget>,
+    /// Limits of some hosts instead.
+    pub per_site: HostTable<HostBudget>,
     /// The groups of hosts that share a budget. Beside it each host keeps its own.
     pub groups: HostTable<Arc<HostGroup>>,
 }

@@ -11,8 +11,8 @@ use crawl_scheduler::Politeness;
 use crawl_weburl::SpellingRules;
 
 use crate::settings::{
-    Checked, Environment, NAME_AND_VERSION, Settings, first_start, host_keys, host_locks_file,
-    host_table, hours, own_mark, record, rules_since, user_agent,
+    Checked, Environment, NAME_AND_VERSION, Settings, budgets, first_start, host_keys,
+    host_locks_file, host_table, hours, own_mark, record, rules_since, user_agent,
 };
 use crate::values::{FilePath, Span};
 
@@ -50,11 +50,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
                 max_server_time: scope.max_server_time_per_host.0.map(Span::get),
                 max_time: scope.max_time_per_host.0.map(Span::get),
             },
-            per_site: settings
-                .site
-                .iter()
-                .map(|(name, terms)| (name.clone(), terms.budget()))
-                .collect(),
+            per_site: budgets(&settings.site),
             groups: checked.groups.clone(),
             max_time: scope.max_time.0.map(Span::get),
         },

@@ -16,11 +16,12 @@ use super::choices::KindName;
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
-use super::groups::host_groups;
-use super::host_lists::check_read_in;
+use super::groups::{host_groups, terms_by_host};
+use super::host_lists::{check_read_in, names};
+use super::host_politeness::{HostTerms, overrides};
 use super::number_checks::check_numbers;
 use super::reach::{Reach, reach};
-use super::sites::{self, accesses};
+use super::sites::{accesses, by_name};
 use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems};
 use crate::settings::seeds::{self, Seed};
@@ -92,7 +93,9 @@ fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
     problems.note(check_read_in("exclude-host", &settings.scope.exclude_host));
     check_numbers(settings, problems);
     problems.note(check_proxy(&settings.fetch.proxy));
-    let sites = problems.note(sites::overrides(&settings.site));
+    let sites =
+        by_name(&settings.site).map(|sites| overrides(&sites, &terms_by_host(&settings.group)));
+    let sites = problems.note(sites);
     let access = problems.note(accesses(&settings.site));
     let groups = problems.note(host_groups(&settings.group));
     let public = seeds
@@ -286,17 +289,20 @@ fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), Command
     }
     let host = seed.host();
     check_pace(politeness.delay, politeness.per_host, "--", host)?;
-    for (name, terms) in &settings.site {
+    let is_public = |name: &str| {
         let url = canonicalize(None, &format!("http://{name}/"));
-        if url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == Reach::Public) {
-            let (delay, per_host) = terms.manners();
-            check_pace(
-                delay.unwrap_or(politeness.delay),
-                per_host.unwrap_or(1),
-                "",
-                name,
-            )
-            .map_err(|problem| problem.about_site(name))?;
+        url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == Reach::Public)
+    };
+    let check_terms = |terms: &HostTerms, host: &str| {
+        let delay = terms.delay.unwrap_or(politeness.delay);
+        check_pace(delay, terms.per_host.unwrap_or(1), "", host)
+    };
+    for (name, terms) in settings.site.iter().filter(|(name, _)| is_public(name)) {
+        check_terms(&terms.politeness, name).map_err(|problem| problem.about_site(name))?;
+    }
+    for (name, terms) in &settings.group {
+        if let Some(host) = names(&terms.hosts).find(|host| is_public(host)) {
+            check_terms(&terms.politeness, host).map_err(|problem| problem.about_group(name))?;
         }
     }
     Ok(())

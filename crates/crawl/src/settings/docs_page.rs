@@ -72,7 +72,8 @@ const GROUPS: &str = "
 ## Groups of hosts: `[group.NAME]`
 
 These stand in files alone too. A group's pages, bytes and server time are counted over all runs of a round, as
-those of a host are. What is left out says so: `max-pages of group ministries` in `excluded.jsonl`.
+those of a host are. What is left out says so: `max-pages of group ministries` in `excluded.jsonl`. Its politeness is
+that of each host: two hosts of a group with `delay = \"5s\"` are each asked every five seconds.
 
 ```toml
 ";

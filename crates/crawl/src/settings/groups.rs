@@ -1,4 +1,4 @@
-//! Groups of hosts that share a budget: the tables `[group.NAME]` of a file.
+//! Groups of hosts that share a budget, and have a politeness: the tables `[group.NAME]` of a file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::host_lists::{check_read_in, names};
+use super::host_politeness::{self, HostTerms};
 use crate::error::{CommandError, Problems};
 use crate::values::{Count, ListedHost, SchemaValue as _, Size, Span};
 
@@ -16,7 +17,18 @@ use crate::values::{Count, ListedHost, SchemaValue as _, Size, Span};
 pub(super) const TABLE: &str = "group";
 
 /// The keys of such a table, with underscores.
-pub(super) const FIELDS: &[&str] = &["hosts", "max_pages", "max_bytes", "max_server_time"];
+pub(super) const FIELDS: &[&str] = &[
+    "hosts",
+    "max_pages",
+    "max_bytes",
+    "max_server_time",
+    host_politeness::FIELDS[0],
+    host_politeness::FIELDS[1],
+    host_politeness::FIELDS[2],
+    host_politeness::FIELDS[3],
+    host_politeness::FIELDS[4],
+    host_politeness::FIELDS[5],
+];
 
 /// The longest name of a group, in bytes: rules have it, and a store may cut them.
 const MAX_NAME_BYTES: usize = 64;
@@ -24,7 +36,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// By the name of the group.
 pub(crate) type Groups = BTreeMap<String, GroupTerms>;
 
-/// The hosts of a group, and the bounds that they share.
+/// The hosts of a group, the bounds that they share, and the politeness of each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct GroupTerms {
@@ -32,16 +44,33 @@ pub(crate) struct GroupTerms {
     max_pages: Option<Count>,
     max_bytes: Option<Size>,
     max_server_time: Option<Span>,
+    /// Of each of its hosts.
+    #[serde(flatten)]
+    pub(super) politeness: HostTerms,
 }
 
 impl GroupTerms {
     /// The keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
+        let [
+            delay,
+            delay_factor,
+            per_host,
+            per_site,
+            site_delay,
+            quiet_hours,
+        ] = HostTerms::schemas();
         [
             ("hosts", Vec::<ListedHost>::schema()),
             ("max_pages", Count::schema()),
             ("max_bytes", Size::schema()),
             ("max_server_time", Span::schema()),
+            delay,
+            delay_factor,
+            per_host,
+            per_site,
+            site_delay,
+            quiet_hours,
         ]
     }
 
@@ -63,6 +92,8 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
     let mut problems = Problems::default();
     let mut table: HostTable<Arc<HostGroup>> = HostTable::default();
     for (name, terms) in groups {
+        let politeness = terms.politeness.check(&format!("[group.\"{name}\"]"));
+        problems.note(politeness.map_err(|problem| problem.about_group(name)));
         let mut refuse = |what: String, hint: &str| {
             let problem = CommandError::usage(what).hint(hint.to_owned());
             problems.note::<()>(Err(problem.about_group(name)));
@@ -97,6 +128,17 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
     problems.or(table)
 }
 
+/// The politeness of the groups by their hosts. What is wrong with these, [`host_groups`] says.
+pub(super) fn terms_by_host(groups: &Groups) -> HostTable<&HostTerms> {
+    let mut table = HostTable::default();
+    for terms in groups.values() {
+        for host in names(&terms.hosts) {
+            let _ = table.insert(host, &terms.politeness);
+        }
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use crawl_weburl::HostKey;
@@ -119,11 +161,13 @@ mod tests {
         assert_eq!(found.max_server_time.unwrap().as_secs(), 60);
 
         let text = "[group.none]\nmax-pages = 5\n[group.\"\"]\nhosts = [\"a.example\"]\n\
-                    [group.b]\nhosts = [\"b.example\", \"A.example\", \"@x\"]\n";
+                    [group.b]\nhosts = [\"b.example\", \"A.example\", \"@x\"]\nper-host = 0\n";
         let groups = parse(text, "x").unwrap().group.unwrap();
         expect![[r#"
             error: unusable name of a group: ``
             hint: a name has 1 to 64 bytes, on one line, as in [group.ministries]
+            error: per-host is 0 in [group."b"], and nothing could be fetched
+            hint: leave the key out for the crawl's own
             error: `hosts` names the file `@x` in the crawl.toml of a directory
             hint: name the hosts themselves
             error: unusable host in [group."b"]: `A.example` is in a group twice, or in two

@@ -47,6 +47,11 @@ pub(super) const GROUP_EXAMPLE: &str = "
 # max-pages = 20000
 # max-bytes = \"10GiB\"
 # max-server-time = \"6h\"
+#
+# The politeness of each of them, by the keys of [site]; what the table of a host itself
+# says goes before that.
+# delay = \"5s\"
+# quiet-hours = [\"07:00-19:00\"]
 ";
 
 /// Every key with its default and what it means.
@@ -145,7 +150,9 @@ pub(crate) fn rules_since(older: &Table, settings: &Settings) -> Option<String> 
     let same = |table: &str| older.get(table) == now.get(table);
     let key = |of: &Table, table: &str, key: &str| of.get(table)?.get(key).cloned();
     let same_key = |table: &str, name: &str| key(older, table, name) == key(&now, table, name);
-    let unchanged = ["politeness", "exclusion", "site"].into_iter().all(same)
+    let unchanged = ["politeness", "exclusion", "site", "group"]
+        .into_iter()
+        .all(same)
         && same_key("operator", "agent")
         && same_key("fetch", "timeout");
     let since = older.get(NOTES)?.get("rules-since")?.as_str()?;

@@ -16,6 +16,7 @@ mod environment;
 mod groups;
 mod host_access;
 mod host_lists;
+mod host_politeness;
 mod listing;
 mod number_checks;
 mod reach;
@@ -36,6 +37,7 @@ pub(crate) use config_file::located;
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use host_lists::{host_keys, host_table};
+pub(crate) use host_politeness::hours;
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
     rules_since, stored_seeds,
@@ -44,6 +46,6 @@ pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::{own_mark, stored_without};
 pub(crate) use replay::{fill_in, other_settings, replay_record};
 pub(crate) use schema::schema;
-pub(crate) use sites::hours;
+pub(crate) use sites::budgets;
 pub(crate) use sources::{gather, user_contact};
 pub(crate) use tables::{Display, Layer, Settings};

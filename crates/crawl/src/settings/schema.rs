@@ -42,7 +42,7 @@ pub(crate) fn schema() -> String {
     let of_group = GroupTerms::schemas();
     let of_group = of_group.map(|(field, schema)| (key_of(field), schema));
     let mut group = of_keys(of_group.into_iter().collect());
-    group["description"] = "Hosts that share a budget".into();
+    group["description"] = "Hosts that share a budget and a politeness".into();
     properties.insert(
         groups::TABLE.to_owned(),
         json!({ "type": "object", "additionalProperties": group }),

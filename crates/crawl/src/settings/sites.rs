@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use crawl_engine::HostBudget;
 use crawl_fetcher::HostAccess;
-use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
+use crawl_weburl::HostTable;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::host_access::{self, AccessTerms};
+use super::host_politeness::{self, HostTerms};
 use crate::error::CommandError;
-use crate::values::DayHours;
-use crate::values::{Count, Factor, SchemaValue as _, Size, Span};
+use crate::values::{Count, SchemaValue as _, Size, Span};
 
 /// The name of the tables.
 pub(super) const TABLE: &str = "site";
 
 /// The keys of such a table, with underscores.
 pub(super) const FIELDS: &[&str] = &[
-    "delay",
-    "delay_factor",
-    "per_host",
-    "per_site",
-    "site_delay",
-    "quiet_hours",
+    host_politeness::FIELDS[0],
+    host_politeness::FIELDS[1],
+    host_politeness::FIELDS[2],
+    host_politeness::FIELDS[3],
+    host_politeness::FIELDS[4],
+    host_politeness::FIELDS[5],
     "max_pages",
     "max_bytes",
     "max_server_time",
@@ -42,12 +42,8 @@ pub(crate) type Sites = BTreeMap<String, SiteTerms>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct SiteTerms {
-    delay: Option<Span>,
-    delay_factor: Option<Factor>,
-    per_host: Option<u32>,
-    per_site: Option<u32>,
-    site_delay: Option<Span>,
-    quiet_hours: Option<Vec<DayHours>>,
+    #[serde(flatten)]
+    pub(super) politeness: HostTerms,
     max_pages: Option<Count>,
     max_bytes: Option<Size>,
     max_server_time: Option<Span>,
@@ -61,13 +57,21 @@ impl SiteTerms {
     /// The keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         let [basic_auth, headers, cookies, plain_http] = AccessTerms::schemas();
+        let [
+            delay,
+            delay_factor,
+            per_host,
+            per_site,
+            site_delay,
+            quiet_hours,
+        ] = HostTerms::schemas();
         [
-            ("delay", Span::schema()),
-            ("delay_factor", Factor::schema()),
-            ("per_host", u32::schema()),
-            ("per_site", u32::schema()),
-            ("site_delay", Span::schema()),
-            ("quiet_hours", Vec::<DayHours>::schema()),
+            delay,
+            delay_factor,
+            per_host,
+            per_site,
+            site_delay,
+            quiet_hours,
             ("max_pages", Count::schema()),
             ("max_bytes", Size::schema()),
             ("max_server_time", Span::schema()),
@@ -79,20 +83,8 @@ impl SiteTerms {
         ]
     }
 
-    /// The politeness that the scheduler keeps instead.
-    fn politeness(&self) -> PolitenessOverride {
-        PolitenessOverride {
-            delay: self.delay.map(Span::get),
-            delay_factor: self.delay_factor.map(|factor| factor.0),
-            per_host: self.per_host,
-            per_site: self.per_site,
-            site_delay: self.site_delay.map(Span::get),
-            quiet: self.quiet_hours.as_deref().map(hours),
-        }
-    }
-
     /// The budget of each host.
-    pub(crate) fn budget(&self) -> HostBudget {
+    fn budget(&self) -> HostBudget {
         HostBudget {
             max_pages: self.max_pages.map(|pages| pages.0),
             max_bytes: self.max_bytes.map(|bytes| bytes.0),
@@ -100,32 +92,30 @@ impl SiteTerms {
             max_time: self.max_time.map(Span::get),
         }
     }
-
-    /// The least delay and the most in flight that the table asks for.
-    pub(super) fn manners(&self) -> (Option<Span>, Option<u32>) {
-        (self.delay, self.per_host)
-    }
 }
 
-/// The scheduler's table of the names.
-pub(super) fn overrides(sites: &Sites) -> Result<PolitenessOverrides, CommandError> {
-    let mut overrides = PolitenessOverrides::default();
+/// The budgets of the names. What is wrong with these, [`by_name`] says.
+pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
+    let mut table = HostTable::default();
     for (name, terms) in sites {
-        if terms.per_host == Some(0) {
-            return Err(CommandError::usage(format!(
-                "per-host is 0 in [site.\"{name}\"], and nothing could be fetched"
-            ))
-            .hint("leave the key out for the crawl's own")
-            .about("per-host")
-            .about_site(name));
-        }
-        overrides.insert(name, terms.politeness()).map_err(|why| {
+        let _ = table.insert(name, terms.budget());
+    }
+    table
+}
+
+/// The politeness of the names.
+pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostTerms>, CommandError> {
+    let mut table = HostTable::default();
+    for (name, terms) in sites {
+        (terms.politeness.check(&format!("[site.\"{name}\"]")))
+            .map_err(|problem| problem.about_site(name))?;
+        table.insert(name, &terms.politeness).map_err(|why| {
             CommandError::usage(format!("unusable table [site.\"{name}\"]: {why}"))
                 .hint("it is named by a host, as in [site.\"example.org\"], which stands for its subdomains too")
                 .about_site(name)
         })?;
     }
-    Ok(overrides)
+    Ok(table)
 }
 
 /// The fetcher's table of the hosts that are told something.
@@ -140,10 +130,4 @@ pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
         })
     })
     .collect()
-}
-
-/// Hours as the scheduler takes them.
-pub(crate) fn hours(hours: &[DayHours]) -> Vec<DailyHours> {
-    let span = |hours: &DayHours| DailyHours::new(hours.from, hours.until);
-    hours.iter().map(span).collect()
 }

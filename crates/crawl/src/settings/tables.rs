@@ -87,7 +87,7 @@ macro_rules! tables {
             /// Other settings for some hosts; in files alone.
             #[arg(skip)]
             pub(crate) site: Option<Sites>,
-            /// Groups of hosts that share a budget; in files alone.
+            /// Groups of hosts that share a budget and a politeness; in files alone.
             #[arg(skip)]
             pub(crate) group: Option<Groups>,
         }

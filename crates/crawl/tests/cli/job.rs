@@ -331,7 +331,7 @@ fn ours_a_group_of_a_file_has_its_budget_and_says_so() {
     dir.write("hosts.txt", web.authority(0));
     dir.write(
         "study.toml",
-        "[group.\"small sites\"]\nhosts = [\"@hosts.txt\"]\nmax-pages = 4\n",
+        "[group.\"small sites\"]\nhosts = [\"@hosts.txt\"]\nmax-pages = 4\ndelay = \"70ms\"\n",
     );
     let more = ["--sitemaps", "off", "--config", "study.toml"];
     let ran = cmd.run(&args(&web.url(0, "/"), &more));
@@ -343,6 +343,11 @@ fn ours_a_group_of_a_file_has_its_budget_and_says_so() {
         ran.stderr
     );
     assert_eq!(dir.rows("c/pages.jsonl").len(), 4);
+    let requests = dir.rows("c/requests.jsonl");
+    let gaps = requests.iter().map(|row| row["gap_asked"].as_u64());
+    assert!(gaps.skip(1).all(|gap| gap >= Some(70)), "{requests:?}");
+    let audited = cmd.run(&["audit", "c"]).ok();
+    assert!(audited.contains("breaches   none"), "{audited}");
     let excluded = dir.rows("c/excluded.jsonl");
     let left = excluded
         .iter()

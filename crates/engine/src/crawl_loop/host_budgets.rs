@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use crawl_scheduler::{PolitenessOverrides, Tick};
+use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
 use super::group_budgets::{GroupBudgets, GroupState};
@@ -16,8 +16,6 @@ const STORED: usize = 32;
 /// The budgets of all hosts that this crawl knows.
 pub(crate) struct HostBudgets {
     budgets: Budgets,
-    /// Tells which of the budgets of single sites counts for a host.
-    sites: PolitenessOverrides,
     by_host: HashMap<HostKey, HostSpending>,
     groups: GroupBudgets,
     /// Hosts whose budget is spent, and the name of the budget.
@@ -47,10 +45,9 @@ struct HostSpending {
 }
 
 impl HostBudgets {
-    pub(crate) fn new(budgets: &Budgets, sites: &PolitenessOverrides) -> HostBudgets {
+    pub(crate) fn new(budgets: &Budgets) -> HostBudgets {
         HostBudgets {
             budgets: budgets.clone(),
-            sites: sites.clone(),
             by_host: HashMap::new(),
             groups: GroupBudgets::new(&budgets.groups),
             full: HashMap::new(),
@@ -301,10 +298,9 @@ impl HostBudgets {
 
     fn budget(&self, host: &HostKey) -> HostBudget {
         let usual = &self.budgets.per_host;
-        let own = self.sites.find(host);
-        match own.and_then(|(pattern, _)| self.budgets.per_site.get(pattern)) {
+        match self.budgets.per_site.find(host) {
             None => *usual,
-            Some(own) => HostBudget {
+            Some((_, own)) => HostBudget {
                 max_pages: own.max_pages.or(usual.max_pages),
                 max_bytes: own.max_bytes.or(usual.max_bytes),
                 max_server_time: own.max_server_time.or(usual.max_server_time),

@@ -141,7 +141,7 @@ impl Coordinator {
             suspects: CrashSuspects::default(),
             traps: TrapGate::new(config.traps),
             sampling: None,
-            host_budgets: HostBudgets::new(&config.budgets, &config.politeness.sites),
+            host_budgets: HostBudgets::new(&config.budgets),
             visits: RevisitSchedule {
                 round: Round::first(seconds(now)),
                 revisits: config.revisits,

@@ -432,7 +432,7 @@ fn a_site_of_its_own_table_has_its_own_delay_and_budget() {
         max_pages: Some(3),
         ..HostBudget::default()
     };
-    crawl.config.budgets.per_site.insert(own.clone(), budget);
+    crawl.config.budgets.per_site.insert(&own, budget).unwrap();
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Budget("max-pages-per-host"));
     let gaps = gaps(&web.log_of(1));

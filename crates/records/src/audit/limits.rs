@@ -20,8 +20,8 @@ const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 #[derive(Debug)]
 pub(super) struct CrawlLimits {
     everywhere: HostLimits,
-    /// Tables for some hosts, by the name that they and their subdomains bear.
-    sites: BTreeMap<String, HostLimits>,
+    /// The limits of some hosts, by the name that they and their subdomains bear.
+    by_name: BTreeMap<String, HostLimits>,
     pub(super) agent: ProductToken,
     pub(super) profile: Profile,
     /// A robots.txt that answers 401 or 403 bars its origin.
@@ -91,7 +91,7 @@ impl CrawlLimits {
         };
         Ok(CrawlLimits {
             everywhere,
-            sites: file.sites(everywhere)?,
+            by_name: file.by_name(everywhere)?,
             agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
             profile,
             forbids: file.text("exclusion", "robots-forbidden") == Some("deny"),
@@ -108,16 +108,9 @@ impl CrawlLimits {
 
     /// The limits for a host key: of the names that it ends in, the longest counts.
     pub(super) fn of_host(&self, host: &str) -> HostLimits {
-        let (name, port) = host_and_port(host);
-        let mut rest = Some(name).filter(|_| !self.sites.is_empty());
-        while let Some(name) = rest {
-            let with_port = port.and_then(|port| self.sites.get(&format!("{name}:{port}")));
-            if let Some(limits) = with_port.or_else(|| self.sites.get(name)) {
-                return *limits;
-            }
-            rest = name.split_once('.').map(|(_, domain)| domain);
-        }
-        self.everywhere
+        find(&self.by_name, host)
+            .copied()
+            .unwrap_or(self.everywhere)
     }
 
     /// Returns whether this is what was in force at that moment.
@@ -145,6 +138,20 @@ impl HostLimits {
     }
 }
 
+/// What the longest of the names says that a host key ends in.
+fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
+    let (name, port) = host_and_port(host);
+    let mut rest = Some(name).filter(|_| !by_name.is_empty());
+    while let Some(name) = rest {
+        let with_port = port.and_then(|port| by_name.get(&format!("{name}:{port}")));
+        if let Some(found) = with_port.or_else(|| by_name.get(name)) {
+            return Some(found);
+        }
+        rest = name.split_once('.').map(|(_, domain)| domain);
+    }
+    None
+}
+
 struct File(Table);
 
 impl File {
@@ -166,14 +173,36 @@ impl File {
         }
     }
 
-    fn sites(&self, everywhere: HostLimits) -> Result<BTreeMap<String, HostLimits>, String> {
-        let sites = self.0.get("site").and_then(Value::as_table);
-        let sites = sites.into_iter().flatten().map(|(name, limits)| {
-            let limits = everywhere.with(limits.get("delay"), limits.get("per-host"))?;
-            let name = HostKey::parse(name).map_or_else(|_| name.clone(), |key| key.to_string());
-            Ok((name, limits))
+    /// The limits by host name: key by key those of the longest name of a site, else those of the
+    /// longest in a group, else those of every host.
+    fn by_name(&self, everywhere: HostLimits) -> Result<BTreeMap<String, HostLimits>, String> {
+        let tables = |kind| self.0.get(kind).and_then(Value::as_table);
+        let key_of = |name: &str| {
+            HostKey::parse(name).map_or_else(|_| name.to_owned(), |key| key.to_string())
+        };
+        let sites = tables("site").into_iter().flatten();
+        let sites: BTreeMap<String, &Value> =
+            sites.map(|(name, table)| (key_of(name), table)).collect();
+        let groups = tables("group").into_iter().flatten();
+        let groups: BTreeMap<String, &Value> = groups
+            .flat_map(|(_, table)| {
+                let hosts = table.get("hosts").and_then(Value::as_array);
+                let hosts = hosts.into_iter().flatten().filter_map(Value::as_str);
+                hosts.map(move |host| (key_of(host), table))
+            })
+            .collect();
+        let names = sites.keys().chain(groups.keys());
+        let limits = names.map(|name| {
+            let mut limits = everywhere;
+            for table in [find(&groups, name), find(&sites, name)]
+                .into_iter()
+                .flatten()
+            {
+                limits = limits.with(table.get("delay"), table.get("per-host"))?;
+            }
+            Ok((name.clone(), limits))
         });
-        sites.collect()
+        limits.collect()
     }
 }
 
@@ -255,6 +284,23 @@ mod tests {
         assert_eq!(check("a.example.org"), (2000, 3));
         assert_eq!(check("127.0.0.1:81"), (0, 1));
         assert_eq!(check("127.0.0.1:82"), (2000, 1));
+    }
+
+    #[test]
+    fn ours_a_site_goes_before_its_group_key_by_key() {
+        let limits = limits(
+            "[group.a]\nhosts = [\"Example.org\", \"b.example\"]\ndelay = \"5s\"\nper-host = 2\n\
+             [site.\"www.example.org\"]\ndelay = \"10s\"\n[site.\"example\"]\nper-host = 3\n",
+        );
+        let check = |host: &str| {
+            let limits = limits.of_host(host);
+            (limits.delay, limits.per_host)
+        };
+        assert_eq!(check("example.org"), (5000, 2));
+        assert_eq!(check("a.www.example.org"), (10_000, 2));
+        assert_eq!(check("b.example"), (5000, 3));
+        assert_eq!(check("c.example"), (1000, 3));
+        assert_eq!(check("example.com"), (1000, 1));
     }
 
     #[test]

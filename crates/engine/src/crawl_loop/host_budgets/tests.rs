@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_scheduler::{PolitenessOverride, PolitenessOverrides, Tick};
+use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, HostTable, Origin, canonicalize};
 
 use super::HostBudgets;
@@ -23,7 +23,7 @@ fn budgets(per_host: HostBudget) -> HostBudgets {
         per_host,
         ..Budgets::default()
     };
-    HostBudgets::new(&budgets, &PolitenessOverrides::default())
+    HostBudgets::new(&budgets)
 }
 
 fn two_pages() -> HostBudget {
@@ -143,7 +143,7 @@ fn ours_only_urls_count_for_which_their_hosts_have_room() {
         },
         ..Budgets::default()
     };
-    let mut host_budgets = HostBudgets::new(&budgets, &PolitenessOverrides::default());
+    let mut host_budgets = HostBudgets::new(&budgets);
     let [http, https] = ["http://a.example/", "https://a.example/"].map(origin);
     let [fresh, full] = ["http://b.example/", "http://c.example/"].map(origin);
     // Four pages and one on its way: room for five more, whatever the scheme.
@@ -175,7 +175,7 @@ fn grouped() -> HostBudgets {
         groups,
         ..Budgets::default()
     };
-    HostBudgets::new(&budgets, &PolitenessOverrides::default())
+    HostBudgets::new(&budgets)
 }
 
 #[test]
@@ -236,10 +236,11 @@ fn ours_a_group_ends_the_crawl_by_its_name_and_bounds_what_is_left() {
 
 #[test]
 fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
-    let mut sites = PolitenessOverrides::default();
-    sites
-        .insert("b.example", PolitenessOverride::default())
-        .unwrap();
+    let only_b = |budget| {
+        let mut table = HostTable::default();
+        table.insert("b.example", budget).unwrap();
+        table
+    };
     let own = HostBudget {
         max_pages: Some(1),
         ..HostBudget::default()
@@ -272,10 +273,10 @@ fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
     ] {
         let budgets = Budgets {
             per_host: usual,
-            per_site: [("b.example".to_owned(), of_site)].into(),
+            per_site: only_b(of_site),
             ..Budgets::default()
         };
-        let mut budgets = HostBudgets::new(&budgets, &sites);
+        let mut budgets = HostBudgets::new(&budgets);
         let host = HostKey::parse(host).unwrap();
         let mut pages = 0;
         while !budgets.is_full(at(10), &host) {
@@ -286,10 +287,10 @@ fn ours_the_budget_of_a_site_goes_before_that_of_every_host() {
         assert_eq!(pages, most, "{host} {of_site:?}");
     }
     let of_sites = Budgets {
-        per_site: [("b.example".to_owned(), own)].into(),
+        per_site: only_b(own),
         ..Budgets::default()
     };
-    assert!(HostBudgets::new(&of_sites, &sites).limit_hosts());
+    assert!(HostBudgets::new(&of_sites).limit_hosts());
 }
 
 #[test]

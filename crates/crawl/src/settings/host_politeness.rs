@@ -1,0 +1,150 @@
+//! The politeness that some hosts get instead of the crawl's: in the tables `[site."HOST"]` and
+//! `[group.NAME]`.
+
+use crawl_scheduler::{DailyHours, PolitenessOverride, PolitenessOverrides};
+use crawl_weburl::{HostTable, host_and_port};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::CommandError;
+use crate::values::{DayHours, Factor, SchemaValue as _, Span};
+
+/// The keys, with underscores.
+pub(super) const FIELDS: [&str; 6] = [
+    "delay",
+    "delay_factor",
+    "per_host",
+    "per_site",
+    "site_delay",
+    "quiet_hours",
+];
+
+/// The settings of `[politeness]` that differ for some hosts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(crate) struct HostTerms {
+    pub(super) delay: Option<Span>,
+    delay_factor: Option<Factor>,
+    pub(super) per_host: Option<u32>,
+    per_site: Option<u32>,
+    site_delay: Option<Span>,
+    quiet_hours: Option<Vec<DayHours>>,
+}
+
+impl HostTerms {
+    /// The keys, each with the schema of its value.
+    pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
+        [
+            (FIELDS[0], Span::schema()),
+            (FIELDS[1], Factor::schema()),
+            (FIELDS[2], u32::schema()),
+            (FIELDS[3], u32::schema()),
+            (FIELDS[4], Span::schema()),
+            (FIELDS[5], Vec::<DayHours>::schema()),
+        ]
+    }
+
+    /// Refuses what would let nothing through; `table` is how messages name the table.
+    pub(super) fn check(&self, table: &str) -> Result<(), CommandError> {
+        match self.per_host {
+            Some(0) => Err(CommandError::usage(format!(
+                "per-host is 0 in {table}, and nothing could be fetched"
+            ))
+            .hint("leave the key out for the crawl's own")
+            .about("per-host")),
+            _ => Ok(()),
+        }
+    }
+
+    /// These terms where they say something, else those beneath.
+    fn over(&self, beneath: &HostTerms) -> HostTerms {
+        HostTerms {
+            delay: self.delay.or(beneath.delay),
+            delay_factor: self.delay_factor.or(beneath.delay_factor),
+            per_host: self.per_host.or(beneath.per_host),
+            per_site: self.per_site.or(beneath.per_site),
+            site_delay: self.site_delay.or(beneath.site_delay),
+            quiet_hours: (self.quiet_hours.clone()).or_else(|| beneath.quiet_hours.clone()),
+        }
+    }
+
+    /// The politeness that the scheduler keeps instead.
+    fn politeness(&self) -> PolitenessOverride {
+        PolitenessOverride {
+            delay: self.delay.map(Span::get),
+            delay_factor: self.delay_factor.map(|factor| factor.0),
+            per_host: self.per_host,
+            per_site: self.per_site,
+            site_delay: self.site_delay.map(Span::get),
+            quiet: self.quiet_hours.as_deref().map(hours),
+        }
+    }
+}
+
+/// The scheduler's table of the names of both: what the table of a host says goes before what its
+/// group says, key by key.
+pub(super) fn overrides(
+    sites: &HostTable<&HostTerms>,
+    groups: &HostTable<&HostTerms>,
+) -> PolitenessOverrides {
+    let mut overrides = PolitenessOverrides::default();
+    for (name, _) in sites.iter().chain(groups.iter()) {
+        // Whatever stands for a host that bears this name stands for this name too.
+        let (host, port) = host_and_port(name);
+        let site = sites.find_name(host, port).map(|(_, terms)| *terms);
+        let group = groups.find_name(host, port).map(|(_, terms)| *terms);
+        let terms = match (site, group) {
+            (Some(site), Some(group)) => site.over(group),
+            (site, group) => site.or(group).cloned().unwrap_or_default(),
+        };
+        // One that both name is taken once; both times the same.
+        let _ = overrides.insert(name, terms.politeness());
+    }
+    overrides
+}
+
+/// Hours as the scheduler takes them.
+pub(crate) fn hours(hours: &[DayHours]) -> Vec<DailyHours> {
+    let span = |hours: &DayHours| DailyHours::new(hours.from, hours.until);
+    hours.iter().map(span).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::HostKey;
+
+    use super::super::config_file::parse;
+    use super::super::groups::terms_by_host;
+    use super::super::sites::by_name;
+    use super::overrides;
+
+    #[test]
+    fn ours_a_host_s_own_table_goes_before_its_group_s_key_by_key() {
+        let text = "[group.a]\nhosts = [\"example.org\", \"b.example\"]\ndelay = \"5s\"\n\
+                    per-host = 2\n[site.\"www.example.org\"]\ndelay = \"10s\"\n\
+                    [site.\"example\"]\nper-host = 3\nquiet-hours = [\"07:00-19:00\"]\n";
+        let settings = parse(text, "x").unwrap().settle();
+        let sites = by_name(&settings.site).unwrap();
+        let table = overrides(&sites, &terms_by_host(&settings.group));
+        let check = |host: &str, delay: u64, per_host, quiet: bool| {
+            let (_, found) = table.find(&HostKey::parse(host).unwrap()).unwrap();
+            assert_eq!(
+                found.delay.map_or(0, |delay| delay.as_secs()),
+                delay,
+                "{host}"
+            );
+            assert_eq!(
+                (found.per_host, found.quiet.is_some()),
+                (per_host, quiet),
+                "{host}"
+            );
+        };
+        check("example.org", 5, Some(2), false);
+        check("a.example.org", 5, Some(2), false);
+        check("www.example.org", 10, Some(2), false);
+        check("b.example", 5, Some(3), true);
+        check("c.example", 0, Some(3), true);
+        let other = HostKey::parse("example.com").unwrap();
+        assert!(table.find(&other).is_none());
+    }
+}
