@@ -11,7 +11,7 @@ use std::path::Path;
 use crawl_archive::rows::{ExcludedRow, PageUsage};
 use serde::{Deserialize, Serialize};
 
-use self::sizes::{PageSizes, estimate_bytes};
+use self::sizes::{BytesRange, KnownPages, PageSizes};
 use crate::coverage::{MissingReason, Shortfall};
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, host_key};
@@ -159,15 +159,22 @@ pub fn plan(
 ) -> Result<Plan, RecordsError> {
     let sizes = earlier.map(PageSizes::read).transpose()?;
     let sizes = sizes.unwrap_or_default();
+    let known = sizes.known_pages(dir)?;
     let (mut gaps, mut rules) = (last_gaps(dir)?, rules(dir)?);
     let report = report(dir)?;
     let asked = report.hosts.iter().filter(|host| host.coverage.is_some());
+    let none = KnownPages::default();
     let hosts = asked.map(|host| {
         let gap = gaps.remove(&host.host);
         let rules = rules.remove(&host.host).unwrap_or_default();
-        host_plan(host, gap, rules, &sizes, settings)
+        let mut plan = host_plan(host, gap, rules, settings);
+        let known = known.get(&host.host).unwrap_or(&none);
+        let is_listed = plan.hours.expected.is_some();
+        let bytes = sizes.bytes_of(&host.host, known, (host.bytes, plan.pages), is_listed);
+        plan.bytes = bytes.estimate();
+        (plan, bytes)
     });
-    let hosts: Vec<HostPlan> = hosts.collect();
+    let (hosts, bytes): (Vec<HostPlan>, Vec<BytesRange>) = hosts.unzip();
     let sum = |of: fn(&HostPlan) -> u64| hosts.iter().map(of).sum::<u64>();
     let mut excluded = report.excluded.by_reason;
     excluded.remove(PLANNED);
@@ -180,17 +187,17 @@ pub fn plan(
         excluded,
         requests,
         hours: all_hours(&hosts, requests, settings.max_rate),
-        bytes: all_bytes(&hosts),
+        bytes: BytesRange::sum(&bytes),
         asked: report.requests.total,
         hosts,
     })
 }
 
+/// The plan of a host, without its bytes.
 fn host_plan(
     host: &HostReport,
     gap: Option<(u64, String)>,
     rules: Vec<PlanRule>,
-    sizes: &PageSizes,
     settings: &PlanSettings,
 ) -> HostPlan {
     let mut excluded = host.excluded_by.clone();
@@ -237,8 +244,8 @@ fn host_plan(
         gap_by,
         answer_ms,
         requests,
-        bytes: estimate_bytes(host, pages, hours.expected.is_some(), sizes),
         hours,
+        bytes: Estimate::default(),
     }
 }
 
@@ -276,19 +283,6 @@ fn all_hours(hosts: &[HostPlan], requests: u64, max_rate: Option<f64>) -> Estima
             Some(_) => "the rate in all decides".to_owned(),
             None => "no host was asked".to_owned(),
         },
-    }
-}
-
-fn all_bytes(hosts: &[HostPlan]) -> Estimate {
-    let sum = |of: fn(&Estimate) -> Option<f64>| {
-        let numbers = hosts.iter().map(|host| of(&host.bytes));
-        numbers.sum::<Option<f64>>()
-    };
-    Estimate {
-        expected: sum(|bytes| bytes.expected),
-        least: hosts.iter().map(|host| host.bytes.least).sum(),
-        most: sum(|bytes| bytes.most),
-        why: "the sum over the hosts".to_owned(),
     }
 }
 

@@ -40,3 +40,4 @@ mod quantile;
 pub use self::design::{SampleDesign, StratumRule, rank};
 pub use self::draw::{DRAW_KEY, Draw, DrawnStratum, Frame, NOT_DRAWN};
 pub use self::estimate::{Interval, Probability, RatioEstimate};
+pub use self::quantile::t_995;

@@ -1,20 +1,31 @@
-//! The quantile of Student's t distribution that a 95 % interval takes.
+//! Quantiles of Student's t distribution, which intervals take.
 
-/// The 97.5 % quantile of the normal distribution.
-const NORMAL: f64 = 1.959_963_984_540_054;
+/// The probability of a quantile, and that quantile of the normal distribution.
+const P_975: (f64, f64) = (0.975, 1.959_963_984_540_054);
+const P_995: (f64, f64) = (0.995, 2.575_829_303_548_901);
 
-/// The 97.5 % quantile of Student's t with so many degrees of freedom; infinite for none.
-///
+/// The 97.5 % quantile of Student's t with so many degrees of freedom, for intervals of 95 %;
+/// infinite for none.
+pub(crate) fn t_975(degrees: u64) -> f64 {
+    t(P_975, degrees)
+}
+
+/// The 99.5 % quantile of Student's t with so many degrees of freedom, for intervals of 99 %;
+/// infinite for none.
+#[must_use]
+pub fn t_995(degrees: u64) -> f64 {
+    t(P_995, degrees)
+}
+
 /// The expansion by powers of `1 / degrees` (Abramowitz and Stegun 26.7.5); 1 and 2 have closed
 /// forms.
-pub(crate) fn t_975(degrees: u64) -> f64 {
-    const P: f64 = 0.975;
+fn t((p, z): (f64, f64), degrees: u64) -> f64 {
     match degrees {
         0 => f64::INFINITY,
-        1 => (std::f64::consts::PI * (P - 0.5)).tan(),
-        2 => (2.0 * P - 1.0) * (2.0 / (4.0 * P * (1.0 - P))).sqrt(),
+        1 => (std::f64::consts::PI * (p - 0.5)).tan(),
+        2 => (2.0 * p - 1.0) * (2.0 / (4.0 * p * (1.0 - p))).sqrt(),
         _ => {
-            let (z, n) = (NORMAL, degrees as f64);
+            let n = degrees as f64;
             let terms = [
                 (z.powi(3) + z) / 4.0,
                 (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
@@ -32,7 +43,7 @@ pub(crate) fn t_975(degrees: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::t_975;
+    use super::{t_975, t_995};
 
     #[test]
     fn as_the_tables_have_it() {
@@ -49,6 +60,18 @@ mod tests {
         ] {
             let found = t_975(degrees);
             assert!((found - table).abs() < 0.004, "{degrees}: {found}");
+        }
+        for (degrees, table) in [
+            (1, 63.657),
+            (2, 9.925),
+            (4, 4.604),
+            (5, 4.032),
+            (9, 3.250),
+            (30, 2.750),
+            (1_000_000, 2.576),
+        ] {
+            let found = t_995(degrees);
+            assert!((found - table).abs() < 0.012, "{degrees}: {found}");
         }
         assert_eq!(t_975(0), f64::INFINITY);
     }

@@ -56,14 +56,14 @@ fn row(host: &HostPlan, purpose: Option<&str>) -> Markup {
         .collect();
     html! {
         tr {
-            td { (safe_line(&host.host)) }
-            td.n { (grouped(host.pages)) }
-            td.n { (grouped(host.sitemaps)) }
-            td { (safe_line(&gap(host))) }
-            td { (safe_line(&hours(&host.hours))) }
-            td { (safe_line(&bytes(&host.bytes))) }
-            td { (safe_line(&rules.join("; "))) }
-            td { (safe_line(&said.join("; "))) }
+            td data-name="host" { (safe_line(&host.host)) }
+            td.n data-name="pages" { (grouped(host.pages)) }
+            td.n data-name="sitemaps" { (grouped(host.sitemaps)) }
+            td data-name="gap" { (safe_line(&gap(host))) }
+            td data-name="hours" { (safe_line(&hours(&host.hours))) }
+            td data-name="bytes" { (safe_line(&bytes(&host.bytes))) }
+            td data-name="excluded" { (safe_line(&rules.join("; "))) }
+            td data-name="robots.txt" { (safe_line(&said.join("; "))) }
         }
     }
 }
