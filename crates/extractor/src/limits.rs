@@ -87,7 +87,6 @@ pub enum DocumentOddityKind {
     /// The header names a charset that the Encoding Standard does not know.
     UnknownCharset,
     /// Bytes that are no text in the charset used.
-    #[strum(serialize = "undecodable-octets")]
     UndecodableBytes,
     /// CSS longer than [`Limits::css_bytes`]; what is beyond was not read.
     CssTooLong,

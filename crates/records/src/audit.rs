@@ -60,7 +60,7 @@ pub struct Audit {
     /// The requests that may have broken a rule, by what is missing to tell.
     pub undecided: BTreeMap<String, u64>,
     /// Breaches by rule: `gap`, `in-flight`, `pace`, `wait`, `robots-first`, `unreachable`,
-    /// `stale`, `barred`, `visit-time`, `page-row`, `excluded-row`.
+    /// `stale`, `disallowed`, `visit-time`, `page-row`, `excluded-row`.
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,

@@ -156,7 +156,7 @@ fn ours_unknown_charset_and_undecodable_bytes_are_noted() {
     assert_eq!(page.links.len(), 1);
     assert_eq!(
         show_oddities(&page.oddities),
-        "unknown-charset line 1 x1\nundecodable-octets line 1 x1\n"
+        "unknown-charset line 1 x1\nundecodable-bytes line 1 x1\n"
     );
 }
 

@@ -94,7 +94,7 @@ impl AuditRun<'_> {
         }
         if let Some(status) = answer.forbidden(limits).filter(|_| is_page) {
             let what = format!("{url} was asked for where robots.txt answered {status}");
-            return Ok(self.if_held(sent, "barred", what));
+            return Ok(self.if_held(sent, "disallowed", what));
         }
         let from = sent.start.saturating_sub(SETTLING_MS);
         let is_welcome = answer
@@ -105,7 +105,7 @@ impl AuditRun<'_> {
         if !verdict.is_allowed() {
             let by = words(&verdict);
             let what = format!("{url} was asked for, and robots.txt disallows it: {by}");
-            return Ok(self.if_held(sent, "barred", what));
+            return Ok(self.if_held(sent, "disallowed", what));
         }
         if is_page && !is_welcome {
             let what = format!("{url} was asked for outside of the Visit-time");

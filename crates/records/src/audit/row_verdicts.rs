@@ -133,14 +133,15 @@ impl AuditRun<'_> {
             };
             let verdict = robots.judge(url.path_and_query());
             let (text, line) = rule_of(&verdict);
-            let barred = !verdict.is_allowed() && row.rule.as_deref() == text && row.line == line;
+            let is_disallowed =
+                !verdict.is_allowed() && row.rule.as_deref() == text && row.line == line;
             let Some(answer) = self.answer(origin, index) else {
                 continue;
             };
             let closed = answer.forbidden(self.limits).is_some_and(|status| {
                 row.rule.as_deref() == Some(&format!("robots.txt answered {status}"))
             });
-            if barred || closed {
+            if is_disallowed || closed {
                 return Ok(CheckResult::Kept);
             }
             if !self.limits.held_at(answer.end) {

@@ -203,12 +203,12 @@ fn rfc9309_robots_first() {
 }
 
 #[test]
-fn rfc9309_2_2_2_what_is_barred() {
+fn rfc9309_2_2_2_what_is_disallowed() {
     check(
         &[robots((0, 100), 200, BARS_P), page((1100, 1200), "/p/q")],
         expect![[r#"
             1 gaps, 1 pages
-            barred: http://e.example/p/q was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+            disallowed: http://e.example/p/q was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let forbids = More {
         toml: "[exclusion]\nrobots-forbidden = \"deny\"\n",
@@ -219,7 +219,7 @@ fn rfc9309_2_2_2_what_is_barred() {
         forbids,
         expect![[r#"
             1 gaps, 1 pages
-            barred: http://e.example/ was asked for where robots.txt answered 403 (requests.jsonl 1, requests.jsonl 2)"#]],
+            disallowed: http://e.example/ was asked for where robots.txt answered 403 (requests.jsonl 1, requests.jsonl 2)"#]],
     );
     let agent = More {
         toml: "[operator]\nagent = \"other\"\n",
@@ -237,7 +237,7 @@ fn rfc9309_2_2_2_what_is_barred() {
         agent,
         expect![[r#"
             1 gaps, 1 pages
-            barred: http://e.example/ was asked for, and robots.txt disallows it: `Disallow: /` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+            disallowed: http://e.example/ was asked for, and robots.txt disallows it: `Disallow: /` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
     );
 }
 
@@ -277,7 +277,7 @@ fn rfc9309_2_3_1_4_unreachable() {
         &log(29),
         expect![[r#"
         2 gaps, 1 pages
-        barred: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
+        disallowed: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
     );
     check(
         &log(31),
@@ -290,15 +290,15 @@ fn rfc9309_2_3_1_4_unreachable() {
 #[test]
 fn whatever_is_asked_for_is_held_against_robots_txt() {
     for purpose in ["sitemap", "resource", "action"] {
-        let barred = Sent {
+        let disallowed = Sent {
             purpose,
             ..page((1100, 1200), "/p")
         };
         check(
-            &[robots((0, 100), 200, BARS_P), barred],
+            &[robots((0, 100), 200, BARS_P), disallowed],
             expect![[r#"
                 1 gaps, 1 pages
-                barred: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
+                disallowed: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 1, requests.jsonl 2)"#]],
         );
     }
 }
@@ -323,7 +323,7 @@ fn rfc9309_2_3_1_2_hops_are_the_first_origins() {
         ],
         expect![[r#"
             2 gaps, 2 pages
-            barred: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 4)"#]],
+            disallowed: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 4)"#]],
     );
     let moved = Sent {
         fields: &[("location", "http://other.example/r")],
@@ -374,7 +374,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
         &confirmed(12_000),
         expect![[r#"
         2 gaps, 1 pages
-        barred: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
+        disallowed: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2 (requests.jsonl 2, requests.jsonl 3)"#]],
     );
 }
 
@@ -482,7 +482,7 @@ fn what_can_not_be_told_is_counted() {
         waits      0 for which an answer asked
         pages      0 requests held against robots.txt
         rows       0 of pages.jsonl held against robots.txt
-        barred     0 rows of excluded.jsonl held against robots.txt
+        excluded   0 rows of excluded.jsonl held against robots.txt
         undecided  1: an answer to a request for robots.txt that is not archived
         flaw       the last line of `requests.jsonl` is torn
         breaches   1: gap 1
@@ -508,9 +508,9 @@ fn log_of_captures_is_no_need() {
         waits      0 for which an answer asked
         pages      1 requests held against robots.txt
         rows       0 of pages.jsonl held against robots.txt
-        barred     0 rows of excluded.jsonl held against robots.txt
-        breaches   1: barred 1
-          barred: e.example: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2
+        excluded   0 rows of excluded.jsonl held against robots.txt
+        breaches   1: disallowed 1
+          disallowed: e.example: http://e.example/p was asked for, and robots.txt disallows it: `Disallow: /p` on line 2
             requests.jsonl line 1: robots http://e.example/robots.txt, 2026-11-20T00:00:00.000Z to 2026-11-20T00:00:00.100Z (200), gap asked 0 ms by delay
             requests.jsonl line 2: page http://e.example/p, 2026-11-20T00:00:01.100Z to 2026-11-20T00:00:01.200Z (200), gap asked 1000 ms by delay
     "#]].assert_eq(&with.to_string());

@@ -20,7 +20,7 @@ const CHECKED: [(&str, &str, &str); 7] = [
     ),
     (
         "excluded_rows",
-        "barred",
+        "excluded",
         "rows of excluded.jsonl held against robots.txt",
     ),
 ];

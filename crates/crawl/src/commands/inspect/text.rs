@@ -42,7 +42,7 @@ pub(super) fn text_object(page: &Page, content: &Content) -> Value {
         "json_ld": content.json_ld.iter().map(item_object).collect::<Vec<_>>(),
         "main_text": content.main_text(),
         "blocks": content.main_blocks().map(|block| block_object(content, block)).collect::<Vec<_>>(),
-        "visible_octets": content.visible_text().len(),
+        "visible_bytes": content.visible_text().len(),
         "oddities": content.oddities.iter().map(|oddity| {
             json!({"what": oddity.what.to_string(), "line": oddity.line, "count": oddity.count})
         }).collect::<Vec<_>>(),
