@@ -16,7 +16,7 @@ use crate::bins::GapHistograms;
 use crate::coverage::Coverage;
 use crate::figures::Figures;
 use crate::hosts::HostReport;
-use crate::html::{MAX_LISTED_HOSTS, link, page, table};
+use crate::html::{MAX_LISTED_HOSTS, link, page, scrolling_table, table};
 use crate::numbers::{counted, grouped, size};
 use crate::report::{BrokenCounts, BrokenRow, Report};
 use crate::text::{coverage_words, gaps, kept, operator_lines, robots_line, unasked_line, waits};
@@ -26,6 +26,8 @@ use times::{moment, span};
 
 /// Rows of a table of counts; the rest is one more.
 const MAX_ROWS: usize = 100;
+/// Broken pages that are listed before the reader asks for them.
+const MAX_OPEN_BROKEN: usize = 10;
 /// Seeds that are named.
 const MAX_SEEDS: usize = 20;
 
@@ -232,17 +234,21 @@ fn broken(broken: &BrokenCounts) -> Markup {
         tr { th { "page" } th { "answer" } th { "first link to it" } }
         @for row in &broken.first {
             tr {
-                td { (link(&row.url)) }
-                td { (safe_line(&answer(row))) }
-                td { @if let Some(via) = &row.via { (link(via)) } @else { "a seed" } }
+                td data-name="page" { (link(&row.url)) }
+                td data-name="answer" { (safe_line(&answer(row))) }
+                td data-name="first link to it" { @if let Some(via) = &row.via { (link(via)) } @else { "a seed" } }
             }
         }
     };
     html! {
         @if broken.pages > 0 {
-            (table("Broken pages", "t w", &list))
-            @if more > 0 {
-                p { "And " (counted(more, "more broken page", "more broken pages")) "." }
+            h2 { "Broken pages" }
+            details open[broken.first.len() <= MAX_OPEN_BROKEN] {
+                summary { (counted(broken.pages, "page had", "pages had")) " no answer, or an error for one" }
+                (scrolling_table("Broken pages", "t w", &list))
+                @if more > 0 {
+                    p { "And " (counted(more, "more broken page", "more broken pages")) "." }
+                }
             }
         }
     }
@@ -277,15 +283,15 @@ fn host_row(host: &HostReport) -> Markup {
         .map(|(origin, copy)| format!("{origin}: {}", robots_line(copy)));
     html! {
         tr {
-            td { (safe_line(&host.host)) }
-            td { (safe_line(&coverage_words(host).unwrap_or_default())) }
-            td.n { (grouped(host.pages)) }
-            td.n { (size(host.bytes)) }
-            td.n { (grouped(host.requests)) }
-            td.n { (grouped(host.excluded)) }
-            td { (safe_line(&gaps(host))) }
-            td { (safe_line(&waits(host))) }
-            td { (safe_line(&robots.collect::<Vec<_>>().join("; "))) }
+            td data-name="host" { (safe_line(&host.host)) }
+            td data-name="coverage" { (safe_line(&coverage_words(host).unwrap_or_default())) }
+            td.n data-name="pages" { (grouped(host.pages)) }
+            td.n data-name="received" { (size(host.bytes)) }
+            td.n data-name="requests" { (grouped(host.requests)) }
+            td.n data-name="excluded" { (grouped(host.excluded)) }
+            td data-name="gaps" { (safe_line(&gaps(host))) }
+            td data-name="waits" { (safe_line(&waits(host))) }
+            td data-name="robots.txt" { (safe_line(&robots.collect::<Vec<_>>().join("; "))) }
         }
     }
 }

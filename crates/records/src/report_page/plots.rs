@@ -364,7 +364,7 @@ fn hosts_by_time(report: &Report, figures: &Figures, time: &TimeSeries) -> Marku
         ),
     };
     let words = format!(
-        "When {} asked, in spans of {}: the more requests, the darker.{more}",
+        "When {} asked, in spans of {}: the more requests, the stronger the colour.{more}",
         counted(rows.len() as u64, "host was", "hosts were"),
         span(time.axis.width_ms),
     );
