@@ -19,6 +19,9 @@ pub struct PageRow {
     pub bytes: u64,
     /// The `Content-Type` of the answer.
     pub content_type: Option<String>,
+    /// The charset that a page was read in, by its name in the Encoding Standard.
+    #[serde(default)]
+    pub charset: Option<String>,
     /// The labelled digest of the payload that the archive has for this answer. One that is the
     /// same but for its content coding has that of the answer before.
     pub digest: Option<String>,
@@ -405,6 +408,7 @@ mod tests {
                 ms: 12,
                 bytes: 3,
                 content_type: Some("text/html".into()),
+                charset: Some("UTF-8".into()),
                 digest: Some("sha1:X".into()),
                 depth: 1,
                 via: None,
@@ -444,7 +448,7 @@ mod tests {
                 }),
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","digest":"sha1:X","depth":1,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25}}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","charset":"UTF-8","digest":"sha1:X","depth":1,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25}}"#
             ]],
         );
     }

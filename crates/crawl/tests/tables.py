@@ -74,6 +74,14 @@ def by_duckdb(folder, report):
     for column in ["pages", "bytes", "excluded", "requests", "failed"]:
         expected = {host["host"]: host[column] for host in report["hosts"]}
         equal(counts(f"SELECT host, {column} FROM hosts"), expected, f"{column} by host")
+    told = {host["host"]: host["coverage"] for host in report["hosts"]}
+    equal(counts("SELECT host, coverage FROM hosts"), told, "coverage by host")
+    missing = {host["host"]: sum(of["urls"] for of in host["missing"]) for host in report["hosts"]}
+    equal(counts("SELECT host, coalesce(missing, 0) FROM hosts"), missing, "missing by host")
+    reasons = counts("SELECT host, missing_by FROM hosts WHERE coverage IS NOT NULL")
+    reasons = {host: json.loads(missing) for host, missing in reasons.items()}
+    told = {host["host"]: host["missing"] for host in report["hosts"] if host["coverage"]}
+    equal(reasons, told, "reasons of what is missing by host")
     asked = counts("SELECT host, count(*) FROM requests GROUP BY 1")
     told = {host["host"]: host["requests"] for host in report["hosts"] if host["requests"]}
     equal(asked, told, "requests by host")

@@ -1,5 +1,7 @@
 //! What was had of each host, the requests to it, and whether its gaps and waits were kept.
 
+mod last_rows;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
@@ -128,6 +130,11 @@ pub struct HostSums {
     /// URLs that were asked for as sitemaps.
     sitemaps: HashSet<String>,
     gaps: GapHistograms,
+    /// Rows of `pages.jsonl`, and the last round among them.
+    page_rows: usize,
+    rounds: u32,
+    /// True if the last run has ended by itself.
+    has_ended: bool,
 }
 
 #[derive(Debug, Default)]
@@ -161,6 +168,9 @@ impl HostSums {
             keys: HashMap::new(),
             sitemaps: HashSet::new(),
             gaps: GapHistograms::new(),
+            page_rows: 0,
+            rounds: 1,
+            has_ended: false,
         }
     }
 
@@ -170,29 +180,16 @@ impl HostSums {
         row.is_failed() && !self.sitemaps.contains(&row.url)
     }
 
-    /// Takes a row of `pages.jsonl`.
+    /// Takes a row of `pages.jsonl`. When all were taken, [`HostSums::take_last_rows`] is due.
     pub fn page(&mut self, row: &PageRow) {
-        let failed = self.is_failed(row);
-        let report = &mut self.host_of(&row.url).report;
-        report.pages += 1;
-        report.bytes += row.bytes;
-        report.failed += u64::from(failed);
-    }
-
-    /// Takes the last row of a URL for the coverage of its host.
-    pub(crate) fn outcome(&mut self, row: &PageRow) {
-        let is_sitemap = self.sitemaps.contains(&row.url);
-        self.host_of(&row.url).outcomes.page(row, is_sitemap);
-    }
-
-    /// Begins anew with the coverage of all hosts: rows were taken that were not the last.
-    pub(crate) fn forget_outcomes(&mut self) {
-        for host in self.hosts.values_mut() {
-            host.outcomes = HostOutcomes {
-                is_asked: host.outcomes.is_asked,
-                ..HostOutcomes::default()
-            };
-        }
+        self.page_rows += 1;
+        self.rounds = self.rounds.max(row.round);
+        let (is_failed, is_sitemap) = (self.is_failed(row), self.sitemaps.contains(&row.url));
+        let host = self.host_of(&row.url);
+        host.report.pages += 1;
+        host.report.bytes += row.bytes;
+        host.report.failed += u64::from(is_failed);
+        host.outcomes.page(row, is_sitemap);
     }
 
     /// Takes a row of `excluded.jsonl`.
@@ -207,20 +204,15 @@ impl HostSums {
         }
     }
 
-    /// Takes a row of `waiting.jsonl`.
+    /// Takes a row of `waiting.jsonl`: that of the crawl, or of an origin.
     pub fn waiting(&mut self, row: &WaitingRow) {
-        if let Some(origin) = &row.origin {
-            let host = self.host_of(origin);
-            host.report.waiting += row.urls;
-            host.outcomes.waiting(row);
-        }
-    }
-
-    /// The last run has not ended by itself.
-    pub(crate) fn unfinished(&mut self) {
-        for host in self.hosts.values_mut() {
-            host.outcomes.unfinished();
-        }
+        let Some(origin) = &row.origin else {
+            self.has_ended = true;
+            return;
+        };
+        let host = self.host_of(origin);
+        host.report.waiting += row.urls;
+        host.outcomes.waiting(row);
     }
 
     /// Takes a row of `requests.jsonl`.
@@ -256,20 +248,22 @@ impl HostSums {
         }
     }
 
-    /// The hosts with anything to report, by host key. None has a coverage verdict: for that
-    /// [`report()`](crate::report()) knows which rows are the last of their URLs.
+    /// The hosts with anything to report, by host key, each with its coverage verdict.
     #[must_use]
-    pub fn finish(mut self) -> Vec<HostReport> {
-        self.judge_all();
-        let hosts = self.hosts.into_values();
-        hosts.map(|host| host.report).collect()
+    pub fn finish(self) -> Vec<HostReport> {
+        self.finish_with_gaps().0
     }
 
-    /// The same with the coverage verdict of each, and the gaps of all.
-    pub(crate) fn finish_with_coverage(mut self) -> (Vec<HostReport>, GapHistograms) {
+    /// The same, and the gaps of all.
+    pub(crate) fn finish_with_gaps(mut self) -> (Vec<HostReport>, GapHistograms) {
         self.judge_all();
-        let hosts = self.hosts.into_values();
-        (hosts.map(Host::with_coverage).collect(), self.gaps)
+        let hosts = self.hosts.into_values().map(|mut host| {
+            if !self.has_ended {
+                host.outcomes.unfinished();
+            }
+            host.with_coverage()
+        });
+        (hosts.collect(), self.gaps)
     }
 
     fn judge_all(&mut self) {
@@ -424,176 +418,4 @@ impl RobotsReport {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "an expectation is written where it is used"
-)]
-mod tests {
-    use crawl_archive::rows::{ExcludedRow, RequestRow};
-    use crawl_weburl::canonicalize;
-    use expect_test::{Expect, expect};
-
-    use super::HostSums;
-
-    /// Start, end, gap asked, wait asked.
-    type Times = (u64, u64, u64, Option<u64>);
-
-    fn request(url: &str, host: &str, times: Times) -> RequestRow {
-        let (start, end, gap_asked, wait_asked) = times;
-        RequestRow {
-            url: url.to_owned(),
-            host: host.to_owned(),
-            address: None,
-            purpose: "page".to_owned(),
-            start,
-            end,
-            status: Some(200),
-            failure: None,
-            gap_asked,
-            why: "delay".to_owned(),
-            wait_asked,
-        }
-    }
-
-    fn excluded(url: &str) -> ExcludedRow {
-        ExcludedRow {
-            url: url.to_owned(),
-            reason: "robots".to_owned(),
-            rule: None,
-            line: None,
-            found_on: None,
-        }
-    }
-
-    fn check(per_host: u32, requests: &[Times], expect: Expect) {
-        let mut hosts = HostSums::new(per_host);
-        for times in requests {
-            hosts.request(&request("http://e.example/a", "e.example", *times));
-        }
-        let [host] = &hosts.finish()[..] else {
-            panic!("one host");
-        };
-        let (gaps, waits) = (&host.gaps, &host.waits);
-        expect.assert_eq(&format!(
-            "{} gaps, least {:?} (asked {:?}), most asked {:?}, short {}; {} waits, longest {}, asked {}, given {}, short {}",
-            gaps.count, gaps.least_seen_ms, gaps.asked_then_ms, gaps.most_asked_ms, gaps.short,
-            waits.count, waits.longest_asked_ms, waits.asked_ms, waits.given_ms, waits.short,
-        ));
-    }
-
-    #[test]
-    fn ours_a_host_has_one_name_in_all_rows() {
-        // As docs/rows.md has it: without the port, but on loopback.
-        let check = |urls: &[&str], expected: &[&str]| {
-            let mut hosts = HostSums::new(1);
-            for url in urls {
-                hosts.excluded(&excluded(url));
-                let key = canonicalize(None, url).unwrap().host_key();
-                hosts.request(&request(url, key.as_str(), (0, 1, 0, None)));
-            }
-            let hosts = hosts.finish();
-            let names: Vec<_> = hosts.iter().map(|host| host.host.as_str()).collect();
-            assert_eq!(names, expected);
-            assert!(hosts.iter().all(|host| host.excluded == host.requests));
-        };
-        let ports = [
-            "http://e.example/",
-            "https://E.example./",
-            "http://e.example:8080/a",
-        ];
-        check(&ports, &["e.example"]);
-        let loopback = [
-            "http://127.0.0.1/",
-            "http://127.0.0.1:8080/",
-            "https://localhost/",
-        ];
-        check(
-            &loopback,
-            &["127.0.0.1:80", "127.0.0.1:8080", "localhost:443"],
-        );
-    }
-
-    #[test]
-    fn gaps_are_from_end_to_start() {
-        check(
-            1,
-            &[(0, 100, 0, None)],
-            expect![
-                "0 gaps, least None (asked None), most asked None, short 0; 0 waits, longest 0, asked 0, given 0, short 0"
-            ],
-        );
-        check(
-            1,
-            &[
-                (0, 100, 0, None),
-                (1100, 1200, 1000, None),
-                (3000, 3100, 1000, None),
-            ],
-            expect![
-                "2 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
-            ],
-        );
-        check(
-            1,
-            &[(0, 100, 0, None), (1099, 1200, 1000, None)],
-            expect![
-                "1 gaps, least Some(999) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
-            ],
-        );
-        check(
-            1,
-            &[(0, 100, 0, None), (1050, 1200, 1000, None)],
-            expect![
-                "1 gaps, least Some(950) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"
-            ],
-        );
-    }
-
-    #[test]
-    fn ours_places_in_flight_have_gaps_of_their_own() {
-        // The first row ended last.
-        let requests = [
-            (10, 20, 0, None),
-            (1020, 1030, 1000, None),
-            (0, 1500, 0, None),
-            (2030, 2040, 1000, None),
-            (2500, 2600, 1000, None),
-        ];
-        check(
-            2,
-            &requests,
-            expect![
-                "3 gaps, least Some(1000) (asked Some(1000)), most asked Some(1000), short 0; 0 waits, longest 0, asked 0, given 0, short 0"
-            ],
-        );
-        check(
-            2,
-            &[(0, 10, 0, None), (0, 10, 0, None), (500, 510, 1000, None)],
-            expect![
-                "1 gaps, least Some(490) (asked Some(1000)), most asked Some(1000), short 1; 0 waits, longest 0, asked 0, given 0, short 0"
-            ],
-        );
-    }
-
-    #[test]
-    fn waits_asked_and_given() {
-        check(
-            1,
-            &[
-                (0, 100, 0, Some(5000)),
-                (5100, 5200, 5000, None),
-                (6200, 6300, 1000, Some(3_600_000)),
-            ],
-            expect![
-                "2 gaps, least Some(1000) (asked Some(1000)), most asked Some(5000), short 0; 2 waits, longest 3600000, asked 3605000, given 5000, short 0"
-            ],
-        );
-        check(
-            1,
-            &[(0, 100, 0, Some(5000)), (2100, 2200, 1000, None)],
-            expect![
-                "1 gaps, least Some(2000) (asked Some(1000)), most asked Some(1000), short 0; 1 waits, longest 5000, asked 5000, given 2000, short 1"
-            ],
-        );
-    }
-}
+mod tests;

@@ -7,7 +7,6 @@ use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use crate::bins::GapHistograms;
-use crate::broken::LatestRows;
 use crate::coverage::Coverage;
 use crate::directory::{holds_any, stored_settings};
 use crate::error::RecordsError;
@@ -240,7 +239,7 @@ pub(crate) fn report_with_gaps(dir: &Path) -> Result<(Report, GapHistograms), Re
     report.read_pages(dir, &mut hosts)?;
     report.read_excluded(dir, &mut hosts)?;
     report.read_waiting(dir, &mut hosts)?;
-    let (hosts, gaps) = hosts.finish_with_coverage();
+    let (hosts, gaps) = hosts.finish_with_gaps();
     report.hosts = hosts;
     for coverage in report.hosts.iter().filter_map(|host| host.coverage) {
         *report.coverage.entry(coverage).or_default() += 1;
@@ -274,54 +273,21 @@ impl Report {
 
     fn read_pages(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = pages(dir)?;
-        let mut latest = LatestRows::default();
         let mut sample = SampleRows::default();
-        while let Some(row) = rows.next() {
+        let mut broken = BrokenCounts::default();
+        for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 sample.add(&row);
-                latest.add(&row, rows.line());
                 self.pages.add(&row, hosts.is_failed(&row));
                 hosts.page(&row);
-                hosts.outcome(&row);
+                broken.add(row);
             }
         }
         self.note_torn("pages.jsonl", rows.is_torn());
         self.sample = sample.report();
-        // In the first round each URL has one row.
-        if latest.round() > 1 {
-            hosts.forget_outcomes();
-            let mut rows = pages(dir)?;
-            while let Some(row) = rows.next() {
-                // What is no row was told before.
-                let Ok(row) = row else { continue };
-                if latest.is_last(&row, rows.line()) {
-                    hosts.outcome(&row);
-                }
-            }
-        }
-        self.broken.pages = latest.broken();
-        match self.broken.pages {
-            0 => Ok(()),
-            _ => self.name_broken(dir, &latest),
-        }
-    }
-
-    fn name_broken(&mut self, dir: &Path, latest: &LatestRows) -> Result<(), RecordsError> {
-        let mut rows = pages(dir)?;
-        while self.broken.first.len() < MAX_NAMED_BROKEN
-            && let Some(row) = rows.next()
-        {
-            // What is no row was told before.
-            let Ok(row) = row else { continue };
-            if row.is_broken() && latest.is_last(&row, rows.line()) {
-                self.broken.first.push(BrokenRow {
-                    url: row.url,
-                    status: row.status,
-                    error: row.error,
-                    via: row.via,
-                });
-            }
-        }
+        let mut broken_now = BrokenCounts::default();
+        let is_later = hosts.take_last_rows(dir, |row| broken_now.add(row))?;
+        self.broken = if is_later { broken_now } else { broken };
         Ok(())
     }
 
@@ -340,16 +306,12 @@ impl Report {
     }
 
     fn read_waiting(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
-        let (mut has_ended, mut is_finished) = (false, false);
+        let mut is_finished = false;
         for row in waiting(dir)? {
             if let Some(row) = self.sound(row)? {
-                has_ended |= row.origin.is_none();
                 is_finished |= row.origin.is_none() && row.reason == "finished";
                 hosts.waiting(&row);
             }
-        }
-        if !has_ended {
-            hosts.unfinished();
         }
         // Pages that wait are no pages that failed.
         if let Some(sample) = &mut self.sample
@@ -451,6 +413,24 @@ impl PageCounts {
         }
         *self.by_depth.entry(row.depth).or_default() += 1;
         self.rounds.entry(row.round).or_default().add(row);
+    }
+}
+
+impl BrokenCounts {
+    /// Takes the last row of a URL.
+    fn add(&mut self, row: PageRow) {
+        if !row.is_broken() {
+            return;
+        }
+        self.pages += 1;
+        if self.first.len() < MAX_NAMED_BROKEN {
+            self.first.push(BrokenRow {
+                url: row.url,
+                status: row.status,
+                error: row.error,
+                via: row.via,
+            });
+        }
     }
 }
 

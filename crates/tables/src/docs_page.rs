@@ -63,6 +63,14 @@ FROM \"ccindex\".\"ccindex\" WHERE crawl = 'crawl-example.org' AND subset = 'war
 `crawl` is the name of the crawl's directory here, and robots.txt files (`subset = 'robotstxt'`) are no pages: see
 `requests` and `robots`. There are rows for failures too, with a null for `fetch_status` and `subset`.
 
+Common Crawl's files are sorted by `url_surtkey` as a whole, ours in each row group alone. No query gives another result
+for that. One for a single host or domain reads the columns that it names in all row groups, though, where it could pass
+over most of a sorted file. Sort once where you ask so often:
+
+```sql
+COPY (SELECT * FROM 'tables/pages.parquet' ORDER BY url_surtkey) TO 'sorted.parquet' (COMPRESSION zstd);
+```
+
 This page is written by `UPDATE_EXPECT=1 cargo test -p crawl-tables docs_page`.
 ";
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, create_anew};
 use crawl_records::{CrawlSettings, HostReport, HostSums, RecordsError, RowsOf};
-use crawl_records::{excluded, links, pages, requests};
+use crawl_records::{excluded, links, pages, requests, waiting};
 use serde::de::DeserializeOwned;
 
 use crate::csv_file::CsvFile;
@@ -77,7 +77,8 @@ pub enum TablesError {
 }
 
 /// Writes the tables of the crawl in `dir` into the empty folder `out`, a file for each. Memory is
-/// bounded however many rows there are; hosts take some 600 bytes each. Of a crawl that runs, the
+/// bounded however many rows there are; hosts take some 600 bytes each, and
+/// pages of a crawl with several rounds 16. Of a crawl that runs, the
 /// rows that it has by now. Without `links.jsonl` there is no table `links`.
 ///
 /// # Errors
@@ -106,6 +107,11 @@ fn export_to(dir: &Path, folder: &Folder<'_>) -> Result<Vec<WrittenTable>, Table
         Ok(row)
     })?;
     let pages = folder.pages(dir, &mut hosts)?;
+    hosts.take_last_rows(dir, |_| {})?;
+    each_row(waiting(dir)?, |row| {
+        hosts.waiting(&row);
+        Ok(())
+    })?;
     let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |row| {
         hosts.excluded(&row);
         Ok(row)

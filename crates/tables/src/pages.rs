@@ -235,9 +235,9 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_charset",
         Text,
         "charset",
-        "always null: rows do not say it",
-        "nothing",
-        |_| Value::Null,
+        "the charset that an HTML page was read in, as the Encoding Standard names it, such as `windows-1252`",
+        "`charset`",
+        |page| page.row.charset.as_ref().into(),
     ),
     column(
         "content_languages",

@@ -1,7 +1,7 @@
 //! The tables `requests`, `excluded`, `links`, `hosts` and `robots`.
 
 use crawl_archive::rows::{ExcludedRow, LinkRow, RequestRow};
-use crawl_records::{HostReport, RobotsReport};
+use crawl_records::{Coverage, HostReport, RobotsReport};
 
 use crate::table::{Kind, Order, Table, Value, column};
 use crate::url_parts::host_key;
@@ -254,6 +254,44 @@ pub(crate) const HOSTS: Table<HostReport> = Table {
                 "rows of `excluded`",
                 "`excluded`",
                 |row| row.excluded.into(),
+            ),
+            column(
+                "waiting",
+                Long,
+                "URLs",
+                "what waits for the next run",
+                "`waiting`",
+                |row| row.waiting.into(),
+            ),
+            column(
+                "coverage",
+                Text,
+                "word",
+                "whether all was had that was to be had: `whole`, `partial`, `blocked`; null for a host that was never to be asked",
+                "`coverage`",
+                |row| row.coverage.map(Coverage::name).into(),
+            ),
+            column(
+                "missing",
+                Long,
+                "URLs",
+                "what is missing, whatever the reason; null without a verdict, as in the next column",
+                "`missing`",
+                |row| {
+                    let missing = row.missing.iter().map(|shortfall| shortfall.urls);
+                    row.coverage.map(|_| missing.sum::<u64>()).into()
+                },
+            ),
+            column(
+                "missing_by",
+                Text,
+                "JSON",
+                "the same by `reason`, with the `evidence`, as in `hosts.jsonl`; `[]` where nothing is",
+                "`missing`",
+                |row| {
+                    let missing = row.coverage.map(|_| serde_json::to_string(&row.missing));
+                    missing.and_then(Result::ok).into()
+                },
             ),
             column(
                 "requests",

@@ -417,3 +417,47 @@ fn ours_a_folder_without_a_crawl_is_refused() {
         .to_string();
     assert!(refused.ends_with("holds no crawl"), "{refused}");
 }
+
+#[test]
+fn ours_hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(
+        dir.path().join("crawl.toml"),
+        "seed = [\"http://e.example/\"]\n",
+    )
+    .unwrap();
+    let row = |url: &str, status: u16, round: u32| {
+        with(page(url), json!({"status": status, "round": round}))
+    };
+    let pages = [
+        row("http://e.example/a", 500, 1),
+        row("http://e.example/b", 200, 1),
+        row("http://f.example/", 200, 1),
+        row("http://f.example/", 403, 2),
+        row("http://g.example/", 503, 2),
+        row("http://e.example/a", 200, 2),
+    ];
+    rows(dir.path(), "pages.jsonl", &pages, "");
+    let end = json!({"origin": null, "urls": 0, "reason": "finished", "detail": null});
+    rows(dir.path(), "waiting.jsonl", &[end], "");
+    let (out, _) = exported(dir.path(), Format::Csv);
+    let (header, hosts) = csv_cells(&out, "hosts");
+    let place = |name: &str| header.iter().position(|column| column == name).unwrap();
+    let told: Vec<_> = hosts
+        .iter()
+        .map(|host| {
+            ["host", "coverage", "missing", "missing_by"]
+                .map(|name| host[place(name)].clone().unwrap())
+                .join(" ")
+        })
+        .collect();
+    let missing = |reason: &str, status: u16| {
+        format!("1 [{{\"reason\":\"{reason}\",\"urls\":1,\"evidence\":{{\"{status}\":1}}}}]")
+    };
+    let expected = [
+        "e.example whole 0 []".to_owned(),
+        format!("f.example blocked {}", missing("refused", 403)),
+        format!("g.example partial {}", missing("errors", 503)),
+    ];
+    assert_eq!(told, expected);
+}

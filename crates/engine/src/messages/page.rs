@@ -222,6 +222,7 @@ pub(crate) fn row_without_answer(
         ms: millis(took),
         bytes: 0,
         content_type: None,
+        charset: None,
         digest: None,
         depth: lease.depth,
         via: lease.via.as_ref().map(ToString::to_string),

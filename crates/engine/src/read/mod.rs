@@ -194,6 +194,7 @@ impl PageReader {
             status: Some(exchange.status),
             bytes: exchange.body.len() as u64,
             content_type: content_type(&exchange).map(Cow::into_owned),
+            charset: document.charset.map(str::to_owned),
             title,
             indexed: findings.entry.as_ref().map(|entry| match entry {
                 IndexEntry::Put(_) => "yes".to_owned(),

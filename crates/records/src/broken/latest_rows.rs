@@ -87,13 +87,6 @@ impl LatestRows {
         self.by_url.len() as u64
     }
 
-    /// URLs whose last row says that they are broken.
-    pub(crate) fn broken(&self) -> u64 {
-        let last = self.by_url.values();
-        last.filter(|last| last.outcome == LastOutcome::Broken)
-            .count() as u64
-    }
-
     /// Returns whether a row is the last of its URL.
     pub(crate) fn is_last(&self, row: &PageRow, line: u64) -> bool {
         self.get(&row.url).is_some_and(|last| last.line == line)

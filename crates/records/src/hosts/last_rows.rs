@@ -1,0 +1,79 @@
+//! The last row of each URL, by which coverage is judged where a crawl has had several rounds.
+
+use std::path::Path;
+
+use crawl_archive::rows::PageRow;
+
+use super::HostSums;
+use crate::broken::key;
+use crate::coverage::HostOutcomes;
+use crate::error::RecordsError;
+use crate::rows::pages;
+
+impl HostSums {
+    /// Judges coverage by the last row of each URL alone, and calls `each` for it, if there was more
+    /// than one round; says whether there was. In the first, each URL has one row. Reads the rows of
+    /// the crawl in `dir` twice more, and holds 16 bytes for each row until the first is done.
+    ///
+    /// # Errors
+    /// Those of the file system. Lines that are no rows are passed over.
+    pub fn take_last_rows(
+        &mut self,
+        dir: &Path,
+        mut each: impl FnMut(PageRow),
+    ) -> Result<bool, RecordsError> {
+        if self.rounds <= 1 {
+            return Ok(false);
+        }
+        for host in self.hosts.values_mut() {
+            host.outcomes = HostOutcomes {
+                is_asked: host.outcomes.is_asked,
+                ..HostOutcomes::default()
+            };
+        }
+        let last = LastLines::read(dir, self.page_rows)?;
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next_sound() {
+            let row = row?;
+            if last.holds(rows.line()) {
+                let is_sitemap = self.sitemaps.contains(&row.url);
+                self.host_of(&row.url).outcomes.page(&row, is_sitemap);
+                each(row);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The lines of `pages.jsonl` that hold the last row of their URL: a bit for each line.
+struct LastLines(Vec<u64>);
+
+impl LastLines {
+    fn read(dir: &Path, rows: usize) -> Result<LastLines, RecordsError> {
+        let mut lines = Vec::with_capacity(rows);
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next_sound() {
+            lines.push((key(&row?.url), rows.line()));
+        }
+        lines.sort_unstable();
+        let most = rows.line() / 64 + 1;
+        let mut bits = vec![0; usize::try_from(most).unwrap_or(usize::MAX)];
+        for (at, (url, line)) in lines.iter().enumerate() {
+            if lines.get(at + 1).is_none_or(|(next, _)| next != url) {
+                let (word, bit) = place(*line);
+                bits[word] |= bit;
+            }
+        }
+        Ok(LastLines(bits))
+    }
+
+    fn holds(&self, line: u64) -> bool {
+        let (word, bit) = place(line);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+}
+
+fn place(line: u64) -> (usize, u64) {
+    let word = usize::try_from(line / 64).unwrap_or(usize::MAX);
+    (word, 1 << (line % 64))
+}
