@@ -48,7 +48,7 @@ mod web_plan;
 
 pub use log::{LogEntry, gaps};
 pub use misbehaviour::{Misbehaviour, misbehaviours};
-pub use nginx::{Nginx, NginxLog, NginxSpec};
+pub use nginx::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
 pub use reply::{Answer, Reply, ReplyStep, Script};
 pub use request::ReceivedRequest;
 pub use spec::{ConnectionMode, Spec};

@@ -20,8 +20,28 @@ pub struct NginxSpec {
     pub dir: PathBuf,
     /// Where it writes a line for each request.
     pub log: NginxLog,
+    /// The address and the protocol that it serves by.
+    pub endpoint: NginxEndpoint,
     /// What a line of the log says, in nginx's variables, such as `$status $request_uri`.
     pub log_line: &'static str,
+}
+
+/// The address and the protocol by which nginx serves. The port is a free one.
+#[derive(Clone, Debug)]
+pub enum NginxEndpoint {
+    /// HTTP/1.1 at 127.0.0.1.
+    Ipv4,
+    /// HTTP/1.1 at `::1`.
+    Ipv6,
+    /// HTTP/2 over TLS at 127.0.0.1.
+    Http2 {
+        /// The name that the certificate is of.
+        host: &'static str,
+        /// The certificate, a PEM file.
+        certificate: PathBuf,
+        /// Its key, a PEM file.
+        key: PathBuf,
+    },
 }
 
 /// Where nginx writes a line for each request.
@@ -37,18 +57,19 @@ pub enum NginxLog {
 #[derive(Debug)]
 pub struct Nginx {
     child: Child,
+    origin: String,
     port: u16,
 }
 
 impl Nginx {
-    /// Starts it on a free port of 127.0.0.1.
+    /// Starts it on a free port.
     ///
     /// # Errors
     /// Where a file can't be written or the program can't be started.
     pub fn start(spec: &NginxSpec) -> io::Result<Nginx> {
         // nginx takes over a socket that listens already, as it does when its program is
         // replaced while it runs: so the port is free, and nobody waits for it to be open.
-        let socket = TcpListener::bind("127.0.0.1:0")?;
+        let socket = TcpListener::bind(spec.endpoint.address(0))?;
         socket.set_nonblocking(true)?;
         let port = socket.local_addr()?.port();
         fs::write(spec.dir.join("nginx.conf"), configuration(spec, port))?;
@@ -59,18 +80,57 @@ impl Nginx {
             .stdin(OwnedFd::from(socket))
             .stdout(Stdio::piped())
             .spawn()?;
-        Ok(Nginx { child, port })
+        let origin = match &spec.endpoint {
+            NginxEndpoint::Http2 { host, .. } => format!("https://{host}:{port}"),
+            plain => format!("http://{}", plain.address(port)),
+        };
+        Ok(Nginx {
+            child,
+            origin,
+            port,
+        })
     }
 
     /// Where it serves, with a slash at the end.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/", self.port)
+        format!("{}/", self.origin)
+    }
+
+    /// The port at which it serves.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The lines of [`NginxLog::Piped`], once.
     pub fn lines(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
+    }
+}
+
+impl NginxEndpoint {
+    fn address(&self, port: u16) -> String {
+        match self {
+            NginxEndpoint::Ipv6 => format!("[::1]:{port}"),
+            NginxEndpoint::Ipv4 | NginxEndpoint::Http2 { .. } => format!("127.0.0.1:{port}"),
+        }
+    }
+
+    /// As nginx's configuration says it.
+    fn listen(&self, port: u16) -> String {
+        let address = self.address(port);
+        match self {
+            NginxEndpoint::Http2 {
+                certificate, key, ..
+            } => {
+                let (certificate, key) = (quoted(certificate), quoted(key));
+                format!(
+                    "{address} ssl http2; ssl_certificate {certificate}; ssl_certificate_key {key}"
+                )
+            }
+            NginxEndpoint::Ipv4 | NginxEndpoint::Ipv6 => address,
+        }
     }
 }
 
@@ -110,7 +170,7 @@ http {{
     log_format asked "{line}";
     access_log {log};
     server {{
-        listen 127.0.0.1:{port};
+        listen {listen};
         root {root};
         index index.html;
     }}
@@ -118,6 +178,7 @@ http {{
 "#,
         types = quoted(&spec.mime_types),
         line = spec.log_line,
+        listen = spec.endpoint.listen(port),
         root = quoted(&spec.root),
     )
 }

@@ -13,15 +13,16 @@ use crate::walk::Found;
 /// A crawl with a directory of its own, which goes when this goes.
 pub(crate) struct Crawl {
     seed: String,
-    pace: &'static str,
+    flags: String,
     dir: TempDir,
 }
 
 impl Crawl {
-    pub(crate) fn new(seed: &str, pace: &'static str) -> Crawl {
+    /// `flags` are those of its pace, and others, with a space between two words.
+    pub(crate) fn new(seed: &str, flags: &str) -> Crawl {
         Crawl {
             seed: seed.to_owned(),
-            pace,
+            flags: flags.to_owned(),
             dir: tempfile::Builder::new().prefix("crawl").tempdir().unwrap(),
         }
     }
@@ -35,7 +36,7 @@ impl Crawl {
         Command::new(env!("CARGO_BIN_EXE_crawl"))
             .args(["--seed", &self.seed])
             .args(["--output", "crawl", "--progress", "off"])
-            .args(self.pace.split(' '))
+            .args(self.flags.split(' '))
             .current_dir(self.dir.path())
             .env_clear()
             .env("CRAWL_CONTACT", contact)

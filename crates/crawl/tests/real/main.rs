@@ -10,6 +10,7 @@ mod archive;
 mod crawl;
 mod killed;
 mod nginx;
+mod protocols;
 mod site;
 mod walk;
 

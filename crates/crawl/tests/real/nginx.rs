@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crawl_testweb::{NginxLog, NginxSpec};
+use crawl_testweb::{NginxEndpoint, NginxLog, NginxSpec};
 use tempfile::TempDir;
 
 use crate::named;
@@ -39,6 +39,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl Nginx {
     /// Serves the files below `root` as `walk.py` says that nginx does.
     pub(crate) fn serve(root: &Path) -> Nginx {
+        Nginx::serve_by(root, NginxEndpoint::Ipv4)
+    }
+
+    /// The same by another address or protocol.
+    pub(crate) fn serve_by(root: &Path, endpoint: NginxEndpoint) -> Nginx {
         let dir = tempfile::Builder::new().prefix("nginx").tempdir().unwrap();
         let mut server = crawl_testweb::Nginx::start(&NginxSpec {
             program: named("CRAWL_NGINX"),
@@ -46,6 +51,7 @@ impl Nginx {
             root: root.to_owned(),
             dir: dir.path().to_owned(),
             log: NginxLog::Piped,
+            endpoint,
             log_line: "$http_from $request_uri",
         })
         .unwrap();
@@ -71,6 +77,11 @@ impl Nginx {
     /// The URL at which it serves, with a slash at the end.
     pub(crate) fn url(&self) -> String {
         self.server.url()
+    }
+
+    /// The port at which it serves.
+    pub(crate) fn port(&self) -> u16 {
+        self.server.port()
     }
 
     /// The requests that it had, as soon as there are that many.

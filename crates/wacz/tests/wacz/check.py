@@ -52,6 +52,8 @@ for name, resource in listed.items():
 # The index is that of another program, and each block begins where it is said to.
 paths = [os.path.join(folder, name) for name in warcs]
 run("warcio", "check", *paths)
+for path in paths:
+    run("fastwarc", "check", "-q", "-p", path)
 theirs = run("cdxj-indexer", "--sort", *paths)
 ours = gzip.decompress(read("indexes/index.cdx.gz")).decode()
 assert ours == theirs, [pair for pair in zip(ours.splitlines(), theirs.splitlines()) if pair[0] != pair[1]][:3]
