@@ -6,6 +6,7 @@ mod hostile;
 mod long_pages;
 mod parts;
 mod program;
+mod records;
 mod search;
 
 use anyhow::Result;
@@ -34,6 +35,8 @@ pub(crate) enum Bench {
     Parts(parts::PartsArgs),
     /// Crawl many hosts politely, for a bounded time, with this program and wget2; prints a table
     Polite(crawl::PoliteArgs),
+    /// Generate the records of a large crawl; prints what a report and tables of it cost
+    Records(records::RecordsArgs),
     /// Ask a documentation's index judged queries; prints how good and how fast the answers are
     Search(search::SearchArgs),
 }
@@ -49,6 +52,7 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
         Bench::LongPages(args) => long_pages::crawl(workspace, args),
         Bench::Parts(args) => parts::parts(workspace, args),
         Bench::Polite(args) => crawl::polite(workspace, args),
+        Bench::Records(args) => records::measure(workspace, args),
         Bench::Search(args) => search::measure(workspace, args),
     }
 }

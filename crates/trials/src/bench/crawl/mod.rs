@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use contender::{Absent, Contender};
-use crawl_testweb::{Nginx, NginxLog, NginxSpec};
+use crawl_testweb::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
 pub(super) use floor::{FloorArgs, fetch_all};
 pub(super) use many_hosts::{GrowthArgs, HostsArgs, PoliteArgs, growth, hosts, polite};
 use server_log::Served;
@@ -122,6 +122,7 @@ impl Bench<'_> {
             root: self.root.clone(),
             dir: server,
             log: NginxLog::File(log.clone()),
+            endpoint: NginxEndpoint::Ipv4,
             log_line: server_log::LINE,
         })
         .context("cannot start nginx")?;
