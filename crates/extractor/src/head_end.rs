@@ -14,6 +14,7 @@ pub(crate) struct HeadEnd {
 
 impl HeadEnd {
     /// Takes a start tag of HTML.
+    #[inline]
     pub(crate) fn start(&mut self, name: Name) {
         if self.is_over || self.in_noscript {
             return;

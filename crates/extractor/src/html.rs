@@ -14,6 +14,7 @@ mod page_reader;
 mod page_text;
 mod shown;
 mod srcset;
+mod tag_kinds;
 mod tag_walk;
 pub(crate) mod tokenizer;
 mod word_boundaries;

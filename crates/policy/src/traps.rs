@@ -24,6 +24,7 @@ mod recent_map;
 mod simhash;
 mod stable_hash;
 mod template;
+mod word_scan;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules, TrapSigns};
 

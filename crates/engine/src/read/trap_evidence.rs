@@ -1,5 +1,6 @@
 //! The evidence of a page for traps, taken from the one pass over it.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_extractor::PageObserver;
@@ -27,9 +28,9 @@ impl PageObserver for TrapEvidence<'_> {
         self.reader.as_ref().is_some_and(|reader| !reader.is_full())
     }
 
-    fn text(&mut self, text: &str) {
+    fn text(&mut self, page: &str, text: Range<usize>) {
         if let Some(reader) = &mut self.reader {
-            reader.text(text);
+            reader.text(page, text);
         }
     }
 

@@ -12,6 +12,7 @@ use super::consumer::{At, Consumer};
 use super::name::Name;
 use super::page_reader::PageReader;
 use super::page_text::with_line_feeds;
+use super::tag_kinds::TagKinds;
 use super::tag_walk::{Walk, walk};
 use super::tokenizer::{Attribute, Attributes, Mode, Tag, Text};
 use crate::content::{ContentLimits, PageContext};
@@ -87,8 +88,10 @@ impl<C: Consumer> TokenSink for Reference<C> {
                     .map(|one| Attribute::decoded(&one.name.local, &one.value))
                     .collect();
                 let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };
+                let name = Name::of(tag.name.as_bytes());
                 let ours = Tag {
-                    name: Name::of(tag.name.as_bytes()),
+                    name,
+                    kinds: TagKinds::of(name),
                     offset: 0,
                     source: &format!("<{slash}{}>", tag.name),
                     self_closing: tag.self_closing,

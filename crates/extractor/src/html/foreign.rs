@@ -5,6 +5,7 @@
 
 use super::consumer::Space;
 use super::name::{self, Name};
+use super::tag_kinds::TagKinds;
 use super::tokenizer::Tag;
 
 /// Deeper nesting of foreign and HTML parts is not followed.
@@ -58,6 +59,9 @@ impl Foreign {
             let space = self.space_within(tag);
             self.start_within(tag);
             return space;
+        }
+        if !tag.kinds.is(TagKinds::FOREIGN) {
+            return Space::Html;
         }
         match tag.name {
             name::SVG => {

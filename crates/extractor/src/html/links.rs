@@ -5,7 +5,8 @@ use super::declared_type::{below, kind_of_object, typed};
 use super::link_attributes::{Holds, holders};
 use super::name::{self, Name};
 use super::srcset;
-use super::tokenizer::Attributes;
+use super::tag_kinds::TagKinds;
+use super::tokenizer::{Attributes, Tag};
 use super::word_boundaries::separates_words;
 use crate::css;
 use crate::limits::{DocumentOddityKind, Limits};
@@ -52,9 +53,10 @@ impl LinkReader {
     }
 
     /// Takes a start tag that is shown.
+    #[inline]
     pub(super) fn start(
         &mut self,
-        name: Name,
+        tag: &Tag<'_>,
         attributes: Attributes<'_>,
         at: At,
         oddities: &mut Oddities<DocumentOddityKind>,
@@ -69,8 +71,15 @@ impl LinkReader {
             self.css(found, "style", &mut spot);
         }
         match at.space {
-            Space::Html => self.html(name, attributes, &mut spot),
-            Space::Svg => self.svg(name, attributes, &mut spot),
+            Space::Html => {
+                if tag.kinds.is(TagKinds::LINKS) {
+                    self.html(tag.name, attributes, &mut spot);
+                }
+                if self.anchor.is_some() && separates_words(tag.name) {
+                    self.anchor_text.separate();
+                }
+            }
+            Space::Svg => self.svg(tag.name, attributes, &mut spot),
             Space::Math => self.math(attributes, &mut spot),
         }
     }
@@ -80,7 +89,7 @@ impl LinkReader {
     /// the link's text nor the form with the page around the template.
     pub(super) fn in_template(
         &mut self,
-        name: Name,
+        tag: &Tag<'_>,
         attributes: Attributes<'_>,
         at: At,
         oddities: &mut Oddities<DocumentOddityKind>,
@@ -90,7 +99,7 @@ impl LinkReader {
             return;
         }
         let around = (self.anchor.take(), self.form.take());
-        self.start(name, attributes, at, oddities);
+        self.start(tag, attributes, at, oddities);
         (self.anchor, self.form) = around;
     }
 
@@ -186,9 +195,6 @@ impl LinkReader {
             }
         } else {
             self.html_by_more(name, attributes, spot);
-        }
-        if self.anchor.is_some() && separates_words(name) {
-            self.anchor_text.separate();
         }
     }
 

@@ -38,6 +38,17 @@ impl Name {
         }
     }
 
+    /// Returns whether two names are one.
+    pub(crate) const fn is(self, other: Name) -> bool {
+        self.0 == other.0
+    }
+
+    /// The number in half of its bits; two names may have the same.
+    #[inline]
+    pub(crate) const fn folded(self) -> u64 {
+        self.0 as u64 ^ (self.0 >> 64) as u64
+    }
+
     /// The length stands in the last byte: so a name is no other with NULs behind it, and no long
     /// one is taken for one that is exact.
     #[inline]

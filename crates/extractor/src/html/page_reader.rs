@@ -3,6 +3,7 @@
 use super::consumer::{At, Consumer, Space};
 use super::links::LinkReader;
 use super::name;
+use super::tag_kinds::TagKinds;
 use super::tokenizer::{Attributes, Tag, Text};
 use crate::head_end::HeadEnd;
 use crate::limits::{DocumentOddityKind, Limits};
@@ -62,6 +63,25 @@ impl PageReader {
         self.page.links = self.links.into_links();
         self.page.oddities = self.oddities.into_list(text);
         self.page
+    }
+
+    /// Takes a tag that says something of the page.
+    fn about_page(&mut self, tag: &Tag<'_>, attributes: Attributes<'_>, at: At) {
+        let is_html = at.space == Space::Html;
+        match tag.name {
+            name::LINK if is_html => self.canonical(attributes, at.offset),
+            name::BASE if is_html => self.base(attributes, at.offset),
+            name::META if is_html => self.meta(attributes, at.offset),
+            name::TITLE if is_html && !self.title_seen => {
+                self.title_seen = true;
+                self.text_of = TextOf::Title;
+            }
+            name::STYLE if is_css(attributes) => {
+                self.text_of = TextOf::Style;
+                self.css_offset = at.offset;
+            }
+            _ => {}
+        }
     }
 
     fn base(&mut self, attributes: Attributes<'_>, offset: usize) {
@@ -166,7 +186,14 @@ impl PageReader {
     }
 
     /// Ends what the last tag began that has text of its own.
+    #[inline]
     fn end_text(&mut self, offset: usize) {
+        if self.text_of != TextOf::Page {
+            self.end_own_text(offset);
+        }
+    }
+
+    fn end_own_text(&mut self, offset: usize) {
         match std::mem::replace(&mut self.text_of, TextOf::Page) {
             TextOf::Title => self.end_title(offset),
             TextOf::Style => self.end_style(),
@@ -198,31 +225,19 @@ impl Consumer for PageReader {
         }
         if at.in_template {
             let oddities = &mut self.oddities;
-            return self.links.in_template(tag.name, attributes, at, oddities);
+            return self.links.in_template(tag, attributes, at, oddities);
         }
         if !at.shown {
             return;
         }
-        let is_html = at.space == Space::Html;
-        if is_html {
+        if at.space == Space::Html {
             self.head_end.start(tag.name);
         }
-        match tag.name {
-            name::LINK if is_html => self.canonical(attributes, at.offset),
-            name::BASE if is_html => self.base(attributes, at.offset),
-            name::META if is_html => self.meta(attributes, at.offset),
-            name::TITLE if is_html && !self.title_seen => {
-                self.title_seen = true;
-                self.text_of = TextOf::Title;
-            }
-            name::STYLE if is_css(attributes) => {
-                self.text_of = TextOf::Style;
-                self.css_offset = at.offset;
-            }
-            _ => {}
+        if tag.kinds.is(TagKinds::ABOUT_PAGE) {
+            self.about_page(tag, attributes, at);
         }
         let oddities = &mut self.oddities;
-        self.links.start(tag.name, attributes, at, oddities);
+        self.links.start(tag, attributes, at, oddities);
     }
 
     fn end(&mut self, tag: &Tag<'_>, at: At) {

@@ -1,10 +1,13 @@
 //! The text and images that a page shows.
 
+use std::ops::Range;
+
 use super::consumer::{At, Consumer, Space};
 use super::name;
-use super::tokenizer::{Tag, Text};
+use super::tag_kinds::TagKinds;
+use super::tokenizer::{Tag, Text, WIDTH, first_bits, letters_of_sixteen};
 use crate::page::Outline;
-use crate::text::{Collapsed, is_space, trim};
+use crate::text::{Collapsed, trim};
 
 /// Bytes of a heading that are kept.
 const MAX_HEADING_BYTES: usize = 1024;
@@ -17,9 +20,9 @@ pub trait PageObserver {
     /// Returns whether more text is wanted.
     fn wants_text(&self) -> bool;
 
-    /// Takes text between two tags as it is written, its character references not decoded: what the
-    /// page shows, its title, and form fields. Comments may part it.
-    fn text(&mut self, text: &str);
+    /// Takes text between two tags, a part of the page, as it is written, its character references
+    /// not decoded: what the page shows, its title, and form fields. Comments may part it.
+    fn text(&mut self, page: &str, text: Range<usize>);
 
     /// Takes an image, by its tag as it is written.
     fn image(&mut self, tag: &str);
@@ -37,7 +40,7 @@ impl PageObserver for () {
         false
     }
 
-    fn text(&mut self, _text: &str) {}
+    fn text(&mut self, _page: &str, _text: Range<usize>) {}
 
     fn image(&mut self, _tag: &str) {}
 }
@@ -94,7 +97,7 @@ impl<'o> ShownReader<'o> {
 impl Consumer for ShownReader<'_> {
     fn start(&mut self, tag: &Tag<'_>, at: At) {
         self.end_raw();
-        if !at.shown || at.space != Space::Html {
+        if !tag.kinds.is(TagKinds::SHOWN) || !at.shown || at.space != Space::Html {
             return;
         }
         match tag.name {
@@ -139,24 +142,19 @@ impl Consumer for ShownReader<'_> {
             text.parts(|part| self.heading.push(part));
         }
         if self.inside != Inside::Title && self.outline.letters < MAX_LETTERS {
-            let letters = self.outline.letters + letters(text.raw);
+            let letters = self.outline.letters + letters(text.page.as_bytes(), text.place());
             self.outline.letters = letters.min(MAX_LETTERS);
         }
         if self.observer.wants_text() {
-            self.observer.text(text.raw);
+            self.observer.text(text.page, text.place());
         }
     }
 }
 
-/// The number of characters but blanks.
-fn letters(text: &str) -> usize {
-    let is_letter = |byte: &u8| !is_space(*byte) && byte & 0xc0 != 0x80;
-    // As many as a byte can count.
-    let parts = text.as_bytes().chunks(usize::from(u8::MAX));
-    let counts = parts.map(|part| {
-        part.iter()
-            .map(|byte| u8::from(is_letter(byte)))
-            .sum::<u8>()
-    });
-    counts.map(usize::from).sum()
+/// The number of characters of a text but blanks.
+#[inline]
+fn letters(page: &[u8], text: Range<usize>) -> usize {
+    let parts = text.clone().step_by(WIDTH);
+    let counts = parts.map(|at| letters_of_sixteen(page, at) & first_bits(text.end - at));
+    counts.map(|letters| letters.count_ones() as usize).sum()
 }

@@ -3,6 +3,7 @@
 use super::consumer::{At, Consumer, Space};
 use super::foreign::Foreign;
 use super::name::{self, Name};
+use super::tag_kinds::TagKinds;
 use super::tokenizer::{Mode, Tag, Text, Token, Tokenizer};
 
 /// The bytes of a page that are read at least before its consumer is asked again whether it is given
@@ -79,8 +80,8 @@ impl<C: Consumer> Walk<C> {
         let is_markup = was_shown || space == Space::Html;
         let in_template = is_markup && self.inert > 0;
         let mode = match space {
-            Space::Html => mode_behind(tag.name),
-            Space::Svg | Space::Math => Mode::Markup,
+            Space::Html if tag.kinds.is(TagKinds::RAW) => mode_behind(tag.name),
+            Space::Html | Space::Svg | Space::Math => Mode::Markup,
         };
         let at = At {
             offset: tag.offset,

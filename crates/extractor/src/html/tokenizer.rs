@@ -9,14 +9,18 @@ mod references;
 mod scan;
 mod tag;
 
+use std::ops::Range;
+
 use memchr::{memchr, memchr_iter, memmem};
 
 use self::raw_text::{end_of_script, end_of_text};
 use self::references::{Place, decode, without_nul};
+pub(super) use self::scan::{WIDTH, first_bits, letters_of_sixteen};
 use self::scan::{next_less_than, tag_name_end};
 use self::tag::TagEnding;
 pub(crate) use self::tag::{Attribute, Attributes, Tag};
 use super::name::Name;
+use super::tag_kinds::TagKinds;
 
 /// The way in which the text behind a tag is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +42,13 @@ pub(super) enum Token<'t> {
     Text(Text<'t>),
 }
 
-/// Text between two tags, or a part of it: comments and such part it too.
+/// Text between two tags as it is written, or a part of it: comments and such part it too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'t> {
-    /// The text as it is written.
-    pub(crate) raw: &'t str,
+    /// The page that it is a part of.
+    pub(crate) page: &'t str,
+    from: usize,
+    to: usize,
     kind: TextKind,
 }
 
@@ -60,20 +66,28 @@ enum TextKind {
 impl<'t> Text<'t> {
     /// The text that is decoded already.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn decoded(raw: &'t str) -> Text<'t> {
+    pub(super) fn decoded(text: &'t str) -> Text<'t> {
         Text {
-            raw,
+            page: text,
+            from: 0,
+            to: text.len(),
             kind: TextKind::Raw,
         }
     }
 
+    /// Its bytes of the page.
+    pub(crate) fn place(&self) -> Range<usize> {
+        self.from..self.to
+    }
+
     /// Gives the text in parts, its references decoded.
     pub(crate) fn parts(&self, part: impl FnMut(&str)) {
+        let raw = &self.page[self.place()];
         match self.kind {
-            TextKind::Data => decode(self.raw, Place::Text, "", part),
-            TextKind::Rcdata => decode(self.raw, Place::Text, "\u{fffd}", part),
-            TextKind::Raw => without_nul(self.raw, "\u{fffd}", part),
-            TextKind::Cdata => without_nul(self.raw, "", part),
+            TextKind::Data => decode(raw, Place::Text, "", part),
+            TextKind::Rcdata => decode(raw, Place::Text, "\u{fffd}", part),
+            TextKind::Raw => without_nul(raw, "\u{fffd}", part),
+            TextKind::Cdata => without_nul(raw, "", part),
         }
     }
 }
@@ -205,9 +219,13 @@ impl<'t> Tokenizer<'t> {
 
     /// The text up to `end`, if there is any.
     fn text_to(&mut self, end: usize, kind: TextKind) -> Option<Text<'t>> {
-        let raw = &self.text[self.at..end];
-        self.at = end;
-        (!raw.is_empty()).then_some(Text { raw, kind })
+        let from = std::mem::replace(&mut self.at, end);
+        (from < end).then_some(Text {
+            page: self.text,
+            from,
+            to: end,
+            kind,
+        })
     }
 
     /// The tag that came last.
@@ -215,6 +233,7 @@ impl<'t> Tokenizer<'t> {
     pub(super) fn tag(&self) -> Tag<'_> {
         Tag {
             name: self.name,
+            kinds: TagKinds::of(self.name),
             offset: self.start,
             source: &self.text[self.start..self.at],
             self_closing: self.ending.self_closing,
@@ -234,9 +253,16 @@ impl<'t> Tokenizer<'t> {
         let Some(end) = tag_name_end(bytes, name) else {
             return false;
         };
-        let attributes = &mut self.attributes;
-        let Some(ending) = tag::attributes(self.text, end, self.max_attributes, attributes) else {
-            return false;
+        let ending = match bytes[end] {
+            // As most do.
+            b'>' => TagEnding::at(end + 1),
+            _ => {
+                let (max, attributes) = (self.max_attributes, &mut self.attributes);
+                match tag::attributes(self.text, end, max, attributes) {
+                    Some(ending) => ending,
+                    None => return false,
+                }
+            }
         };
         self.at = ending.at;
         self.ending = ending;

@@ -1,5 +1,7 @@
 //! What a page shows: its outline, and the text and images that an observer is told of.
 
+use std::ops::Range;
+
 use crawl_extractor::{
     Content, ContentLimits, Limits, PageContext, PageObserver, PageText, read_page_text, read_text,
 };
@@ -17,7 +19,8 @@ impl PageObserver for Lines {
         self.lines.len() < self.limit
     }
 
-    fn text(&mut self, text: &str) {
+    fn text(&mut self, page: &str, text: Range<usize>) {
+        let text = &page[text];
         if !text.trim().is_empty() {
             self.lines.push(text.trim().to_owned());
         }
@@ -105,7 +108,7 @@ impl PageObserver for Impatient {
         true
     }
 
-    fn text(&mut self, text: &str) {
+    fn text(&mut self, _page: &str, text: Range<usize>) {
         self.told += text.len();
     }
 

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use wide::u16x16;
+
 use super::page_fingerprint::{PageFingerprint, SHINGLE};
 use super::recent_map::RecentMap;
 
@@ -134,23 +136,20 @@ impl Novelty {
         let at = spread as usize & (self.buckets.len() - 1);
         let tag = (spread >> FIRST_BUCKETS.trailing_zeros()) as u16;
         let (bucket, filled) = (&mut self.buckets[at], &mut from_page[at]);
-        let same = bucket.iter().enumerate().fold(0, |same, (slot, held)| {
-            same | u32::from(*held == tag) << slot
-        });
+        let held = u16x16::new(*bucket);
+        let same = held.simd_eq(u16x16::splat(tag)).to_bitmask();
+        if same & 1 == 1 {
+            // Nothing moves.
+            return *filled & 1 == 1;
+        }
         let is_known = same != 0;
         let slot = match is_known {
             true => same.trailing_zeros() as usize,
             false => BUCKET - 1,
         };
         self.held += usize::from(!is_known && bucket[slot] == 0);
-        let mut moved = *bucket;
-        moved[1..].copy_from_slice(&bucket[..BUCKET - 1]);
-        moved[0] = tag;
-        for (place, tag) in moved.into_iter().enumerate() {
-            if place <= slot {
-                bucket[place] = tag;
-            }
-        }
+        bucket.copy_within(..slot, 1);
+        bucket[0] = tag;
         let is_new = !is_known || *filled >> slot & 1 == 1;
         let before = *filled & ((1 << slot) - 1);
         let behind = *filled & !(u16::MAX >> (BUCKET - 1 - slot));

@@ -1,10 +1,14 @@
 //! The fingerprint of a page's text: a few numbers that tell whether another page says the same.
 
+use std::array;
+use std::ops::Range;
+
 use crawl_weburl::CanonicalUrl;
 use memchr::memchr;
 
 use super::simhash::Votes;
 use super::stable_hash::{mix, of, of_lower_case};
+use super::word_scan::{Block, is_word, word_bytes};
 
 /// Words of a page that count, the first ones.
 const MAX_WORDS: usize = 4096;
@@ -47,7 +51,10 @@ pub struct PageFingerprint {
 /// Makes the fingerprint of a page from its text, in the order of the page.
 #[derive(Debug)]
 pub struct FingerprintReader {
+    /// Hashes of the words of its URL.
     own: Vec<u64>,
+    /// The bits that the last six bits of those hashes name.
+    own_bits: u64,
     text: u64,
     said: u64,
     words: Vec<u64>,
@@ -58,16 +65,14 @@ impl FingerprintReader {
     /// A reader of the page at `url`.
     #[must_use]
     pub fn new(url: &CanonicalUrl) -> FingerprintReader {
-        let words = url
-            .path_and_query()
-            .as_bytes()
-            .split(|byte| !is_word(*byte));
+        let path = url.path_and_query().as_bytes();
+        let words = path.split(|byte| !is_word(*byte));
         let long = words.filter(|word| word.len() >= MIN_OWN_WORD);
+        let hashes = long.map(|word| of_lower_case(word, word.len()));
+        let own: Vec<_> = hashes.take(MAX_OWN_WORDS).collect();
         FingerprintReader {
-            own: long
-                .take(MAX_OWN_WORDS)
-                .map(|word| of_lower_case(word, word.len()))
-                .collect(),
+            own_bits: own.iter().fold(0, |bits, hash| bits | bit_of(*hash)),
+            own,
             text: 0,
             said: 0,
             words: Vec::with_capacity(USUAL_WORDS),
@@ -81,35 +86,64 @@ impl FingerprintReader {
         self.words.len() >= MAX_WORDS
     }
 
-    /// Takes the text between two tags, as it is written: character references are no words.
-    pub fn text(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() && !self.is_full() {
-            let rest = &bytes[at..];
-            let word = rest.iter().position(|byte| !is_word(*byte));
-            at += match word.unwrap_or(rest.len()) {
-                0 if rest[0] == b'&' => reference_bytes(rest),
-                0 => 1,
-                length => {
-                    self.word(rest, length);
-                    length
-                }
-            };
+    /// Takes the text between two tags, a part of the page, as it is written: character references
+    /// are no words.
+    pub fn text(&mut self, page: &str, text: Range<usize>) {
+        let mut at = text.start;
+        while at < text.end && !self.is_full() {
+            at += self.first_words(page.as_bytes(), at..text.end);
         }
     }
 
-    /// Takes the word of that length which a text begins with.
-    fn word(&mut self, text: &[u8], length: usize) {
-        let hash = of_lower_case(text, length);
+    /// Takes the first words of a text. Returns the bytes of it that are done with.
+    #[inline]
+    fn first_words(&mut self, page: &[u8], text: Range<usize>) -> usize {
+        let block = Block::at(page, text.clone());
+        let mut words = block.words;
+        while words != 0 {
+            let from = words.trailing_zeros() as usize;
+            let length = (!(words >> from)).trailing_zeros() as usize;
+            let is_at_its_end = from + length == block.length;
+            if !is_at_its_end || block.is_before_reference || block.length == text.len() {
+                self.word(&page[text.start + from..], length);
+            } else if from > 0 {
+                // It may go on behind the block, and begins the next one.
+                return from;
+            } else {
+                let length = word_bytes(&page[text.clone()]);
+                self.word(&page[text.start..], length);
+                return length;
+            }
+            if self.is_full() {
+                break;
+            }
+            // The carry takes the first word out.
+            words &= words.wrapping_add(1 << from);
+        }
+        match block.is_before_reference {
+            true => block.length + reference_bytes(&page[text.start + block.length..text.end]),
+            false => block.length,
+        }
+    }
+
+    /// Takes the word of that length which a part of the page begins with.
+    #[inline]
+    fn word(&mut self, page: &[u8], length: usize) {
+        let hash = of_lower_case(page, length);
         self.text = mix(self.text, hash);
-        let said = match is_of_a_date(&text[..length]) || self.own.contains(&hash) {
+        let said = match is_of_a_date(&page[..length]) || self.is_own(hash) {
             false => hash,
             true if self.words.last() == Some(&PLACEHOLDER) => return,
             true => PLACEHOLDER,
         };
         self.words.push(said);
         self.said = mix(self.said, said);
+    }
+
+    /// Returns whether a hash is that of a word of the page's URL.
+    #[inline]
+    fn is_own(&self, hash: u64) -> bool {
+        self.own_bits & bit_of(hash) != 0 && self.own.contains(&hash)
     }
 
     /// Takes an image, by its tag as it is written.
@@ -122,19 +156,7 @@ impl FingerprintReader {
     /// The fingerprint of what came.
     #[must_use]
     pub fn finish(self) -> PageFingerprint {
-        let mut votes = Votes::default();
-        let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
-        let whole = self
-            .words
-            .chunks(SHINGLE)
-            .take(usize::from(self.words.len() < SHINGLE));
-        let shingles = self.words.windows(SHINGLE).chain(whole).map(shingle);
-        let shingles: Box<[u32]> = shingles
-            .map(|hash| {
-                votes.add(hash);
-                hash as u32
-            })
-            .collect();
+        let (shingles, simhash) = shingles(&self.words);
         PageFingerprint {
             words: u32::try_from(self.words.len()).unwrap_or(u32::MAX),
             text: self.text,
@@ -142,7 +164,7 @@ impl FingerprintReader {
                 .images
                 .iter()
                 .fold(self.said, |hash, image| mix(hash, u64::from(*image))),
-            simhash: votes.result(),
+            simhash,
             new_words: None,
             shingles,
             images: self.images.into(),
@@ -150,21 +172,35 @@ impl FingerprintReader {
     }
 }
 
-/// Letters and digits of ASCII; beyond it all bytes are parts of words.
-#[inline]
-fn is_word(byte: u8) -> bool {
-    IS_WORD[usize::from(byte)]
+/// The hashes of each five words in a row, and their simhash. Fewer words are one shingle.
+fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
+    /// Those that are made at once, and the words that they are made of.
+    const AT_ONCE: usize = 4;
+    const WORDS_AT_ONCE: usize = AT_ONCE + SHINGLE - 1;
+    let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
+    let mut votes = Votes::default();
+    let mut shingles = Vec::with_capacity(words.len());
+    let mut rest = words;
+    while let Some(some) = rest.first_chunk::<WORDS_AT_ONCE>() {
+        let hashes: [u64; AT_ONCE] = array::from_fn(|n| shingle(&some[n..n + SHINGLE]));
+        votes.add_four(hashes);
+        shingles.extend(hashes.map(|hash| hash as u32));
+        rest = &rest[AT_ONCE..];
+    }
+    let is_short = (1..SHINGLE).contains(&words.len());
+    let whole = is_short.then_some(words);
+    for hash in rest.windows(SHINGLE).chain(whole).map(shingle) {
+        votes.add(hash);
+        shingles.push(hash as u32);
+    }
+    (shingles.into(), votes.result())
 }
 
-static IS_WORD: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = byte >= 0x80 || (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    table
-};
+/// The bit that a hash names.
+#[inline]
+fn bit_of(hash: u64) -> u64 {
+    1 << (hash % 64)
+}
 
 /// Bytes of a character reference (`&amp;`), or of the ampersand alone.
 fn reference_bytes(text: &[u8]) -> usize {
@@ -187,26 +223,54 @@ fn is_of_a_date(word: &[u8]) -> bool {
         return false;
     };
     // With this bit a letter is in lower case; no other byte of a word is one of these.
-    let rest_of_name: &[u8] = match &[a | 0x20, b | 0x20, c | 0x20] {
-        b"jan" => b"uary",
-        b"feb" => b"ruary",
-        b"mar" => b"ch",
-        b"apr" => b"il",
-        b"may" => b"",
-        b"jun" => b"e",
-        b"jul" => b"y",
-        b"aug" => b"ust",
-        b"sep" => b"tember",
-        b"oct" => b"ober",
-        b"nov" | b"dec" => b"ember",
-        b"mon" | b"fri" | b"sun" => b"day",
-        b"tue" => b"sday",
-        b"wed" => b"nesday",
-        b"thu" => b"rsday",
-        b"sat" => b"urday",
-        _ => return false,
-    };
-    rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name)
+    let beginning = [a | 0x20, b | 0x20, c | 0x20];
+    if !MAY_BEGIN_A_NAME[place_of(beginning)] {
+        return false;
+    }
+    let named = NAMES_OF_DAYS.iter().find(|name| *name.0 == beginning);
+    named
+        .is_some_and(|(_, rest_of_name)| rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name))
+}
+
+/// The names of months and weekdays: the first three letters, which stand for them too, and the
+/// rest.
+const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
+    (b"jan", b"uary"),
+    (b"feb", b"ruary"),
+    (b"mar", b"ch"),
+    (b"apr", b"il"),
+    (b"may", b""),
+    (b"jun", b"e"),
+    (b"jul", b"y"),
+    (b"aug", b"ust"),
+    (b"sep", b"tember"),
+    (b"oct", b"ober"),
+    (b"nov", b"ember"),
+    (b"dec", b"ember"),
+    (b"mon", b"day"),
+    (b"tue", b"sday"),
+    (b"wed", b"nesday"),
+    (b"thu", b"rsday"),
+    (b"fri", b"day"),
+    (b"sat", b"urday"),
+    (b"sun", b"day"),
+];
+
+/// True at the places of the first letters of those names. Few other words have one of them.
+static MAY_BEGIN_A_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut name = 0;
+    while name < NAMES_OF_DAYS.len() {
+        table[place_of(*NAMES_OF_DAYS[name].0)] = true;
+        name += 1;
+    }
+    table
+};
+
+#[inline]
+const fn place_of([a, b, c]: [u8; 3]) -> usize {
+    let letters = u32::from_le_bytes([a, b, c, 0]);
+    (letters.wrapping_mul(0x9E37_79B9) >> 24) as usize
 }
 
 #[cfg(test)]
@@ -214,9 +278,11 @@ impl PageFingerprint {
     /// The fingerprint of markup without comments, scripts and the like.
     pub(super) fn of_markup(html: &str, url: &CanonicalUrl) -> PageFingerprint {
         let mut reader = FingerprintReader::new(url);
+        let mut at = 0;
         for part in html.split_inclusive('>') {
             let (text, tag) = part.split_at(part.find('<').unwrap_or(part.len()));
-            reader.text(text);
+            reader.text(html, at..at + text.len());
+            at += part.len();
             if tag.starts_with("<img") {
                 reader.image(tag);
             }

@@ -10,8 +10,6 @@ const PLANES: usize = 13;
 pub(super) struct Votes {
     planes: [u64; PLANES],
     hashes: u32,
-    /// The last of the hashes, which are added four at a time.
-    waiting: [u64; 4],
 }
 
 /// Adds three numbers bit by bit: the sums, and what is carried.
@@ -21,12 +19,14 @@ fn sum(a: u64, b: u64, c: u64) -> (u64, u64) {
 
 impl Votes {
     pub(super) fn add(&mut self, hash: u64) {
-        self.waiting[self.hashes as usize % 4] = hash;
         self.hashes += 1;
-        if !self.hashes.is_multiple_of(4) {
-            return;
-        }
-        let [a, b, c, d] = self.waiting;
+        self.carry(hash, 0);
+    }
+
+    /// Adds four hashes, which costs less than each by itself.
+    #[inline]
+    pub(super) fn add_four(&mut self, [a, b, c, d]: [u64; 4]) {
+        self.hashes += 4;
         let (ones, two) = sum(self.planes[0], a, b);
         let (ones, other_two) = sum(ones, c, d);
         let (twos, four) = sum(self.planes[1], two, other_two);
@@ -48,11 +48,7 @@ impl Votes {
     }
 
     /// The bits that more than half of the hashes have.
-    pub(super) fn result(mut self) -> u64 {
-        let waiting = self.waiting;
-        for hash in &waiting[..self.hashes as usize % 4] {
-            self.carry(*hash, 0);
-        }
+    pub(super) fn result(self) -> u64 {
         let votes = |bit: u32| {
             let planes = self.planes.iter().enumerate();
             planes
@@ -84,7 +80,9 @@ mod tests {
         #[test]
         fn votes_count_as_plain_counters_do(hashes in prop::collection::vec(any::<u64>(), 0..200)) {
             let mut votes = Votes::default();
-            hashes.iter().for_each(|hash| votes.add(*hash));
+            let (fours, rest) = hashes.as_chunks();
+            fours.iter().for_each(|four| votes.add_four(*four));
+            rest.iter().for_each(|hash| votes.add(*hash));
             let result = votes.result();
             for bit in 0..64 {
                 let count = hashes.iter().filter(|hash| *hash >> bit & 1 == 1).count();

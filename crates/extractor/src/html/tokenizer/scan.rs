@@ -5,7 +5,8 @@ use wide::u8x16;
 
 use crate::text::is_space;
 
-const WIDTH: usize = 16;
+/// Bytes that are looked at at once.
+pub(crate) const WIDTH: usize = 16;
 /// Most texts and values end within so many bytes, sooner than a long search begins.
 const NEAR: usize = 2 * WIDTH;
 
@@ -67,9 +68,39 @@ pub(super) fn bare_value_end(bytes: &[u8], from: usize) -> Option<usize> {
 /// The place of the first byte that is no space, from `from` on.
 #[inline]
 pub(super) fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut rest = bytes.get(from..)?.iter();
+    // None or one stand at most places, for which nothing is searched.
+    for at in [from, from + 1] {
+        if !is_one_of(*bytes.get(at)?, SPACE) {
+            return Some(at);
+        }
+    }
+    let mut rest = bytes[from..].iter();
     let spaces = rest.position(|byte| !is_one_of(*byte, SPACE))?;
     Some(from + spaces)
+}
+
+/// The characters but blanks among sixteen bytes of a page: a bit for each, that of its first byte.
+/// Behind the page's end stands nothing.
+#[inline]
+pub(crate) fn letters_of_sixteen(page: &[u8], at: usize) -> u32 {
+    let some = sixteen(page, at).unwrap_or_else(|| {
+        let rest = page.get(at..).unwrap_or_default();
+        let mut bytes = [b' '; WIDTH];
+        bytes[..rest.len()].copy_from_slice(rest);
+        u8x16::new(bytes)
+    });
+    // Of tab, line feed, vertical tab, form feed and return one is no blank.
+    let controls = some - u8x16::splat(b'\t');
+    let controls = controls.min(u8x16::splat(b'\r' - b'\t')).simd_eq(controls);
+    let blanks = equal(some, b' ') | (controls & !equal(some, 0x0b));
+    let continued = equal(some & u8x16::splat(0xc0), 0x80);
+    !(blanks | continued).to_bitmask() & 0xffff
+}
+
+/// The first `count` of sixteen bits, or all.
+#[inline]
+pub(crate) fn first_bits(count: usize) -> u32 {
+    (1 << count.min(WIDTH)) - 1
 }
 
 #[inline]
@@ -99,7 +130,10 @@ fn first(found: u8x16) -> Option<usize> {
 
 #[inline]
 fn position(bytes: &[u8], from: usize, kinds: u8) -> Option<usize> {
-    let mut rest = bytes.get(from..)?.iter();
+    if is_one_of(*bytes.get(from)?, kinds) {
+        return Some(from);
+    }
+    let mut rest = bytes[from..].iter();
     Some(from + rest.position(|byte| is_one_of(*byte, kinds))?)
 }
 

@@ -7,11 +7,14 @@ use memchr::{memchr, memchr2};
 use super::references::{Place, decode};
 use super::scan::{attribute_name_end, bare_value_end, behind_spaces, quote_or_encoded};
 use crate::html::name::Name;
+use crate::html::tag_kinds::TagKinds;
 
 /// A start tag or an end tag.
 #[derive(Clone, Copy)]
 pub(crate) struct Tag<'a> {
     pub(crate) name: Name,
+    /// The kinds of its name.
+    pub(crate) kinds: TagKinds,
     /// The byte of the page at which it begins.
     pub(crate) offset: usize,
     /// All of it as it stands in the page, from `<` to `>`.
@@ -106,8 +109,11 @@ impl<'t> Attribute<'t> {
     /// Returns whether that is its name, in any letter case.
     #[inline]
     pub(crate) fn is(&self, name: &str) -> bool {
-        // Most are told apart by their length, for which nothing is called.
-        self.name.len() == name.len() && self.name.eq_ignore_ascii_case(name)
+        // Most are told apart by their length or first letter, for which nothing is called.
+        let first = |name: &str| name.as_bytes().first().map(|byte| byte | 0x20);
+        self.name.len() == name.len()
+            && first(self.name) == first(name)
+            && self.name.eq_ignore_ascii_case(name)
     }
 
     /// The value, its references decoded; empty where there is none.
@@ -135,6 +141,18 @@ pub(super) struct TagEnding {
     pub(super) was_cut: bool,
 }
 
+impl TagEnding {
+    /// The end of a tag without attributes.
+    #[inline]
+    pub(super) fn at(at: usize) -> TagEnding {
+        TagEnding {
+            at,
+            self_closing: false,
+            was_cut: false,
+        }
+    }
+}
+
 /// Reads the attributes of a tag from behind its name, `max` of them into `attributes`; none
 /// where the page ends before the tag does.
 pub(super) fn attributes<'t>(
@@ -144,11 +162,7 @@ pub(super) fn attributes<'t>(
     attributes: &mut Vec<Attribute<'t>>,
 ) -> Option<TagEnding> {
     let bytes = text.as_bytes();
-    let mut end = TagEnding {
-        at: from,
-        self_closing: false,
-        was_cut: false,
-    };
+    let mut end = TagEnding::at(from);
     loop {
         end.at = behind_spaces(bytes, end.at)?;
         match bytes[end.at] {

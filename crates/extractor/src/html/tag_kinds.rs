@@ -1,0 +1,174 @@
+//! The kinds of tags, found by one look-up: most tags of a page are of none, and are passed over.
+
+use super::name::{self, Name};
+
+/// The kinds that the name of a tag has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TagKinds(u8);
+
+impl TagKinds {
+    /// The text behind its start tag is read without markup.
+    pub(crate) const RAW: TagKinds = TagKinds(1);
+    /// It begins a drawing or a formula.
+    pub(crate) const FOREIGN: TagKinds = TagKinds(2);
+    /// It says something of the page: its base, its title and such.
+    pub(crate) const ABOUT_PAGE: TagKinds = TagKinds(4);
+    /// It may hold links of HTML, by other attributes than `style`.
+    pub(crate) const LINKS: TagKinds = TagKinds(8);
+    /// It tells of what the page shows.
+    pub(crate) const SHOWN: TagKinds = TagKinds(16);
+
+    /// The kinds of the tags of that name.
+    #[inline]
+    pub(crate) fn of(name: Name) -> TagKinds {
+        match &TABLE[place(name)] {
+            (known, kinds) if *known == name => *kinds,
+            _ => TagKinds(0),
+        }
+    }
+
+    /// Returns whether these are among them.
+    #[inline]
+    pub(crate) fn is(self, kind: TagKinds) -> bool {
+        self.0 & kind.0 != 0
+    }
+}
+
+const KINDS: [(TagKinds, &[Name]); 5] = [
+    (
+        TagKinds::RAW,
+        &[
+            name::SCRIPT,
+            name::STYLE,
+            name::XMP,
+            name::IFRAME,
+            name::NOEMBED,
+            name::NOFRAMES,
+            name::TITLE,
+            name::TEXTAREA,
+            name::PLAINTEXT,
+        ],
+    ),
+    (TagKinds::FOREIGN, &[name::SVG, name::MATH]),
+    (
+        TagKinds::ABOUT_PAGE,
+        &[name::LINK, name::BASE, name::META, name::TITLE, name::STYLE],
+    ),
+    (
+        TagKinds::LINKS,
+        &[
+            name::A,
+            name::APPLET,
+            name::AREA,
+            name::AUDIO,
+            name::BGSOUND,
+            name::BLOCKQUOTE,
+            name::BODY,
+            name::BUTTON,
+            name::DEL,
+            name::EMBED,
+            name::FORM,
+            name::FRAME,
+            name::IFRAME,
+            name::IMAGE,
+            name::IMG,
+            name::INPUT,
+            name::INS,
+            name::LINK,
+            name::OBJECT,
+            name::Q,
+            name::SCRIPT,
+            name::SOURCE,
+            name::TABLE,
+            name::TBODY,
+            name::TD,
+            name::TFOOT,
+            name::TH,
+            name::THEAD,
+            name::TR,
+            name::TRACK,
+            name::VIDEO,
+        ],
+    ),
+    (
+        TagKinds::SHOWN,
+        &[
+            name::A,
+            name::H1,
+            name::IMG,
+            name::INPUT,
+            name::SCRIPT,
+            name::STYLE,
+            name::TEXTAREA,
+            name::TITLE,
+        ],
+    ),
+];
+
+/// The names that have a kind, each at a place of its own.
+static TABLE: [(Name, TagKinds); 256] = {
+    let mut table = [(Name::of(b""), TagKinds(0)); 256];
+    let mut kind = 0;
+    while kind < KINDS.len() {
+        let (bit, names) = KINDS[kind];
+        let mut at = 0;
+        while at < names.len() {
+            let (known, kinds) = &mut table[place(names[at])];
+            let is_free = kinds.0 == 0 || known.is(names[at]);
+            assert!(is_free, "two names share a place: take another factor");
+            *known = names[at];
+            kinds.0 |= bit.0;
+            at += 1;
+        }
+        kind += 1;
+    }
+    table
+};
+
+/// The place of a name in the table. By this factor no two of the names above have the same.
+#[inline]
+const fn place(name: Name) -> usize {
+    (name.folded().wrapping_mul(0x47fc_816a_c16e_2285) >> 56) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::link_attributes::holders;
+    use super::super::name::{self, Name};
+    use super::{KINDS, TABLE, TagKinds};
+
+    #[test]
+    fn ours_a_name_has_the_kinds_that_it_is_listed_with_and_no_others() {
+        for (_, names) in KINDS {
+            for name in names {
+                for (kind, names) in KINDS {
+                    assert_eq!(
+                        TagKinds::of(*name).is(kind),
+                        names.contains(name),
+                        "{name:?}"
+                    );
+                }
+            }
+        }
+        for name in [
+            name::P,
+            name::DIV,
+            Name::of(b""),
+            Name::of(b"a\0"),
+            Name::of(b"link-rel"),
+        ] {
+            assert_eq!(TagKinds::of(name), TagKinds(0), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn ours_each_element_with_an_attribute_for_addresses_may_hold_links() {
+        let with_holders = TABLE.iter().filter(|(name, _)| holders(*name).is_some());
+        assert!(
+            with_holders
+                .clone()
+                .all(|(_, kinds)| kinds.is(TagKinds::LINKS))
+        );
+        assert_eq!(with_holders.count(), 20);
+    }
+}

@@ -1,0 +1,138 @@
+//! The words of a text: found sixteen bytes at once.
+
+use std::ops::Range;
+
+use wide::u8x16;
+
+const WIDTH: usize = 16;
+
+/// The beginning of a text, as far as it is looked at at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    /// A bit for each byte, which is set for those of words.
+    pub(super) words: u64,
+    /// Its bytes: those of the text, 32 of them, or those before an ampersand.
+    pub(super) length: usize,
+    /// True if an ampersand comes next.
+    pub(super) is_before_reference: bool,
+}
+
+impl Block {
+    /// The beginning of a text, which is a part of a page.
+    #[inline]
+    pub(super) fn at(page: &[u8], text: Range<usize>) -> Block {
+        let first = Kinds::at(page, text.start);
+        let (kinds, looked_at) = match text.len() {
+            ..=WIDTH => (first, WIDTH),
+            _ => (first.and(Kinds::at(page, text.start + WIDTH)), 2 * WIDTH),
+        };
+        let all = looked_at.min(text.len());
+        let before = (kinds.ampersands.trailing_zeros() as usize).min(all);
+        Block {
+            words: kinds.words & ((1 << before) - 1),
+            length: before,
+            is_before_reference: before < all,
+        }
+    }
+}
+
+/// Which bytes in a row are of words, and which are ampersands: a bit for each.
+#[derive(Clone, Copy)]
+struct Kinds {
+    words: u64,
+    ampersands: u64,
+}
+
+impl Kinds {
+    /// Those of sixteen bytes of a page. Behind its end stands nothing.
+    #[inline]
+    fn at(page: &[u8], at: usize) -> Kinds {
+        let rest = page.get(at..).unwrap_or_default();
+        let bytes = rest.first_chunk().copied().unwrap_or_else(|| {
+            let mut bytes = [0; WIDTH];
+            bytes[..rest.len()].copy_from_slice(rest);
+            bytes
+        });
+        let bytes = u8x16::new(bytes);
+        let letters = in_range(bytes | u8x16::splat(0x20), b'a', 26);
+        let digits = in_range(bytes, b'0', 10);
+        let beyond_ascii = bytes.max(u8x16::splat(0x80)).simd_eq(bytes);
+        let words = letters | digits | beyond_ascii;
+        let ampersands = bytes.simd_eq(u8x16::splat(b'&'));
+        Kinds {
+            words: words.to_bitmask().into(),
+            ampersands: ampersands.to_bitmask().into(),
+        }
+    }
+
+    /// These, and those of the sixteen bytes that follow.
+    #[inline]
+    fn and(self, next: Kinds) -> Kinds {
+        Kinds {
+            words: self.words | next.words << WIDTH,
+            ampersands: self.ampersands | next.ampersands << WIDTH,
+        }
+    }
+}
+
+/// Finds the bytes that are one of `count` in a row.
+#[inline]
+fn in_range(bytes: u8x16, first: u8, count: u8) -> u8x16 {
+    let places = bytes - u8x16::splat(first);
+    places.min(u8x16::splat(count - 1)).simd_eq(places)
+}
+
+/// Bytes of the word that a text begins with.
+pub(super) fn word_bytes(text: &[u8]) -> usize {
+    let end = text.iter().position(|byte| !is_word(*byte));
+    end.unwrap_or(text.len())
+}
+
+/// Letters and digits of ASCII; beyond it all bytes are parts of words.
+#[inline]
+pub(super) fn is_word(byte: u8) -> bool {
+    byte >= 0x80 || byte.is_ascii_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, is_word, word_bytes};
+
+    #[test]
+    fn ours_a_block_tells_words_from_other_bytes_wherever_they_stand() {
+        for byte in 0..=255 {
+            for place in 0..40 {
+                for (around, behind) in [(b'x', 0), (b' ', 0), (b'x', 40), (b' ', 40)] {
+                    let mut page = vec![around; place];
+                    page.push(byte);
+                    page.resize(page.len() + behind, around);
+                    for text in [0..page.len(), 0..place + 1] {
+                        let block = Block::at(&page, text.clone());
+                        let looked_at = text.len().min(32);
+                        let is_reference = byte == b'&' && place < looked_at;
+                        let length = if is_reference { place } else { looked_at };
+                        assert_eq!(block.length, length, "{byte} at {place}");
+                        assert_eq!(block.is_before_reference, is_reference);
+                        let words = page[..length].iter().rev();
+                        let words =
+                            words.fold(0, |bits, byte| bits << 1 | u64::from(is_word(*byte)));
+                        assert_eq!(block.words, words, "{byte} at {place}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ours_a_word_ends_before_what_is_no_letter_and_no_digit() {
+        for (text, length) in [
+            ("", 0),
+            (" a", 0),
+            ("ab c", 2),
+            ("ab1-", 3),
+            ("e\u{301}.", 3),
+        ] {
+            assert_eq!(word_bytes(text.as_bytes()), length, "{text}");
+        }
+    }
+}
