@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::watchdog::{MAX_RUN, MAX_TESTS, Watchdog};
 use crate::workspace::{self, Workspace};
 use crate::{boundaries, browser, debian, dependencies, docker, docs, tools};
 
@@ -96,6 +97,14 @@ impl Step {
         self.place = Place::BesideTests;
         self
     }
+
+    /// The longest that it may take.
+    fn most(&self) -> Duration {
+        match self.place {
+            Place::Tests | Place::BesideTests => MAX_TESTS,
+            Place::InTurn | Place::BesideBuilds => MAX_RUN,
+        }
+    }
 }
 
 pub(crate) fn list() {
@@ -120,16 +129,18 @@ pub(crate) fn run(workspace: &Workspace, quick: bool, named: &[String]) -> Resul
         bail!("there is no step {name}\nhint: cargo xtask test --list");
     }
     let start = Instant::now();
+    let watchdog = Watchdog::start();
     let mut times = Vec::new();
     if named.is_empty() {
         let wanted: Vec<&Step> = STEPS
             .iter()
             .filter(|step| !quick || step.kind == Kind::Light)
             .collect();
-        run_most_at_once(workspace, &wanted, &mut times)?;
+        run_most_at_once(workspace, &watchdog, &wanted, &mut times)?;
     } else {
         let is_named = |step: &&Step| named.iter().any(|name| name == step.name);
-        run_in_turn(workspace, STEPS.iter().filter(is_named), &mut times)?;
+        let steps = STEPS.iter().filter(is_named);
+        run_in_turn(workspace, &watchdog, steps, &mut times)?;
     }
     eprintln!(
         "\n==== all steps passed in {} s ====",
@@ -145,13 +156,17 @@ type Times = Vec<(&'static str, Duration)>;
 
 fn run_in_turn(
     workspace: &Workspace,
+    watchdog: &Watchdog,
     steps: impl Iterator<Item = &'static Step>,
     times: &mut Times,
 ) -> Result<()> {
     for step in steps {
         eprintln!("\n==== {} ====", step.name);
         let begin = Instant::now();
-        (step.run)(workspace).with_context(|| format!("step {} failed", step.name))?;
+        watchdog.begin(step.name, step.most());
+        let ended = (step.run)(workspace);
+        watchdog.end();
+        ended.with_context(|| format!("step {} failed", step.name))?;
         times.push((step.name, begin.elapsed()));
     }
     Ok(())
@@ -160,6 +175,7 @@ fn run_in_turn(
 /// Downloads go on beside the builds, and all that needs no further build beside the tests.
 fn run_most_at_once(
     workspace: &Workspace,
+    watchdog: &Watchdog,
     wanted: &[&'static Step],
     times: &mut Times,
 ) -> Result<()> {
@@ -167,16 +183,21 @@ fn run_most_at_once(
         let steps = wanted.iter().copied();
         steps.filter(move |step| step.place == place)
     };
-    let fetching = Beside::start(workspace, "fetch", placed(Place::BesideBuilds))?;
-    run_in_turn(workspace, placed(Place::InTurn), times)?;
+    let fetching = Beside::start(workspace, watchdog, "fetch", placed(Place::BesideBuilds))?;
+    run_in_turn(workspace, watchdog, placed(Place::InTurn), times)?;
     let begin = Instant::now();
-    fetching.finish()?;
+    fetching.finish(watchdog)?;
     times.push(("waiting for downloads", begin.elapsed()));
-    let trials = Beside::start(workspace, "beside-tests", placed(Place::BesideTests))?;
-    let tested = run_in_turn(workspace, placed(Place::Tests), times);
+    let trials = Beside::start(
+        workspace,
+        watchdog,
+        "beside-tests",
+        placed(Place::BesideTests),
+    )?;
+    let tested = run_in_turn(workspace, watchdog, placed(Place::Tests), times);
     let begin = Instant::now();
     // Both are heard to their end, so one run tells of both what failed.
-    let tried = trials.finish();
+    let tried = trials.finish(watchdog);
     times.push(("waiting for what ran beside the tests", begin.elapsed()));
     tested.and(tried)
 }
@@ -191,6 +212,7 @@ struct Beside {
 impl Beside {
     fn start<'a>(
         workspace: &Workspace,
+        watchdog: &Watchdog,
         name: &str,
         steps: impl Iterator<Item = &'a Step>,
     ) -> Result<Beside> {
@@ -211,16 +233,18 @@ impl Beside {
             .stderr(file)
             .spawn()
             .with_context(|| format!("cannot start {}", names.join(", ")))?;
+        watchdog.note_log(&log);
         let child = Some(child);
         Ok(Beside { child, log })
     }
 
     /// Waits for the end, and shows what was printed.
-    fn finish(mut self) -> Result<()> {
+    fn finish(mut self, watchdog: &Watchdog) -> Result<()> {
         let Some(child) = &mut self.child else {
             return Ok(());
         };
         let status = child.wait()?;
+        watchdog.forget_log(&self.log);
         let said = fs::read(&self.log).unwrap_or_default();
         eprintln!("\n{}", String::from_utf8_lossy(&said).trim());
         match status.success() {

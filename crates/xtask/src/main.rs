@@ -16,6 +16,7 @@ mod docs;
 mod gate;
 mod modules;
 mod mutants;
+mod watchdog;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

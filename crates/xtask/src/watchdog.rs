@@ -1,0 +1,254 @@
+//! Bounds on the gate's time: a check that hangs is ended, and told by its name.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest that a run of the gate may take. On two processors it takes a third of it.
+pub(crate) const MAX_RUN: Duration = Duration::from_mins(60);
+/// The longest that a step with tests may take, whose builds are done before.
+pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
+
+/// The lines that are shown of each log.
+const TAIL_LINES: usize = 40;
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is under way. A thread beside the steps ends this process and all that it started once
+/// something takes too long.
+#[derive(Clone, Debug)]
+pub(crate) struct Watchdog(Arc<Mutex<UnderWay>>);
+
+#[derive(Debug)]
+struct UnderWay {
+    since: Instant,
+    step: Option<Step>,
+    /// Where the processes beside this one write, by what they are called.
+    logs: Vec<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Step {
+    name: &'static str,
+    since: Instant,
+    most: Duration,
+}
+
+impl Watchdog {
+    pub(crate) fn start() -> Watchdog {
+        let watchdog = Watchdog(Arc::new(Mutex::new(UnderWay {
+            since: Instant::now(),
+            step: None,
+            logs: Vec::new(),
+        })));
+        let watching = watchdog.clone();
+        thread::spawn(move || {
+            loop {
+                thread::sleep(LOOK_INTERVAL);
+                let told = watching.lock().overdue(Instant::now());
+                if let Some(told) = told {
+                    eprintln!("{told}");
+                    kill_descendants(std::process::id());
+                    std::process::exit(1);
+                }
+            }
+        });
+        watchdog
+    }
+
+    /// Notes that a step begins, and the longest that it may take.
+    pub(crate) fn begin(&self, name: &'static str, most: Duration) {
+        let since = Instant::now();
+        self.lock().step = Some(Step { name, since, most });
+    }
+
+    /// Notes that the step has ended.
+    pub(crate) fn end(&self) {
+        self.lock().step = None;
+    }
+
+    /// Notes where a process beside this one writes.
+    pub(crate) fn note_log(&self, log: &Path) {
+        self.lock().logs.push(log.to_owned());
+    }
+
+    /// Notes that the process with this log has ended.
+    pub(crate) fn forget_log(&self, log: &Path) {
+        self.lock().logs.retain(|known| known != log);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UnderWay> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UnderWay {
+    /// What takes too long, with what else is under way and the end of each log.
+    fn overdue(&self, now: Instant) -> Option<String> {
+        let late = self
+            .step
+            .as_ref()
+            .filter(|step| now.duration_since(step.since) > step.most);
+        let (what, most) = match late {
+            Some(step) => (format!("step {}", step.name), step.most),
+            None if now.duration_since(self.since) > MAX_RUN => ("the gate".to_owned(), MAX_RUN),
+            None => return None,
+        };
+        let mut told = String::new();
+        for log in &self.logs {
+            let text = fs::read(log).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let _ = write!(
+                told,
+                "\n==== {}, whose last step is {} ====\n{}\n",
+                log.display(),
+                last_step(&text),
+                tail(&text)
+            );
+        }
+        let under_way = self
+            .step
+            .as_ref()
+            .map_or("none of its own", |step| step.name);
+        let minutes = most.as_secs() / 60;
+        let _ = write!(
+            told,
+            "\nerror: {what} has not ended after {minutes} minutes; under way: {under_way}\n\
+             hint: of a test that hangs its output says `has been running for over 60 seconds`"
+        );
+        Some(told)
+    }
+}
+
+/// The step that a log of steps told of last.
+fn last_step(log: &str) -> &str {
+    let names = log.lines().rev().filter_map(|line| {
+        let name = line.strip_prefix("==== ")?.strip_suffix(" ====")?;
+        (!name.contains(' ')).then_some(name)
+    });
+    names.into_iter().next().unwrap_or("unknown")
+}
+
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+}
+
+/// Kills what a process started, and what that started.
+fn kill_descendants(root: u32) {
+    let signal = |name: &str, processes: &BTreeSet<u32>| {
+        let ids = processes.iter().map(u32::to_string);
+        // One that has ended meanwhile is no loss.
+        let _ = Command::new("kill").args(["-s", name]).args(ids).status();
+    };
+    // Who is stopped starts nothing more, so at some look there is nobody new.
+    let mut stopped = BTreeSet::new();
+    loop {
+        let new = &descendants(root) - &stopped;
+        if new.is_empty() {
+            break;
+        }
+        signal("STOP", &new);
+        stopped.extend(new);
+    }
+    if !stopped.is_empty() {
+        signal("KILL", &stopped);
+    }
+}
+
+fn descendants(root: u32) -> BTreeSet<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes: Vec<(u32, u32)> = entries
+        .filter_map(|entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            // The program's name stands in parentheses, and may hold any.
+            let (_, rest) = stat.rsplit_once(") ")?;
+            let mut fields = rest.split(' ');
+            let is_over = fields.next()? == "Z";
+            let parent = fields.next()?.parse().ok()?;
+            (!is_over).then_some((id, parent))
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        let children = processes.iter().filter(|(_, of)| *of == parent);
+        for (child, _) in children {
+            if found.insert(*child) {
+                parents.push(*child);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::Stdio;
+
+    use super::*;
+
+    #[test]
+    fn ours_what_takes_too_long_is_named_with_the_ends_of_logs() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("beside.log");
+        let lines: String = (0..100).map(|line| format!("line {line}\n")).collect();
+        fs::write(&log, format!("==== doc ====\n==== torture ====\n{lines}")).unwrap();
+        let since = Instant::now();
+        let mut under_way = UnderWay {
+            since,
+            step: Some(Step {
+                name: "test",
+                since: since + Duration::from_mins(25),
+                most: MAX_TESTS,
+            }),
+            logs: vec![log],
+        };
+        let at = |minutes| since + Duration::from_mins(minutes) + LOOK_INTERVAL;
+        assert_eq!(under_way.overdue(at(54)), None);
+        let told = under_way.overdue(at(55)).unwrap();
+        let error = "error: step test has not ended after 30 minutes; under way: test\n";
+        assert!(told.contains(error), "{told}");
+        assert!(
+            told.contains("beside.log, whose last step is torture ===="),
+            "{told}"
+        );
+        assert!(
+            told.contains("\nline 60\n") && !told.contains("\nline 59\n"),
+            "{told}"
+        );
+        under_way.step = None;
+        assert_eq!(under_way.overdue(at(59)), None);
+        let told = under_way.overdue(at(60)).unwrap();
+        assert!(
+            told.contains("error: the gate has not ended after 60 minutes"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn ours_what_was_started_is_killed_with_what_it_started() {
+        // The shell waits for the one that it started, whose output is its own.
+        let mut root = Command::new("sh")
+            .args(["-c", "sh -c 'echo begun; sleep 600; true'; true"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(root.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "begun\n");
+        kill_descendants(root.id());
+        // Nobody holds the other end any more.
+        line.clear();
+        assert_eq!(output.read_line(&mut line).unwrap(), 0);
+        assert_eq!(root.wait().unwrap().signal(), None);
+    }
+}
