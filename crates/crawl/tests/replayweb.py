@@ -16,7 +16,7 @@ import urllib.parse
 from playwright.sync_api import Error, sync_playwright
 
 # The longest wait for anything; a wait ends as soon as what it waits for is there.
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 POLL_MS = 20
 
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
@@ -14,7 +14,7 @@ use crate::log::{Log, LogEntry};
 use crate::reply::Script;
 use crate::server::{Shared, lock, serve};
 use crate::site::Site;
-use crate::sockets::{Bound, bind, listen};
+use crate::sockets::{Bound, bind};
 use crate::spec::{ConnectionMode, Spec};
 use crate::truth::{CrawlReach, Truth, walk};
 use crate::web_plan::Shape;
@@ -27,8 +27,7 @@ use crate::web_plan::Shape;
 pub struct TestWeb {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
-    /// The task that takes connections, per host; `None` where refused.
-    tasks: Mutex<Vec<Option<JoinHandle<()>>>>,
+    doors: Mutex<Vec<Door>>,
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
 }
@@ -53,19 +52,20 @@ impl TestWeb {
         let mut web = TestWeb {
             shared,
             addresses,
-            tasks: Mutex::default(),
+            doors: Mutex::default(),
             runtime: Some(runtime),
         };
-        let mut tasks = Vec::new();
+        let mut doors = Vec::new();
         for (host, listener) in (0..).zip(listeners) {
             let open = web.shared.connection_mode(host) != ConnectionMode::Refused;
-            tasks.push(if open {
-                web.spawn(listener, host)?
+            doors.push(if open {
+                web.open(host, || TcpListener::from_std(listener))?
             } else {
-                None
+                drop(listener);
+                Door::shut(web.addresses[host as usize])?
             });
         }
-        web.tasks = Mutex::new(tasks);
+        web.doors = Mutex::new(doors);
         Ok(web)
     }
 
@@ -155,45 +155,51 @@ impl TestWeb {
     /// that are open.
     ///
     /// # Errors
-    /// If the host's port was taken by somebody else while it was refused.
+    /// If the host's port was taken by somebody else in the moment after it was closed.
     ///
     /// # Panics
     /// If there is no such host.
     pub fn connection_mode(&self, host: u32, mode: ConnectionMode) -> io::Result<()> {
         lock(&self.shared.connection_modes).insert(host, mode);
-        let mut tasks = lock(&self.tasks);
-        let task = &mut tasks[host as usize];
-        match (mode, task.take()) {
-            (ConnectionMode::Refused, Some(open)) => close(&open),
-            (ConnectionMode::Refused, None) => {}
-            (_, Some(open)) => *task = Some(open),
-            (_, None) => *task = self.spawn(listen(self.addresses[host as usize])?, host)?,
+        let mut doors = lock(&self.doors);
+        let door = &mut doors[host as usize];
+        match (mode, &mut *door) {
+            (ConnectionMode::Refused, Door::Open(task)) => {
+                close(task);
+                *door = Door::shut(self.addresses[host as usize])?;
+            }
+            (ConnectionMode::Refused, Door::Shut(_)) | (_, Door::Open(_)) => {}
+            (_, Door::Shut(socket)) => {
+                if let Some(socket) = socket.take() {
+                    *door = self.open(host, || socket.listen(BACKLOG))?;
+                }
+            }
         }
         Ok(())
     }
 
-    fn spawn(
+    fn open(
         &self,
-        listener: std::net::TcpListener,
         host: u32,
-    ) -> io::Result<Option<JoinHandle<()>>> {
+        listener: impl FnOnce() -> io::Result<TcpListener>,
+    ) -> io::Result<Door> {
         let Some(runtime) = &self.runtime else {
-            return Ok(None);
+            return Ok(Door::Shut(None));
         };
         let _context = runtime.enter();
-        let listener = TcpListener::from_std(listener)?;
-        Ok(Some(runtime.spawn(serve(
-            Arc::clone(&self.shared),
-            listener,
-            host,
-        ))))
+        let task = serve(Arc::clone(&self.shared), listener()?, host);
+        Ok(Door::Open(runtime.spawn(task)))
     }
 }
 
 impl Drop for TestWeb {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            lock(&self.tasks).iter().flatten().for_each(close);
+            for door in lock(&self.doors).iter() {
+                if let Door::Open(task) = door {
+                    close(task);
+                }
+            }
             // Does not block, so it may happen in an async context.
             runtime.shutdown_background();
         }
@@ -208,10 +214,34 @@ impl std::fmt::Debug for TestWeb {
     }
 }
 
+/// Connections that may wait to be taken.
+const BACKLOG: u32 = 1024;
+
+/// How a host meets connections.
+enum Door {
+    /// The task that takes them.
+    Open(JoinHandle<()>),
+    /// The socket that keeps the port from others, and does not listen.
+    Shut(Option<TcpSocket>),
+}
+
+impl Door {
+    fn shut(address: SocketAddr) -> io::Result<Door> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Its last connections may still be there.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(Door::Shut(Some(socket)))
+    }
+}
+
 /// Ends a task and returns when its socket is closed, so that its port is free.
 fn close(task: &JoinHandle<()>) {
     task.abort();
-    let patience = Instant::now() + Duration::from_secs(1);
+    let patience = Instant::now() + Duration::from_secs(30);
     // A handler that blocks holds the web's only thread: its end is not waited for.
     while !task.is_finished() && Instant::now() < patience {
         std::thread::yield_now();

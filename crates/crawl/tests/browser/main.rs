@@ -14,14 +14,14 @@ mod server;
 mod site;
 
 use std::fs::OpenOptions;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
-use server::{Server, program};
+use server::{Lines, Server, program};
 use site::Site;
 
 const TOKEN: &str = "a-token-of-the-tests";
@@ -176,7 +176,7 @@ fn serve_pages(web: &TestWeb, snippet: &str) {
     web.script(0, "/dark", Answer::html(&dark));
 }
 
-/// Starts a crawl, and waits until it takes commands.
+/// Starts a crawl that lasts longer than the checks may, and waits until it takes commands.
 fn start_crawl(site: &Site, web: &TestWeb) -> Running {
     let seed = web.url(0, "/");
     let args = [
@@ -185,7 +185,7 @@ fn start_crawl(site: &Site, web: &TestWeb) -> Running {
         "--output",
         ".",
         "--delay",
-        "500ms",
+        "2s",
         "--delay-factor",
         "0",
         "--progress",
@@ -193,13 +193,6 @@ fn start_crawl(site: &Site, web: &TestWeb) -> Running {
         "-v",
     ];
     let mut child = program(site.path(), &args).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("takes commands") {
-        line.clear();
-        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended before");
-    }
-    // What it says later is read, so that it never waits to say it.
-    std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    Lines::of(child.stderr.take().unwrap()).until("takes commands");
     Running(child)
 }

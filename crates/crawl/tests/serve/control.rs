@@ -2,12 +2,13 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Child;
+use std::time::Instant;
 
 use crawl_testweb::TestWeb;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::server::{Server, program};
+use crate::server::{Lines, PATIENCE, Server, program};
 use crate::site::Site;
 
 const ORIGIN: &str = "http://site.example";
@@ -157,7 +158,7 @@ fn ours_behind_a_proxy_without_a_token_nobody_commands() {
     );
 }
 
-/// A crawl that runs in the site's directory until it is told otherwise.
+/// A crawl that runs in the site's directory until it is told otherwise: so slow that this takes minutes.
 struct Running(Child);
 
 impl Running {
@@ -169,7 +170,7 @@ impl Running {
             "--output",
             ".",
             "--delay",
-            "50ms",
+            "5s",
             "--delay-factor",
             "0",
             "--progress",
@@ -177,18 +178,7 @@ impl Running {
             "-v",
         ];
         let mut child = program(site.path(), &args).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("takes commands") {
-            let before = line.clone();
-            assert_ne!(
-                stderr.read_line(&mut line).unwrap(),
-                0,
-                "it ended: {before}"
-            );
-        }
-        // What it says later is read, so that it never waits to say it.
-        std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        Lines::of(child.stderr.take().unwrap()).until("takes commands");
         Running(child)
     }
 }
@@ -216,8 +206,10 @@ impl Events {
 
     /// The next moment for which this holds.
     fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
+        let began = Instant::now();
         loop {
             let line = self.line();
+            assert!(began.elapsed() < PATIENCE, "{line}");
             if let Some(data) = line.strip_prefix("data: ") {
                 let moment: Value = serde_json::from_str(data).unwrap();
                 if holds(&moment) {

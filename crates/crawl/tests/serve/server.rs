@@ -5,12 +5,13 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// The longest wait for an answer; what hangs fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest wait for an answer, a line, an end; what hangs fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The program with nothing of this machine's environment that it reads.
 pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
@@ -27,11 +28,47 @@ pub(crate) fn program(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// The lines of a program's stderr.
+#[derive(Debug)]
+pub(crate) struct Lines(Receiver<String>);
+
+impl Lines {
+    /// Reads all that it says, so that it never waits to say it.
+    pub(crate) fn of(stderr: ChildStderr) -> Lines {
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                // It is read to its end also where nobody wants to know.
+                let _ = sender.send(line);
+            }
+        });
+        Lines(lines)
+    }
+
+    /// The next line; none where it has ended.
+    pub(crate) fn next(&self) -> Option<String> {
+        match self.0.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("it says nothing, and does not end"),
+        }
+    }
+
+    /// Waits for a line with these words.
+    pub(crate) fn until(&self, words: &str) {
+        while !self.next().expect("it goes on").contains(words) {}
+    }
+
+    fn rest(&self) -> String {
+        std::iter::from_fn(|| self.next().map(|line| line + "\n")).collect()
+    }
+}
+
 /// A server that ends with the test.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    stderr: BufReader<ChildStderr>,
+    stderr: Lines,
     pub(crate) address: SocketAddr,
 }
 
@@ -53,17 +90,13 @@ impl Server {
     /// Runs a command that serves, and waits until it says where.
     pub(crate) fn of(mut command: Command) -> Server {
         let mut child = command.spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
+        let stderr = Lines::of(child.stderr.take().unwrap());
+        let line = stderr.next().unwrap_or_default();
         let address = line
-            .trim()
             .strip_prefix("listening on http://")
             .and_then(|rest| rest.strip_suffix('/'));
         let Some(Ok(address)) = address.map(str::parse) else {
-            let mut rest = String::new();
-            stderr.read_to_string(&mut rest).unwrap();
-            panic!("it does not serve: {line}{rest}");
+            panic!("it does not serve: {line}\n{}", stderr.rest());
         };
         Server {
             child,
@@ -145,8 +178,7 @@ impl Server {
     /// Sends a signal and waits for the end: the exit code and what it said.
     pub(crate) fn end(mut self, signal: &str) -> (i32, String) {
         self.signal(signal);
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).unwrap();
+        let said = self.stderr.rest();
         (self.child.wait().unwrap().code().unwrap_or(-1), said)
     }
 

@@ -47,7 +47,7 @@ impl Servers for Sites<'_> {
 fn get(web: &TestWeb, host: u32, path: &str) -> Answer {
     let mut stream = TcpStream::connect(web.address(host)).unwrap();
     stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
+        .set_read_timeout(Some(Duration::from_mins(2)))
         .unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();

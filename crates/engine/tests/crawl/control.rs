@@ -126,7 +126,7 @@ fn who_asks_too_late_is_told_so() {
 
 #[test]
 fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
-    let web = TestWeb::builder().seed(7).hosts(1).pages(20).start();
+    let web = TestWeb::builder().seed(7).hosts(1).pages(8).start();
     let mut crawl = Crawl::of(&web);
     crawl.config.min_free = 1_000;
     // There is room when it begins, and then none until it said so.
@@ -139,8 +139,8 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
             false => Some(999),
         }
     });
-    // It is not over before the second look.
-    crawl.config.politeness.delay = Duration::from_millis(200);
+    // It is not over before the second look, which comes after two seconds.
+    crawl.config.politeness.delay = Duration::from_secs(1);
     let summary = crawl.run_on(free_space, |phase| {
         said.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);
     });

@@ -276,8 +276,8 @@ fn a_round_that_is_cut_off_is_finished_first() {
     let mut crawl = eager(&web);
     crawl.run().unwrap();
     crawl.config.recrawl = true;
-    // Progress is told every 200 ms: a round takes several times as long.
-    crawl.config.politeness.delay = Duration::from_millis(5);
+    // Progress is told every 200 ms: a round takes many times as long.
+    crawl.config.politeness.delay = Duration::from_millis(40);
     let mut cut = 0;
     loop {
         let urgency: fn(&crawl_engine::Progress) -> Stop = match cut % 2 {
@@ -322,13 +322,14 @@ fn work_that_was_added_to_a_round_is_finished_before_the_next() {
     crawl.config.budgets.max_pages = Some(5);
     crawl.run().unwrap();
     crawl.config.budgets.max_pages = None;
-    // Progress is told every 200 ms: what is left takes several times as long.
-    crawl.config.politeness.delay = Duration::from_millis(50);
+    // Progress is told every 200 ms: what is left takes many times as long.
+    crawl.config.politeness.delay = Duration::from_millis(300);
     let cut = crawl.run_until(|progress| match progress.pages > 10 {
         true => Stop::Drain,
         false => Stop::No,
     });
     assert_eq!(cut.unwrap().ended, Ended::Interrupted);
+    crawl.config.politeness.delay = Duration::ZERO;
     let summary = again(&mut crawl);
     assert_eq!((summary.ended, summary.round), (Ended::Finished, 1));
     assert_eq!(again(&mut crawl).round, 2);

@@ -67,12 +67,15 @@ fn ours_a_crawl_that_was_stopped_ends_with_the_coverage_of_one_that_was_not() {
     crawl.run().unwrap();
     assert_eq!(verdict(&crawl).unwrap(), "partial, budget: max-pages");
     crawl.config.budgets.max_pages = None;
+    // It is not over before it is stopped.
+    crawl.config.politeness.delay = Duration::from_secs(2);
     // Nobody knows what a killed run knew beside its rows.
     crawl.run_until(|_| Stop::Now).unwrap();
     let unfinished = "partial, unfinished: no end of the last run is on record";
     assert_eq!(verdict(&crawl).unwrap(), unfinished);
     crawl.run_until(|_| Stop::Drain).unwrap();
     assert_eq!(verdict(&crawl).unwrap(), "partial, waiting: interrupted");
+    crawl.config.politeness.delay = Duration::ZERO;
     crawl.run().unwrap();
     assert_eq!(verdict(&crawl).unwrap(), "whole");
     assert_eq!(crawl.coverage(), whole.coverage());
@@ -225,6 +228,8 @@ fn what_is_queued_is_judged_by_the_scope_of_the_run() {
 #[test]
 fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
     static IS_SEEN: AtomicBool = AtomicBool::new(false);
+    // Longer than all else takes by far; the crawl is ended before.
+    const ANSWERED_AFTER: Duration = Duration::from_secs(100);
     let web = TestWeb::builder()
         .hosts(2)
         .sitemap(false)
@@ -232,7 +237,7 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
         .script(
             1,
             "/",
-            Reply::from(Answer::html("slow")).after(Duration::from_secs(15)),
+            Reply::from(Answer::html("slow")).after(ANSWERED_AFTER),
         )
         .start();
     let dir = tempfile::tempdir().unwrap();
@@ -252,7 +257,7 @@ fn a_host_with_nothing_to_do_is_free_for_others_while_the_crawl_goes_on() {
             crawl.run_until(until_seen).unwrap()
         });
         let page_of = |host: u32| {
-            let seen = web.wait_for(Duration::from_secs(20), |log| {
+            let seen = web.wait_for(ANSWERED_AFTER / 2, |log| {
                 let asked = |entry: &LogEntry| entry.host == host && entry.path == "/";
                 log.iter().any(asked)
             });

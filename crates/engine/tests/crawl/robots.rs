@@ -32,7 +32,6 @@ fn crawl_of(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.sitemaps = false;
     crawl.config.fetch.allow_private = true;
-    crawl.config.fetch.timeout = Duration::from_secs(2);
     crawl.config.politeness.wait_first = Duration::from_millis(20);
     crawl.config.robots_times.first_wait = Duration::from_millis(20);
     crawl.config.robots_times.longest_wait = Duration::from_millis(40);
@@ -45,6 +44,8 @@ struct State {
     robots: Box<dyn Fn(&TestWeb) -> Script>,
     mode: ConnectionMode,
     forbidden: Forbidden,
+    /// The longest that an exchange may take, where it is that which ends it.
+    timeout: Option<Duration>,
     /// True if the crawl waits until robots.txt can be had.
     waits: bool,
 }
@@ -55,6 +56,7 @@ fn state<R: Into<Reply>>(name: &'static str, reply: impl Fn(&TestWeb) -> R + 'st
         robots: Box::new(move |web| Script::always(reply(web))),
         mode: ConnectionMode::Open,
         forbidden: Forbidden::Allow,
+        timeout: None,
         waits: false,
     }
 }
@@ -113,7 +115,10 @@ fn states() -> Vec<State> {
             Answer::of(503).header("retry-after", "3600")
         }),
         status("599", 599),
-        state("silence until the timeout", |_| Reply::silence()),
+        State {
+            timeout: Some(Duration::from_secs(2)),
+            ..state("silence until the timeout", |_| Reply::silence())
+        },
         state("a reset", |_| Reply::reset()),
         state("no HTTP", |_| Reply::garbage()),
         state("a body cut short", |_| {
@@ -157,6 +162,9 @@ fn play(state: &State) -> String {
     web.connection_mode(0, state.mode).unwrap();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_forbidden = state.forbidden;
+    if let Some(timeout) = state.timeout {
+        crawl.config.fetch.timeout = timeout;
+    }
     if !state.waits {
         crawl.config.robots_times.first_wait = Duration::from_secs(300);
         crawl.config.robots_times.longest_wait = Duration::from_secs(6 * 3600);
@@ -430,8 +438,8 @@ fn outside_its_visit_times_a_host_is_asked_for_robots_txt_alone() {
 #[test]
 fn what_rate_limit_fields_ask_for_is_kept() {
     let page = Answer::html("<a href=/one>1</a><a href=/two>2</a>")
-        .header("ratelimit-policy", "\"page\";q=10;w=1")
-        .header("ratelimit", "\"page\";r=4;t=1");
+        .header("ratelimit-policy", "\"page\";q=400;w=100")
+        .header("ratelimit", "\"page\";r=400;t=100");
     let web = site()
         .script(0, "/robots.txt", Answer::of(404))
         .script(0, "/", page)

@@ -32,7 +32,7 @@ impl Crawl {
         let seed = canonicalize(None, &web.url(0, "/")).unwrap();
         let mut fetch = FetchConfig::new("crawl/0.0 (+test@example.org)");
         fetch.typed = vec![seed.clone()];
-        fetch.timeout = Duration::from_secs(20);
+        fetch.timeout = Duration::from_mins(2);
         let agent = ProductToken::new("crawl").unwrap();
         let contact = "test@example.org".parse().unwrap();
         let output = dir.path().join("out");

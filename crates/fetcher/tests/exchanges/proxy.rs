@@ -5,7 +5,7 @@ use crawl_weburl::canonicalize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::support::{Server, fetch, fetcher};
+use crate::support::{Server, fetch, fetcher, nobody_listens};
 
 fn through(proxy: &str) -> FetchConfig {
     FetchConfig {
@@ -87,9 +87,7 @@ async fn socks_proxies_look_names_up_or_do_not() {
 
 #[tokio::test]
 async fn a_proxy_that_is_down_is_the_operators_matter() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let (_nobody, address) = nobody_listens();
     for scheme in ["http", "socks5h"] {
         let fetcher = fetcher(through(&format!("{scheme}://{address}")));
         let url = canonicalize(None, "http://site.example/").unwrap();

@@ -9,7 +9,15 @@ use crawl_fetcher::{
 use crawl_scheduler::{Permit, Politeness, Poll, Scheduler, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// An address where nobody listens, nor can as long as the socket is there.
+pub(crate) fn nobody_listens() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
 
 /// Sends requests for a name, which nobody is asked for, to this machine.
 pub(crate) fn at_home(host: &str, port: u16) -> ResolveOverride {

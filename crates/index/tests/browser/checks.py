@@ -16,7 +16,7 @@ import traceback
 from playwright.sync_api import expect, sync_playwright
 
 # The longest wait for anything; a wait ends as soon as what it waits for is there.
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 
 LISTEN = """
 addEventListener("securitypolicyviolation", (event) =>

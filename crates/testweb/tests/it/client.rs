@@ -22,7 +22,7 @@ impl Got {
 /// Everything the host says to these bytes until it closes.
 pub(crate) fn talk(address: SocketAddr, bytes: &str) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(Duration::from_mins(2)))?;
     stream.write_all(bytes.as_bytes())?;
     let mut got = Vec::new();
     stream.read_to_end(&mut got)?;

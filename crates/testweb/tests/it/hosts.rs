@@ -84,7 +84,7 @@ fn ours_the_log_knows_headers_times_and_connections() {
                  GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     talk(web.address(1), twice).unwrap();
     get(web.address(0), "/robots.txt");
-    assert!(web.wait_for(Duration::from_secs(20), |log| {
+    assert!(web.wait_for(Duration::from_mins(2), |log| {
         log.iter().all(|e| e.end_us.is_some())
     }));
     let after = web.now_us();

@@ -22,10 +22,10 @@ import searching
 
 TOLD = json.loads(os.environ["CRAWL_TOLD"])
 
-# The longest that all checks together may take; they take a tenth of it.
-PATIENCE_S = 300
+# The longest that all checks together may take; they take a twentieth of it.
+PATIENCE_S = 600
 # The longest wait for anything; a wait ends as soon as what it waits for is there.
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 
 LISTEN = """
 addEventListener("securitypolicyviolation", (event) =>
