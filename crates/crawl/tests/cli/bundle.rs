@@ -303,14 +303,14 @@ fn validators_of_ro_crate_croissant_citations_and_bags_accept_a_bundle() {
     export(&cmd, "b");
     let named = |name: &str| PathBuf::from(std::env::var_os(name).unwrap());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bundle.py");
-    let ran = Command::new(named("CRAWL_DESCRIPTIONS_PYTHON"))
+    let mut check = Command::new(named("CRAWL_DESCRIPTIONS_PYTHON"));
+    check
         .arg(script)
         .arg(dir.file("b"))
         .arg(named("CRAWL_RO_CRATE_CONTEXT"))
         .arg(dir.file("cache"))
-        .env("HOME", dir.path())
-        .output();
-    let ran = Ran::of(ran.unwrap()).ok();
+        .env("HOME", dir.path());
+    let ran = Ran::of_command(&mut check).ok();
     let accepted: Vec<&str> = ran.lines().collect();
     assert_eq!(
         accepted,

@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::Command;
 use std::sync::Arc;
 
 use crawl_testweb::{LinkMix, TestWeb};
@@ -10,7 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::harness::{Cmd, Ran, setup};
+use crate::harness::{Cmd, Ran, in_shell, setup};
 
 const QUICK: &str = "--delay 0s --delay-factor 0 --progress off --wait-unreachable 0s";
 
@@ -21,19 +20,7 @@ const KEY: &[u8] = include_bytes!("../../../fetcher/tests/exchanges/fixtures/a.t
 /// Runs the program so that it may have few files open.
 fn run_limited(cmd: &Cmd, limit: u32, args: &[&str]) -> Ran {
     let crawl = cmd.command(args);
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", &format!("ulimit -n {limit} && exec \"$0\" \"$@\"")])
-        .arg(crawl.get_program())
-        .args(crawl.get_args())
-        .current_dir(crawl.get_current_dir().unwrap())
-        .env_clear();
-    for (name, value) in crawl.get_envs() {
-        if let Some(value) = value {
-            shell.env(name, value);
-        }
-    }
-    Ran::of(shell.output().unwrap())
+    Ran::of_command(&mut in_shell(&crawl, &format!("ulimit -n {limit}")))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crawl_testweb::{Answer, CrawlReach, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
-use crate::harness::{Cmd, Dir, Running, setup};
+use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, Running, setup};
 
 const SOCKET: &str = "c/state/control.sock";
 
@@ -24,9 +24,9 @@ pub(crate) struct Talk(BufReader<UnixStream>);
 
 impl Talk {
     pub(crate) fn to(dir: &Dir) -> Talk {
-        Talk(BufReader::new(
-            UnixStream::connect(dir.file(SOCKET)).unwrap(),
-        ))
+        let stream = UnixStream::connect(dir.file(SOCKET)).unwrap();
+        stream.set_read_timeout(Some(LONGEST_WAIT)).unwrap();
+        Talk(BufReader::new(stream))
     }
 
     pub(crate) fn say(&mut self, command: &Value) -> Value {
@@ -68,7 +68,7 @@ const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", 
 
 /// A crawl that is not over, however slow the machine is, before it was told what to do.
 fn args(seed: &str) -> Vec<&str> {
-    let slow = ["--delay", "2s", "--delay-factor", "0", "--progress", "off"];
+    let slow = ["--delay", "5s", "--delay-factor", "0", "--progress", "off"];
     [&["--seed", seed, "--output", "c"], &slow[..]].concat()
 }
 
@@ -83,13 +83,12 @@ fn a_pause_stops_requests_until_it_is_resumed() {
     let (dir, cmd) = setup("pause");
     let web = site();
     let seed = web.url(0, "/");
-    let mut args = args(&seed);
-    args[5] = "100ms";
-    let crawl = start(&cmd, &args);
+    let crawl = start(&cmd, &args(&seed));
     let mut talk = Talk::to(&dir);
     talk.pause();
     let asked = web.log().len();
-    // A few gaps long.
+    // It may be asked at once now, and is not.
+    talk.delay("0s");
     let goes_on = web.wait_for(Duration::from_millis(400), |log| log.len() > asked);
     assert!(!goes_on);
     let state = talk.say(&json!({"do": "state"}));
@@ -97,7 +96,6 @@ fn a_pause_stops_requests_until_it_is_resumed() {
         (&state["phase"], &state["paused"]),
         (&json!("paused"), &json!(true))
     );
-    talk.delay("0s");
     talk.done(&json!({"do": "resume"}));
     let (code, said) = crawl.end();
     assert_eq!(code, 0, "{said}");
@@ -121,7 +119,7 @@ fn a_crawl_asks_nobody_while_its_disk_is_low_and_says_so() {
     args.extend(["--min-free", "1000000TiB"]);
     let crawl = cmd.start(&[&args[..], &["-v"]].concat());
     crawl.until("the disk is low: ");
-    crawl.until("takes commands");
+    crawl.until_said("takes commands");
     let state = Talk::to(&dir).say(&json!({"do": "state"}));
     assert_eq!(state["phase"], "disk_low");
     crawl.signal("INT");
@@ -252,8 +250,7 @@ fn a_watcher_is_told_until_the_end() {
     assert!(next.is_none_or(|state| state["phase"] != "paused"));
     while watch.hear().is_some() {}
     assert_eq!(crawl.end().0, 0);
-    let other = other.wait_with_output().unwrap();
-    assert_eq!(other.status.code(), Some(0));
+    assert_eq!(Ran::of_child(other).code, 0);
 }
 
 #[test]

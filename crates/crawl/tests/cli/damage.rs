@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
+use std::time::Instant;
 
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-use crate::harness::{Cmd, Dir, Ran, setup};
+use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, in_shell, setup};
 
 const ON: [&str; 8] = [
     "--output",
@@ -197,7 +197,8 @@ fn a_damaged_state_is_refused_or_harmless() {
 
 /// Makes a disk that runs full of a limit on the size of files, set once the crawl has begun.
 fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
-    let args = ["--output", "c", "--delay", "300ms", "--progress", "off"];
+    // It asks for few pages before there is a limit.
+    let args = ["--output", "c", "--delay", "5s", "--progress", "off"];
     let crawl = cmd.command(
         &[
             &args[..],
@@ -206,31 +207,23 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
         ]
         .concat(),
     );
-    let mut shell = Command::new("sh");
     // Whoever ignores the signal is told by an error.
-    shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
-    shell.arg(crawl.get_program()).args(crawl.get_args());
-    shell.current_dir(crawl.get_current_dir().unwrap());
-    shell.env_clear();
-    shell.envs(
-        crawl
-            .get_envs()
-            .filter_map(|(name, value)| Some((name, value?))),
-    );
+    let mut shell = in_shell(&crawl, "trap '' XFSZ");
     web.take_log();
-    let child = shell
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    assert!(web.wait_for(Duration::from_secs(60), |log| !log.is_empty()));
+    let child = shell.spawn().unwrap();
+    assert!(web.wait_for(LONGEST_WAIT, |log| !log.is_empty()));
     let id = child.id().to_string();
     let limit = format!("--fsize={FULL_AT}:");
     let set = Command::new("prlimit")
         .args(["--pid", &id, &limit])
         .status();
     assert!(set.unwrap().success());
-    Ran::of(child.wait_with_output().unwrap())
+    // It may not take commands yet.
+    let began = Instant::now();
+    while cmd.run(&["control", "c", "delay", "0s"]).code != 0 {
+        assert!(began.elapsed() < LONGEST_WAIT, "it takes no commands");
+    }
+    Ran::of_child(child)
 }
 
 /// No file grows beyond so many bytes.

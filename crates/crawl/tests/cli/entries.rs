@@ -8,7 +8,7 @@ use std::process::Command;
 use crawl_testweb::TestWeb;
 use expect_test::expect;
 
-use crate::harness::{Cmd, Dir, setup};
+use crate::harness::{Cmd, Dir, Ran, in_shell, setup};
 
 const ON: [&str; 8] = [
     "--output",
@@ -181,13 +181,8 @@ fn ours_the_state_is_its_users_alone_whatever_the_umask() {
     let seed = web.url(0, "/");
     let run = |umask: &str| {
         let command = cmd.command(&[&["--seed", &seed, "--index", "on"], &ON[..]].concat());
-        let mut shell = Command::new("sh");
-        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
-        shell.args(["-c", &script]);
-        shell.arg(command.get_program()).args(command.get_args());
-        shell.current_dir(dir.path()).env_clear();
-        shell.env("HOME", dir.file("home"));
-        assert!(shell.output().unwrap().status.success());
+        let mut shell = in_shell(&command, &format!("umask {umask}"));
+        assert_eq!(Ran::of_command(&mut shell).code, 0);
     };
     let mode = |name: &str| fs::metadata(dir.file(name)).unwrap().permissions().mode() & 0o777;
     run("000");

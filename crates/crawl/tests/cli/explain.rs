@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crawl_testweb::{Answer, Spec, TestWeb};
+use crawl_testweb::{Answer, Reply, Spec, TestWeb};
 
-use crate::harness::{Cmd, setup};
+use crate::harness::{Cmd, LONGEST_WAIT, setup};
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
@@ -117,13 +117,12 @@ fn ours_a_barred_url_is_explained_in_a_round_that_was_interrupted() {
     // The next round is cut off before anything of it was asked for.
     web.take_log();
     let words = [&words[..], &["--recrawl", "--robots-max-age", "1s"]].concat();
-    web.script(
-        0,
-        "/robots.txt",
-        crawl_testweb::Reply::from(Answer::of(200)).after(Duration::from_secs(3600)),
-    );
+    for path in ["/robots.txt", "/"] {
+        let late = Reply::from(Answer::of(200)).after(Duration::from_secs(3600));
+        web.script(0, path, late);
+    }
     let running = cmd.start(&words);
-    assert!(web.wait_for(Duration::from_secs(60), |log| !log.is_empty()));
+    assert!(web.wait_for(LONGEST_WAIT, |log| !log.is_empty()));
     running.signal("KILL");
     running.end();
     let pending = explained(&cmd, &secret);

@@ -219,20 +219,31 @@ const FLAGS: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// Flags of different keys are tried together: the program starts some times instead of a hundred.
 #[test]
 fn each_flag_reaches_its_key() {
     let (_dir, cmd) = setup("flags");
-    for (flags, line) in FLAGS {
+    let mut left = FLAGS.to_vec();
+    while !left.is_empty() {
+        let mut keys = BTreeSet::new();
+        let (tried, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, line)| {
+            let key = line.split(" = ").next().unwrap_or_default();
+            // Who is quiet is not verbose.
+            keys.insert(if key == "quiet" { "verbose" } else { key })
+        });
         let mut args = vec!["config", "--effective"];
-        args.extend(*flags);
-        if !line.starts_with("seed") {
+        args.extend(tried.iter().flat_map(|(flags, _)| *flags));
+        if !keys.contains("seed") {
             args.extend(["--seed", "http://a.example/"]);
         }
         let printed = cmd.run(&args).ok();
-        assert!(
-            printed.lines().any(|printed| printed == *line),
-            "{flags:?}: {printed}"
-        );
+        for (flags, line) in tried {
+            assert!(
+                printed.lines().any(|printed| printed == line),
+                "{flags:?}: {printed}"
+            );
+        }
+        left = others;
     }
 }
 

@@ -5,13 +5,14 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use crawl_archive::WarcReader;
 use crawl_testweb::{Answer, LinkMix, TestWeb};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
-use crate::harness::{Cmd, Dir, setup};
+use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, in_shell, setup};
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
@@ -357,8 +358,11 @@ fn ours_what_the_recheck_excludes_is_forgotten_and_a_crawl_without_seeds_goes_on
     );
 }
 
-/// Kills come where the program is at: while files are made, once it is decided that they take
-/// their places, and after a while.
+/// The blocks beyond which no file may grow: who writes more is killed. The first files that are
+/// made, rows and tables of the state are as long.
+const KILLED_AT: [u32; 3] = [1, 8, 32];
+
+/// Kills come while files are made, and once it is decided that they take their places.
 #[test]
 fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");
@@ -374,38 +378,45 @@ fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     };
     copy("whole");
     let rows = dir.rows("c/pages.jsonl").len();
-    let (mut finished, mut taken_back) = (0, 0);
-    for sign in [
-        "forget.new",
-        "forget.new/pages.jsonl",
-        "forget.new/state/store",
-        "forget.json",
-    ] {
+    for limit in KILLED_AT.map(Some).into_iter().chain([None]) {
         fs::remove_dir_all(dir.file("c")).unwrap();
         copy_back(&dir);
-        let mut running = cmd.command(&["forget", "c", &gone]).spawn().unwrap();
-        while !dir.file("c").join(sign).exists() && running.try_wait().unwrap().is_none() {
-            std::hint::spin_loop();
+        let forget = cmd.command(&["forget", "c", &gone]);
+        match limit {
+            Some(limit) => {
+                let mut shell = in_shell(&forget, &format!("ulimit -f {limit}"));
+                assert_eq!(Ran::of_command(&mut shell).code, -1, "it was killed");
+                assert!(dir.file("c/forget.new").exists(), "{limit}");
+            }
+            None => kill_at(forget, &dir.file("c/forget.json")),
         }
-        let _ = running.kill();
-        running.wait().unwrap();
         let asked = web.log().len();
         let ran = cmd.run(&["--output", "c", "--progress", "off"]);
-        assert_eq!(ran.code, 0, "{sign}: {}", ran.stderr);
-        assert_eq!(web.log().len(), asked, "{sign}");
+        assert_eq!(ran.code, 0, "{limit:?}: {}", ran.stderr);
+        assert_eq!(web.log().len(), asked, "{limit:?}");
         for left in ["forget.new", "forget.json"] {
-            assert!(!dir.file("c").join(left).exists(), "{sign}: {left}");
+            assert!(!dir.file("c").join(left).exists(), "{limit:?}: {left}");
         }
-        match dir.rows("c/pages.jsonl").len() {
-            left if left == rows => taken_back += 1,
-            _ => {
-                finished += 1;
-                assert_gone(&dir, &[&gone, WORDS]);
-            }
+        let is_taken_back = dir.rows("c/pages.jsonl").len() == rows;
+        assert_eq!(is_taken_back, limit.is_some(), "{limit:?}");
+        if !is_taken_back {
+            assert_gone(&dir, &[&gone, WORDS]);
         }
         assert_verifies(&dir, &cmd);
     }
-    assert!(taken_back > 0, "{finished} finished");
+}
+
+/// Kills a program once a file is there; one that is quicker has ended.
+fn kill_at(mut command: Command, file: &Path) {
+    let mut running = command.spawn().unwrap();
+    let began = Instant::now();
+    while !file.exists() && running.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < LONGEST_WAIT, "it does not end");
+        std::hint::spin_loop();
+    }
+    // One that has ended can't be killed.
+    let _ = running.kill();
+    running.wait().unwrap();
 }
 
 fn copy_back(dir: &Dir) {

@@ -47,7 +47,7 @@ fn run(cmd: &Cmd, typed: &str, address: &str) -> Ran {
         .env_clear()
         .envs(set)
         .env("PATH", path);
-    Ran::of(shell.output().unwrap())
+    Ran::of_command(&mut shell)
 }
 
 /// The text without what differs from run to run and from server to server.

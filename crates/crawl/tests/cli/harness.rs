@@ -6,13 +6,14 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 /// A program that says nothing new for so long hangs: a test that waits longer would hang with it.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// It is no measure of speed: whatever is waited for is there within seconds.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// A directory that goes when the test ends.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ impl Cmd {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        Ran::of(self.command(args).output().unwrap())
+        Ran::of_command(&mut self.command(args))
     }
 
     /// Starts it, to be watched while it runs.
@@ -123,8 +124,28 @@ impl Cmd {
             .unwrap()
             .write_all(stdin.as_bytes())
             .unwrap();
-        Ran::of(child.wait_with_output().unwrap())
+        Ran::of_child(child)
     }
+}
+
+/// The same program, started by a shell that has done something before.
+pub(crate) fn in_shell(program: &Command, before: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &format!("{before}; exec \"$0\" \"$@\"")])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(program.get_current_dir().unwrap())
+        .env_clear()
+        .envs(
+            program
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    shell
 }
 
 /// The program under way.
@@ -137,7 +158,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Waits until it says this.
+    /// Waits until it says this, after what was waited for before.
     pub(crate) fn until(&self, words: &str) {
         loop {
             let line = self.lines.recv_timeout(LONGEST_WAIT).unwrap_or_else(|why| {
@@ -150,6 +171,14 @@ impl Running {
             if line.contains(words) {
                 return;
             }
+        }
+    }
+
+    /// Waits until it has said this, unless it did before.
+    pub(crate) fn until_said(&self, words: &str) {
+        let is_said = self.said.borrow().contains(words);
+        if !is_said {
+            self.until(words);
         }
     }
 
@@ -168,7 +197,13 @@ impl Running {
     /// Waits for its end: exit code, and all that it said.
     pub(crate) fn end(mut self) -> (i32, String) {
         let mut said = self.said.take();
-        said.extend(self.lines.iter());
+        loop {
+            match self.lines.recv_timeout(LONGEST_WAIT) {
+                Ok(line) => said.push_str(&line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end; it said:\n{said}"),
+            }
+        }
         (self.child.wait().unwrap().code().unwrap_or(-1), said)
     }
 }
@@ -183,11 +218,34 @@ impl Drop for Running {
 }
 
 impl Ran {
-    pub(crate) fn of(output: Output) -> Ran {
+    /// Runs any program to its end, which has nothing on stdin.
+    pub(crate) fn of_command(command: &mut Command) -> Ran {
+        let command = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Ran::of_child(command.spawn().unwrap())
+    }
+
+    /// Waits for the end of a program; one that does not come to it is killed, and fails the test.
+    pub(crate) fn of_child(child: Child) -> Ran {
+        let id = child.id().to_string();
+        let (sender, ended) = mpsc::channel();
+        // Nobody hears of one that ends after it was given up.
+        std::thread::spawn(move || drop(sender.send(child.wait_with_output())));
+        let Ok(output) = ended.recv_timeout(LONGEST_WAIT) else {
+            let _ = Command::new("kill").args(["-s", "KILL", &id]).status();
+            panic!("it does not end: {:?}", ended.recv_timeout(LONGEST_WAIT));
+        };
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = output.unwrap();
         Ran {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: status.code().unwrap_or(-1),
+            stdout: String::from_utf8(stdout).unwrap(),
+            stderr: String::from_utf8(stderr).unwrap(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_testweb::{Answer, CrawlReach, TestWeb};
 use expect_test::expect;
 
-use crate::harness::{Dir, Ran, setup};
+use crate::harness::{Dir, LONGEST_WAIT, Ran, in_shell, setup};
 
 /// Flags that make a crawl of loopback quick.
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
@@ -22,7 +22,7 @@ fn args<'a>(seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 /// The same with so long a delay that it is not over before it was interrupted.
 fn slow<'a>(quick: &[&'a str]) -> Vec<&'a str> {
     let slow = quick.iter().map(|arg| match *arg {
-        "0s" => "200ms",
+        "0s" => "1s",
         other => other,
     });
     slow.collect()
@@ -424,7 +424,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     let seed = web.url(0, "/");
     let quick = args(&seed, &[]);
     let child = cmd.command(&slow(&quick)).spawn().unwrap();
-    assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
+    assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > 3));
     // A second process is refused meanwhile.
     let second = cmd.run(&quick);
     assert_eq!(second.code, 2, "{}", second.stderr);
@@ -449,7 +449,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
 
 fn interrupt(child: Child) -> Ran {
     signal(&child, "INT");
-    Ran::of(child.wait_with_output().unwrap())
+    Ran::of_child(child)
 }
 
 fn signal(child: &Child, name: &str) {
@@ -502,11 +502,11 @@ fn ours_a_closed_terminal_drains_and_saves() {
         "-v",
     ];
     let mut child = with_hangup(&cmd.command(&slow(&plain))).spawn().unwrap();
-    assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
+    assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > 3));
     drop((child.stdout.take(), child.stderr.take()));
     signal(&child, "HUP");
     signal(&child, "HUP");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(Ran::of_child(child).code, 130);
     let report: serde_json::Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
     let total = fetched(&dir).len();
     assert_eq!(report["pages"]["total"], total);
@@ -527,24 +527,10 @@ fn ours_what_nohup_ignores_stays_ignored() {
     let web = slow_web();
     let seed = web.url(0, "/");
     let crawl = cmd.command(&args(&seed, &[]));
-    let mut shell = Command::new("/bin/sh");
-    shell
-        .args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
-        .arg(crawl.get_program())
-        .args(crawl.get_args())
-        .current_dir(dir.path())
-        .env_clear()
-        .envs(
-            crawl
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let child = shell.spawn().unwrap();
-    assert!(web.wait_for(Duration::from_secs(60), |log| log.len() > 5));
+    let child = in_shell(&crawl, "trap '' HUP").spawn().unwrap();
+    assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > 5));
     signal(&child, "HUP");
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = Ran::of_child(child);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(
         pages(&dir),

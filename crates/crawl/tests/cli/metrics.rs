@@ -3,11 +3,12 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crawl_testweb::TestWeb;
 
 use crate::control::Talk;
-use crate::harness::{Cmd, Dir, Running, setup};
+use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, Running, setup};
 
 /// A crawl that is not over before it is ended, and the address of its metrics.
 fn start(web: &TestWeb, cmd: &Cmd) -> (Running, String) {
@@ -32,12 +33,19 @@ fn start(web: &TestWeb, cmd: &Cmd) -> (Running, String) {
     let (address, _) = url.split_once("/metrics").unwrap();
     let address = address.to_owned();
     crawl.until("answered 200");
+    crawl.until_said("takes commands");
     (crawl, address)
+}
+
+fn connect(address: &str) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LONGEST_WAIT)).unwrap();
+    stream
 }
 
 /// Sends requests for paths on one connection, and reads all answers to its end.
 fn ask(address: &str, method: &str, paths: &[&str]) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = connect(address);
     let last = paths.len() - 1;
     for (number, path) in paths.iter().enumerate() {
         let end = if number == last {
@@ -57,12 +65,14 @@ fn ask(address: &str, method: &str, paths: &[&str]) -> String {
 fn metrics(dir: &Dir, address: &str) -> String {
     // The state is told by the crawl loop, so what it handled before is counted.
     let mut talk = Talk::to(dir);
+    let began = Instant::now();
     loop {
         talk.say(&serde_json::json!({"do": "state"}));
         let answer = ask(address, "GET", &["/metrics"]);
         if answer.contains("purpose=\"robots\"") {
             return answer;
         }
+        assert!(began.elapsed() < LONGEST_WAIT, "{answer}");
     }
 }
 
@@ -106,8 +116,9 @@ fn nothing_else_is_answered_and_nobody_more_often_than_the_bound() {
     assert!(ask(&address, "GET", &["/"]).starts_with("HTTP/1.1 404"));
     assert!(ask(&address, "POST", &["/metrics"]).starts_with("HTTP/1.1 405"));
     let long = format!("/metrics?{}", "x".repeat(100_000));
-    let refused = TcpStream::connect(&address).and_then(|mut stream| {
-        write!(stream, "GET {long} HTTP/1.1\r\nHost: a\r\n\r\n")?;
+    let mut stream = connect(&address);
+    let asked = write!(stream, "GET {long} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let refused = asked.and_then(|()| {
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
@@ -160,11 +171,10 @@ fn promtool(dir: &Dir, args: &[&str], stdin: &str) {
         .unwrap()
         .write_all(stdin.as_bytes())
         .unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {said}");
+    let ran = Ran::of_child(child);
+    assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
     if args == ["check", "metrics"] {
-        assert_eq!(said, "");
+        assert_eq!(ran.stderr, "");
     }
 }
 

@@ -12,7 +12,7 @@ use crawl_testweb::{Answer, Script, TestWeb};
 use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
 
-use crate::harness::{Cmd, Dir, setup};
+use crate::harness::{Cmd, Dir, Ran, setup};
 
 /// A crawl of two rounds.
 struct TwoRounds {
@@ -164,13 +164,8 @@ fn export(cmd: &Cmd, args: &[&str]) {
 
 fn manage_pywb(python: &Path, dir: &Dir, args: &[&str]) {
     let manager = python.with_file_name("wb-manager");
-    let ran = Command::new(manager)
-        .args(args)
-        .current_dir(dir.path())
-        .output();
-    let ran = ran.unwrap();
-    let complaint = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{args:?}: {complaint}");
+    let ran = Ran::of_command(Command::new(manager).args(args).current_dir(dir.path()));
+    assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
 }
 
 /// `CRAWL_REPLAYWEB` names the folder of ReplayWeb.page, which brings wabac.js with it; the others
@@ -283,8 +278,7 @@ fn said(python: &Path, program: &str, args: &[PathBuf], folder: &Path, told: &st
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(told.as_bytes()).unwrap();
     drop(stdin);
-    let output = child.wait_with_output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaint}");
-    String::from_utf8(output.stdout).unwrap()
+    let ran = Ran::of_child(child);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    ran.stdout
 }

@@ -53,7 +53,7 @@ fn ours_the_study_of_the_examples_ends_with_a_table_and_a_chart_of_the_reports_s
         .env_clear()
         .envs(set)
         .env("PATH", path);
-    let ran = Ran::of(study.output().unwrap());
+    let ran = Ran::of_command(&mut study);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
 
     let report: Value = serde_json::from_str(&dir.read("press/crawl/report.json")).unwrap();
@@ -85,10 +85,10 @@ fn ours_the_study_of_the_examples_ends_with_a_table_and_a_chart_of_the_reports_s
         (Some(sum(1)), Some(sum(2)))
     );
 
-    let chart = Command::new(python.join("python"))
+    let mut chart = Command::new(python.join("python"));
+    chart
         .args(["-c", READ_CHART, "press/outcomes.svg"])
-        .current_dir(dir.path())
-        .output();
-    let chart = Ran::of(chart.unwrap()).ok();
+        .current_dir(dir.path());
+    let chart = Ran::of_command(&mut chart).ok();
     assert_eq!(chart, "client_error 1 0.5\nok 2 1.0\nredirect 1 0.5\n");
 }

@@ -39,12 +39,11 @@ fn duckdb_pyarrow_polars_and_networkx_find_what_the_report_and_the_rows_have() {
         assert_eq!(exported.code, 0, "{}", exported.stderr);
     }
     let python = PathBuf::from(std::env::var_os("CRAWL_PYTHON_BIN").unwrap()).join("python");
-    let read = Command::new(python)
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables.py"))
+    let mut read = Command::new(python);
+    read.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables.py"))
         .arg(dir.file(&format!("{CRAWL}/report.json")))
-        .args(["parquet", "csv", "graph"].map(|folder| dir.file(folder)))
-        .output();
-    let read = Ran::of(read.unwrap());
+        .args(["parquet", "csv", "graph"].map(|folder| dir.file(folder)));
+    let read = Ran::of_command(&mut read);
     assert_eq!(read.code, 0, "{}", read.stderr);
     // Each table has rows, so no comparison was one of nothing.
     let tables: Vec<_> = read

@@ -1,10 +1,8 @@
 //! Two crawls of one user that would ask the same host.
 
-use std::time::Duration;
-
 use crawl_testweb::TestWeb;
 
-use crate::harness::setup;
+use crate::harness::{LONGEST_WAIT, setup};
 
 const QUICK: [&str; 4] = ["--delay-factor", "0", "--progress", "off"];
 
@@ -15,7 +13,7 @@ fn ours_a_host_that_another_crawl_asks_is_named_with_its_directory() {
     let seed = web.url(0, "/");
     let slow = [&[&*seed, "--output", "c", "--delay", "1h"], &QUICK[..]].concat();
     let first = cmd.start(&slow);
-    assert!(web.wait_for(Duration::from_secs(60), |log| !log.is_empty()));
+    assert!(web.wait_for(LONGEST_WAIT, |log| !log.is_empty()));
     let quick = [
         &seed,
         "--output",
