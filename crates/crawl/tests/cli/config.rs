@@ -148,7 +148,7 @@ fn tables_of_single_sites_are_read_and_checked() {
     "#]]
     .assert_eq(&check("[site.\"b.example\"]\ndelay = \"10ms\"\n"));
     expect![[r#"
-        error: c.toml:5:16: `quiet-hours`: `8-9` is no span of the day: it looks like `22:00-06:00`, in UTC
+        error: c.toml:5:15: `quiet-hours`: `8-9` is no span of the day: it looks like `22:00-06:00`, in UTC
         hint: `crawl config` prints a configuration with every key
     "#]]
     .assert_eq(&check("[site.\"b.example\"]\nquiet-hours = [\"8-9\"]\n"));
