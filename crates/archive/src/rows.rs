@@ -63,6 +63,9 @@ pub struct PageRow {
     /// The page's part in the sample; null where the crawl draws none, and for what is no page.
     #[serde(default)]
     pub sample: Option<SampleRow>,
+    /// The label of the seed in whose area the URL lies; null where that seed has none.
+    #[serde(default)]
+    pub label: Option<String>,
 }
 
 /// The part of a page in a sample, and the probability by which it came into it.
@@ -446,9 +449,10 @@ mod tests {
                     of: Some(200),
                     probability: Some(0.25),
                 }),
+                label: Some("press".into()),
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","charset":"UTF-8","digest":"sha1:X","depth":1,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25}}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","charset":"UTF-8","digest":"sha1:X","depth":1,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25},"label":"press"}"#
             ]],
         );
     }

@@ -18,6 +18,15 @@ pub(crate) fn seed_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
     seed
 }
 
+/// A seed that is a sitemap.
+pub(crate) fn seed_sitemap_admission(url: &CanonicalUrl, scope: &Scope) -> Admission {
+    Admission {
+        priority: Priority::SITEMAP.byte(),
+        kind: UrlKind::Sitemap,
+        ..seed_admission(url, scope)
+    }
+}
+
 /// A sitemap that robots.txt names.
 pub(crate) fn sitemap_admission(url: CanonicalUrl, robots: &CanonicalUrl) -> Admission {
     Admission {

@@ -1,14 +1,15 @@
 //! The configuration of a crawl, and what it tells while it runs.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig};
-use crawl_policy::scope::{BadScopePattern, Scope, ScopeMode};
+use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
-use crawl_policy::{ProductToken, Profile, SurtPrefix};
+use crawl_policy::{ProductToken, Profile, SeedTerms, SurtPrefix};
 use crawl_sample::SampleDesign;
 use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
@@ -27,6 +28,8 @@ pub const MAX_PER_OTHERS_HOST: u32 = 4;
 pub struct Config {
     /// The URLs at which the crawl begins. May be empty where `output` holds a crawl already.
     pub seeds: Vec<CanonicalUrl>,
+    /// Those of the seeds that are sitemaps: what they list are seeds.
+    pub seed_sitemaps: HashSet<CanonicalUrl>,
     /// The crawl's directory.
     pub output: PathBuf,
     /// The name that robots.txt and page directives address us by.
@@ -119,6 +122,7 @@ impl Config {
         let user_agent = crawl_fetcher::user_agent(agent.as_str(), version, contact.as_ref());
         Config {
             output: output.into(),
+            seed_sitemaps: HashSet::new(),
             profile: Profile::Rfc9309,
             robots_times: RobotsTimes::default(),
             robots_forbidden: Forbidden::Allow,
@@ -203,27 +207,8 @@ pub struct ScopeRules {
     pub exclude: Vec<String>,
     /// Links from a seed, at most.
     pub max_depth: Option<u32>,
-}
-
-impl ScopeRules {
-    /// The scope that follows from these seeds.
-    pub(crate) fn of_seeds<'s>(
-        &self,
-        seeds: impl Iterator<Item = &'s CanonicalUrl>,
-    ) -> Result<Scope, BadScopePattern> {
-        let mut scope = Scope::new(self.mode, &self.include, &self.exclude, self.max_depth)?;
-        for seed in seeds {
-            scope.add_seed(seed);
-        }
-        for prefix in &self.surt {
-            scope.add_prefix(prefix.clone());
-        }
-        for host in &self.hosts {
-            scope.add_host(host);
-        }
-        scope.exclude_hosts(self.exclude_hosts.clone());
-        Ok(scope)
-    }
+    /// The settings that single seeds carry of their own.
+    pub seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
 }
 
 /// Limits of a whole crawl; `None` is unlimited.

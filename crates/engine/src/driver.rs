@@ -204,9 +204,7 @@ impl Driver {
             cut_off,
         } = directory;
         let mut files = files;
-        let scope = config
-            .scope
-            .of_seeds(config.seeds.iter().chain(&scope_seeds))?;
+        let scope = scope_seeds.scope(config)?;
         let now = clock.now();
         let mut coordinator = Coordinator::new(
             Arc::clone(config),

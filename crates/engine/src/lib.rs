@@ -31,6 +31,7 @@ mod replay;
 mod revisit;
 mod runtime_waker;
 mod sampling;
+mod scope_seeds;
 mod secrets;
 mod shared_traps;
 #[cfg(test)]

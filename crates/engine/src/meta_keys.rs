@@ -4,6 +4,8 @@
 pub(crate) const META_TOTALS: &str = "totals";
 /// The seeds of all runs and the targets of their redirects, a line each.
 pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
+/// A line for each redirect of a seed, or of such a target: the URL, a space, its target.
+pub(crate) const META_SEED_TARGETS: &str = "seed_targets";
 /// The end of the last run: by itself, or not.
 pub(crate) const META_RUN: &str = "run";
 /// The crawl's round, as JSON.

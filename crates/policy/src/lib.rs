@@ -27,6 +27,7 @@ mod agent;
 mod page_directives;
 mod robots;
 pub mod scope;
+mod seed_areas;
 mod surt_prefix;
 pub mod traps;
 pub mod usage;
@@ -38,4 +39,5 @@ pub use robots::{
     CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestRate, Robots, RobotsAccess, RobotsOddity,
     RobotsOddityKind, Rule, SitemapLine, Verdict, VisitHours, VisitTime, request_path,
 };
+pub use seed_areas::{AreaKind, AreaTaken, SeedArea, SeedAreas, SeedTerms};
 pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

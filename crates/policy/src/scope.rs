@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Site, canonicalize};
 use regex::RegexSet;
 
+use crate::seed_areas::{AreaKind, AreaTaken, SeedAreas, SeedTerms, folder};
 use crate::surt_prefix::SurtPrefix;
 
 /// The distance from the seeds that a crawl may go.
@@ -21,6 +22,18 @@ pub enum ScopeMode {
     Prefix,
     /// Everywhere.
     Any,
+}
+
+impl ScopeMode {
+    /// The area of a seed that says nothing of it.
+    #[must_use]
+    pub fn area(self) -> AreaKind {
+        match self {
+            ScopeMode::Domain => AreaKind::Domain,
+            ScopeMode::Prefix => AreaKind::Prefix,
+            ScopeMode::Host | ScopeMode::Any => AreaKind::Host,
+        }
+    }
 }
 
 /// A pattern that is no regular expression.
@@ -47,6 +60,7 @@ pub struct Scope {
     folders: HashMap<HostKey, Vec<String>>,
     prefixes: Vec<SurtPrefix>,
     excluded_hosts: HostTable<()>,
+    areas: SeedAreas,
 }
 
 /// Is a URL wanted?
@@ -59,7 +73,7 @@ pub enum ScopeVerdict {
         /// Scope, or depth alone: a URL that is too deep may be met again on a shorter way.
         reason: OutReason,
         /// The test that it failed: `host`, `domain`, `prefix`, `include`, `exclude RE`,
-        /// `exclude-host NAME`, `max-depth N`.
+        /// `exclude-host NAME`, `max-depth N`, `depth N of seed URL`.
         rule: String,
     },
 }
@@ -98,6 +112,7 @@ impl Scope {
             folders: HashMap::new(),
             prefixes: Vec::new(),
             excluded_hosts: HostTable::default(),
+            areas: SeedAreas::default(),
         })
     }
 
@@ -120,11 +135,46 @@ impl Scope {
         self.excluded_hosts = hosts;
     }
 
-    /// Takes a seed in, or the target of a seed's redirect: its host joins the scope, and
-    /// itself needs no include.
+    /// Takes a seed in: its host joins the scope, and itself needs no include. Of one that carries a
+    /// scope of its own the area has joined, and nothing else does.
     pub fn add_seed(&mut self, url: &CanonicalUrl) {
-        self.add_place(url);
+        let own = self.areas.of_seed(url).and_then(|area| area.terms.scope);
+        if own.is_none() {
+            self.add_place(url);
+        }
         self.seeds.insert(url.clone());
+    }
+
+    /// Takes a seed in that carries settings of its own.
+    ///
+    /// # Errors
+    /// [`AreaTaken`] where another seed says something else of the same area.
+    pub fn add_seed_with(
+        &mut self,
+        url: &CanonicalUrl,
+        terms: &SeedTerms,
+    ) -> Result<(), AreaTaken> {
+        self.areas.add(url, terms, self.mode.area())?;
+        self.add_seed(url);
+        Ok(())
+    }
+
+    /// Takes in the target that a seed, or such a target, redirects to, with what the seed carries.
+    pub fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
+        self.areas.follow(from, target);
+        self.add_seed(target);
+    }
+
+    /// Returns whether a URL is a seed, or the target of one, that was taken in.
+    #[must_use]
+    pub fn is_seed(&self, url: &CanonicalUrl) -> bool {
+        self.seeds.contains(url)
+    }
+
+    /// What the seed says in whose area a URL lies; nothing where it lies in none.
+    #[must_use]
+    pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedTerms> {
+        self.areas.find(url).map(|area| &area.terms)
     }
 
     fn add_place(&mut self, url: &CanonicalUrl) {
@@ -153,17 +203,23 @@ impl Scope {
         if !self.include.is_empty() && self.include.first_match(url.as_str()).is_none() {
             return out(OutReason::Scope, "include".to_owned());
         }
-        match self.max_depth {
-            Some(max) if depth > max => out(OutReason::Depth, format!("max-depth {max}")),
+        let area = self.areas.find(url);
+        let own = area.and_then(|area| Some((area.terms.max_depth?, &area.seed)));
+        match (own, self.max_depth) {
+            (Some((max, seed)), _) if depth > max => {
+                out(OutReason::Depth, format!("depth {max} of seed {seed}"))
+            }
+            (None, Some(max)) if depth > max => out(OutReason::Depth, format!("max-depth {max}")),
             _ => ScopeVerdict::In,
         }
     }
 
-    /// Returns whether a depth is beyond what is wanted, of URLs other than seeds. Where it is not,
-    /// a verdict does not depend on it.
+    /// The greatest depth at which a URL is wanted that is no seed; none: any. Up to it a verdict
+    /// does not depend on the depth.
     #[must_use]
-    pub fn is_too_deep(&self, depth: u32) -> bool {
-        self.max_depth.is_some_and(|max| depth > max)
+    pub fn max_depth(&self, url: &CanonicalUrl) -> Option<u32> {
+        let own = self.areas.find(url).and_then(|area| area.terms.max_depth);
+        own.or(self.max_depth)
     }
 
     /// The exclude that bars a URL, as [`ScopeVerdict::Out`] names it. For URLs that are
@@ -197,7 +253,9 @@ impl Scope {
                 .is_some_and(|folders| folders.iter().any(|f| url.path().starts_with(f.as_str()))),
             ScopeMode::Any => true,
         };
-        by_seeds || self.prefixes.iter().any(|prefix| prefix.holds(url))
+        by_seeds
+            || self.areas.find(url).is_some()
+            || self.prefixes.iter().any(|prefix| prefix.holds(url))
     }
 }
 
@@ -238,11 +296,6 @@ fn last_line(why: &str) -> String {
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// A path up to its last `/`.
-fn folder(path: &str) -> &str {
-    &path[..path.rfind('/').map_or(0, |at| at + 1)]
-}
-
 fn out(reason: OutReason, rule: String) -> ScopeVerdict {
     ScopeVerdict::Out { reason, rule }
 }
@@ -253,6 +306,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{Scope, ScopeMode, ScopeVerdict};
+    use crate::seed_areas::{AreaKind, SeedTerms};
 
     fn scope(mode: ScopeMode, include: &[&str], exclude: &[&str], depth: Option<u32>) -> Scope {
         let owned = |list: &[&str]| list.iter().map(|&p| p.to_owned()).collect::<Vec<_>>();
@@ -415,6 +469,61 @@ mod tests {
     }
 
     #[test]
+    fn ours_a_seed_brings_its_own_area_and_depth() {
+        let mut scope = Scope::new(ScopeMode::Host, &[], &[], Some(1)).unwrap();
+        let url = |text: &str| canonicalize(None, text).unwrap();
+        let terms = |scope, max_depth| SeedTerms {
+            scope,
+            max_depth,
+            label: None,
+        };
+        let mut add = |seed: &str, terms: &SeedTerms| {
+            scope.add_seed_with(&url(seed), terms).unwrap();
+        };
+        let docs = terms(Some(AreaKind::Prefix), Some(3));
+        add("http://www.example.org/docs/start?x=/y", &docs);
+        add("http://example.org/", &terms(None, Some(2)));
+        check(
+            &scope,
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y in
+            https://www.example.org/docs/a/b in
+            http://www.example.org:8080/docs/ in
+            http://www.example.org/other Scope: host
+            http://example.org/docs/ Depth: depth 2 of seed http://example.org/
+            http://elsewhere.example/docs/ Scope: host
+        "#]],
+        );
+        scope.add_seed(&url("http://elsewhere.example/"));
+        assert_eq!(
+            [
+                "http://www.example.org/docs/a",
+                "http://example.org/a",
+                "http://elsewhere.example/a"
+            ]
+            .map(|at| scope.max_depth(&url(at))),
+            [Some(3), Some(2), Some(1)]
+        );
+        // Where a seed leads elsewhere, its area moves along.
+        scope.add_target(
+            &url("http://www.example.org/docs/start?x=/y"),
+            &url("http://elsewhere.example/docs/new"),
+        );
+        scope.add_target(
+            &url("http://plain.example/"),
+            &url("http://other.example/x"),
+        );
+        assert_eq!(
+            scope.max_depth(&url("http://elsewhere.example/docs/b")),
+            Some(3)
+        );
+        assert_eq!(
+            scope.judge(&url("http://other.example/y"), 1),
+            ScopeVerdict::In
+        );
+    }
+
+    #[test]
     fn a_page_at_the_greatest_depth_is_in() {
         let scope = scope(ScopeMode::Any, &[], &[], Some(2));
         let url = canonicalize(None, "http://www.example.org/a").unwrap();
@@ -459,13 +568,5 @@ mod tests {
             bad.to_string(),
             "`(` is no regular expression: unclosed group"
         );
-    }
-
-    #[test]
-    fn ours_all_that_is_deeper_than_the_depth_wanted_is_too_deep() {
-        let shallow = scope(ScopeMode::Any, &[], &[], Some(3));
-        let found: Vec<bool> = (2..6).map(|depth| shallow.is_too_deep(depth)).collect();
-        assert_eq!(found, [false, false, true, true]);
-        assert!(!scope(ScopeMode::Any, &[], &[], None).is_too_deep(u32::MAX));
     }
 }

@@ -192,6 +192,9 @@ impl HostOutcomes {
             ("robots", Some(status)) if row.line.is_none() => {
                 self.note(MissingReason::Refused, &format!("robots.txt {status}"), 1);
             }
+            ("depth", _) if word == "depth" => {
+                self.note(MissingReason::Budget, "depth of a seed", 1);
+            }
             ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
             ("trap", _) => self.note(MissingReason::Traps, word, 1),
             // In a replay: nobody knows what its site allows.

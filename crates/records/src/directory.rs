@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use toml::Table;
+use toml::{Table, Value};
 
 use crate::error::RecordsError;
 
@@ -12,6 +12,16 @@ use crate::error::RecordsError;
 pub fn stored_settings(dir: &Path) -> Table {
     let text = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
     text.unwrap_or_default().parse().unwrap_or_default()
+}
+
+/// The seeds that a `crawl.toml` names, as they stand there: a text, or the `url` or
+/// the `sitemap` of a table.
+pub fn seeds_of(settings: &Table) -> impl Iterator<Item = &str> {
+    let seeds = settings.get("seed").and_then(Value::as_array);
+    seeds.into_iter().flatten().filter_map(|seed| {
+        let url = seed.get("url").or(seed.get("sitemap"));
+        url.unwrap_or(seed).as_str()
+    })
 }
 
 /// Refuses a directory that holds none of these files.

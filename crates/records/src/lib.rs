@@ -58,7 +58,7 @@ pub use compare::{
 };
 pub use coverage::{Coverage, HostOutcomes, MissingReason, Shortfall, coverage};
 pub use decoded_body::decoded_body;
-pub use directory::stored_settings;
+pub use directory::{seeds_of, stored_settings};
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, explain};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
@@ -67,8 +67,8 @@ pub use outcome::outcome;
 pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, plan};
 pub use recheck::{Recheck, page_urls, recheck_file, recheck_rows, write_recheck};
 pub use report::{
-    BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, Operator, PageCounts, Report,
-    RequestCounts, report,
+    BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, LabelCounts, Operator, PageCounts,
+    Report, RequestCounts, report,
 };
 pub use report_files::{report_page, write_report};
 pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bins::GapHistograms;
 use crate::coverage::Coverage;
-use crate::directory::{holds_any, stored_settings};
+use crate::directory::{holds_any, seeds_of, stored_settings};
 use crate::error::RecordsError;
 use crate::hosts::{HostReport, HostSums};
 use crate::numbers::grouped;
@@ -108,6 +108,20 @@ pub struct PageCounts {
     /// The rounds of the crawl by their number: 1, and one more for each `--recrawl`.
     #[serde(default)]
     pub rounds: BTreeMap<u32, Round>,
+    /// Those with a label, by it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_label: BTreeMap<String, LabelCounts>,
+}
+
+/// The rows of one label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelCounts {
+    /// All of its rows.
+    pub total: u64,
+    /// Rows for which [`PageRow::is_failed`], sitemaps left out.
+    pub failed: u64,
+    /// Bytes of the bodies, as received.
+    pub bytes: u64,
 }
 
 /// Pages without an answer, or with a status of 400 and above.
@@ -210,6 +224,8 @@ pub struct RequestCounts {
 /// Content types that are told apart; the rest is `other`. A server chooses them, so
 /// their number must be bounded.
 const MAX_TYPES: usize = 1000;
+/// Labels that are told apart: as many as a list may have seeds; the rest is `other`.
+const MAX_LABELS: usize = 10_000;
 /// Rules that are told apart; their texts hold URLs.
 const MAX_RULES: usize = 1000;
 /// Broken pages that are named one by one.
@@ -371,15 +387,13 @@ impl CrawlSettings {
         holds_any(dir, &["crawl.toml", "pages.jsonl"])?;
         let table = stored_settings(dir);
         let note = |key: &str| Some(table.get("crawl")?.get(key)?.as_str()?.to_owned());
-        let seeds = table.get("seed").and_then(toml::Value::as_array);
-        let seeds = seeds.into_iter().flatten().filter_map(toml::Value::as_str);
         let per_host = || table.get("politeness")?.get("per-host")?.as_integer();
         let said = |key: &str| {
             let text = table.get("operator")?.get(key)?.as_str()?;
             (!text.is_empty()).then(|| text.to_owned())
         };
         Ok(CrawlSettings {
-            seeds: seeds.map(str::to_owned).collect(),
+            seeds: seeds_of(&table).map(str::to_owned).collect(),
             version: note("version"),
             started: note("started"),
             replay_of: note("replay-of"),
@@ -413,6 +427,14 @@ impl PageCounts {
         }
         *self.by_depth.entry(row.depth).or_default() += 1;
         self.rounds.entry(row.round).or_default().add(row);
+        if let Some(label) = &row.label {
+            let known = self.by_label.len() < MAX_LABELS || self.by_label.contains_key(label);
+            let label = if known { label.as_str() } else { "other" };
+            let of_label = self.by_label.entry(label.to_owned()).or_default();
+            of_label.total += 1;
+            of_label.failed += u64::from(failed);
+            of_label.bytes += row.bytes;
+        }
     }
 }
 

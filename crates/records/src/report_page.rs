@@ -19,7 +19,9 @@ use crate::hosts::HostReport;
 use crate::html::{MAX_LISTED_HOSTS, link, page, scrolling_table, table};
 use crate::numbers::{counted, grouped, size};
 use crate::report::{BrokenCounts, BrokenRow, Report};
-use crate::text::{coverage_words, gaps, kept, operator_lines, robots_line, unasked_line, waits};
+use crate::text::{
+    coverage_words, gaps, kept, label_counts, operator_lines, robots_line, unasked_line, waits,
+};
 
 use sites::verdict;
 use times::{moment, span};
@@ -69,6 +71,7 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
         (counts("Pages by type", &report.pages.by_type))
         (counts("Pages by depth", &report.pages.by_depth))
         (rounds(report))
+        (labels(report))
         (counts("Excluded by reason", &report.excluded.by_reason))
         (counts("Put aside, with the evidence", &report.excluded.put_aside))
         (counts("Requests by purpose", &report.requests.by_purpose))
@@ -335,6 +338,21 @@ fn rounds(report: &Report) -> Markup {
         }
     };
     html! { @if !rounds.is_empty() { (table("Rounds", "t", &list)) } }
+}
+
+/// The labels that seeds carry, those with most pages first.
+fn labels(report: &Report) -> Markup {
+    let mut labels: Vec<_> = report.pages.by_label.iter().collect();
+    labels.sort_by_key(|(_, of_label)| std::cmp::Reverse(of_label.total));
+    let list = html! {
+        @for (label, of_label) in labels.iter().take(MAX_ROWS) {
+            tr { td { (safe_line(label)) } td.n { (label_counts(of_label)) } }
+        }
+        @if labels.len() > MAX_ROWS {
+            tr { td { "others" } td.n { (grouped((labels.len() - MAX_ROWS) as u64)) } }
+        }
+    };
+    html! { @if !labels.is_empty() { (table("Labels of seeds", "t", &list)) } }
 }
 
 #[cfg(test)]

@@ -8,10 +8,13 @@ use crawl_weburl::safe_line;
 use crate::coverage::Shortfall;
 use crate::hosts::{HostReport, RobotsReport};
 use crate::numbers::{counted, grouped, size};
-use crate::report::{Operator, Report};
+use crate::report::{LabelCounts, Operator, Report};
 
 /// Hosts that the text names one by one, those with most requests first.
 const MAX_NAMED_HOSTS: usize = 20;
+
+/// Labels that the text names.
+const MAX_NAMED_LABELS: usize = 20;
 
 /// Lines for a person.
 impl Display for Report {
@@ -37,6 +40,14 @@ impl Display for Report {
         writeln!(f, "broken    {}", grouped(self.broken.pages))?;
         for (number, round) in &pages.rounds {
             writeln!(f, "round {number:<4}{round}")?;
+        }
+        for (label, of_label) in pages.by_label.iter().take(MAX_NAMED_LABELS) {
+            let counts = label_counts(of_label);
+            writeln!(f, "label     {}: {counts}", safe_line(label))?;
+        }
+        if pages.by_label.len() > MAX_NAMED_LABELS {
+            let more = (pages.by_label.len() - MAX_NAMED_LABELS) as u64;
+            writeln!(f, "  and {} more", counted(more, "label", "labels"))?;
         }
         writeln!(f, "excluded  {}", grouped(self.excluded.total))?;
         list(f, &self.excluded.by_reason)?;
@@ -83,6 +94,16 @@ impl Report {
             counts => counts.join(", "),
         }
     }
+}
+
+/// The rows of a label, in words.
+pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
+    format!(
+        "{} ({}), {} failed",
+        counted(of_label.total, "page", "pages"),
+        size(of_label.bytes),
+        grouped(of_label.failed)
+    )
 }
 
 /// Who answers for the crawl and what it is for, as far as that is said, each with a word for it.

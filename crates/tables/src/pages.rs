@@ -562,6 +562,14 @@ const OURS: &[Column<Page>] = &[
         "`sample`",
         |page| page.sample(|sample| sample.of.into()),
     ),
+    column(
+        "seed_label",
+        Text,
+        "name",
+        "the label of the seed in whose area the URL lies; null where that seed has none",
+        "`label`",
+        |page| page.row.label.as_ref().into(),
+    ),
 ];
 
 impl Page {

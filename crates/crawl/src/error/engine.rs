@@ -64,6 +64,8 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::Pattern(_) => {
             CommandError::usage(message).hint("the syntax is that of https://docs.rs/regex")
         }
+        EngineError::SeedArea(_) => CommandError::usage(message)
+            .hint("say the same of both, or give one a smaller `scope`"),
         EngineError::Fetcher(_) => CommandError::usage(message)
             .hint("`crawl config --effective` with the same flags prints what is in force"),
         _ => CommandError::disk(message).hint(format!(

@@ -22,6 +22,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
     let user_agent = user_agent_of(checked);
     Config {
         seeds: checked.seeds.clone(),
+        seed_sitemaps: checked.seed_sitemaps.clone(),
         output: checked.output.clone(),
         agent: checked.agent.clone(),
         fetch: fetch_config(settings, checked, &user_agent),
@@ -39,6 +40,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
             include: scope.include.clone(),
             exclude: scope.exclude.clone(),
             max_depth: scope.max_depth.0.map(|depth| narrow(depth.0)),
+            seed_terms: checked.seed_terms.clone(),
         },
         budgets: Budgets {
             max_pages: scope.max_pages.0.map(|pages| pages.0),
@@ -215,7 +217,7 @@ mod tests {
     fn the_library_has_the_defaults_of_the_command_line() {
         let contact = "you@example.org";
         let mut settings = Settings {
-            seed: vec!["https://example.org/".to_owned()],
+            seed: vec!["https://example.org/".parse().unwrap()],
             ..Settings::default()
         };
         settings.operator.contact = contact.to_owned();

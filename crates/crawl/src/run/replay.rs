@@ -1,6 +1,5 @@
 //! A crawl once more over its archive: in virtual time, without a request to anyone.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use crawl_engine::{Config, RecordedCrawl, ReplayTiming, Replayed};
@@ -28,7 +27,7 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     let output = checked.output.clone();
     let recorded = RecordedCrawl::open(dir).map_err(|why| of_engine(&why, dir))?;
     as_crawled(dir, &mut checked);
-    let others = other_settings(dir, settings, &checked.seeds);
+    let others = other_settings(dir, settings, &checked.seeds, &checked.seed_terms);
     let timing = match others.is_empty() {
         true => ReplayTiming::AsRecorded,
         false => ReplayTiming::ByPolicy,
@@ -48,12 +47,12 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
 /// Seeds without a scheme are those over http that the crawl began with, where it had them.
 fn as_crawled(dir: &Path, checked: &mut Checked) {
     let known = stored_seeds(&stored_settings(dir));
-    for (seed, typed) in checked.seeds.iter_mut().zip(&checked.typed) {
+    let mut seeds = checked.seeds.clone();
+    for (seed, typed) in seeds.iter_mut().zip(&checked.typed) {
         match &typed.stand_in {
             Some(http) if known.contains(http) && !known.contains(seed) => *seed = http.clone(),
             _ => {}
         }
     }
-    let mut once = HashSet::new();
-    checked.seeds.retain(|seed| once.insert(seed.clone()));
+    checked.crawl_at(seeds);
 }

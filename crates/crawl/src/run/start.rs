@@ -1,7 +1,5 @@
 //! The start of a crawl: its settings are checked and held against those of an earlier run.
 
-use std::collections::HashSet;
-
 use crawl_records::stored_settings;
 use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Runtime;
@@ -56,20 +54,19 @@ pub(super) async fn choose_schemes(
     let say = |what: &str| terminal.say(what);
     let older = stored_seeds(older);
     let chosen = seed_schemes::choose_schemes(&checked.typed, &older, &fetch, say).await?;
-    (checked.seeds, checked.public_names) = (chosen.seeds, chosen.public_names);
+    checked.public_names = chosen.public_names;
     // A crawl that goes on is to find whole URLs.
     for typed in &mut settings.seed {
-        let seed = seeds::read(typed).map(|seed| seed.url);
+        let seed = seeds::read(&typed.url).map(|seed| seed.url);
         let place = checked
             .typed
             .iter()
             .position(|known| Ok(&known.url) == seed.as_ref());
         if let Some(place) = place {
-            *typed = checked.seeds[place].to_string();
+            typed.url = chosen.seeds[place].to_string();
         }
     }
-    let mut once = HashSet::new();
-    checked.seeds.retain(|seed| once.insert(seed.clone()));
+    checked.crawl_at(chosen.seeds);
     Ok(())
 }
 

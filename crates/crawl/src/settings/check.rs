@@ -1,13 +1,13 @@
 //! Checks of the settings, before any request is sent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crawl_fetcher::{Contact, HostAccess};
-use crawl_policy::ProductToken;
+use crawl_policy::{AreaKind, AreaTaken, ProductToken, SeedAreas, SeedTerms};
 use crawl_scheduler::PolitenessOverrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify, host_address};
 
@@ -19,6 +19,7 @@ use super::contact::{
 use super::groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
 use super::host_politeness::{HostTerms, overrides};
+use super::listed_seed::ListedSeed;
 use super::number_checks::check_numbers;
 use super::reach::{Reach, reach};
 use super::sites::{accesses, by_name};
@@ -37,6 +38,10 @@ pub(crate) struct Checked {
     pub(crate) seeds: Vec<CanonicalUrl>,
     /// The seeds as typed, in the same order.
     pub(crate) typed: Vec<Seed>,
+    /// The settings that single seeds carry of their own.
+    pub(crate) seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
+    /// Those of the seeds that are sitemaps.
+    pub(crate) seed_sitemaps: HashSet<CanonicalUrl>,
     /// Hosts of seeds that were found at a public address before the crawl.
     pub(crate) public_names: Vec<String>,
     /// The crawl's directory.
@@ -53,6 +58,27 @@ pub(crate) struct Checked {
     pub(crate) groups: HostTable<Arc<HostGroup>>,
     /// Credentials and header fields for single hosts.
     pub(crate) access: Vec<HostAccess>,
+}
+
+impl Checked {
+    /// Takes the URLs by which the seeds are crawled, in the order in which they were typed; each
+    /// counts once.
+    pub(crate) fn crawl_at(&mut self, seeds: Vec<CanonicalUrl>) {
+        let terms = self.typed.iter().map(|typed| &typed.terms);
+        let own = seeds
+            .iter()
+            .zip(terms)
+            .filter(|(_, terms)| !terms.is_empty());
+        self.seed_terms = own
+            .map(|(seed, terms)| (seed.clone(), terms.clone()))
+            .collect();
+        let sitemaps = seeds.iter().zip(&self.typed);
+        let sitemaps = sitemaps.filter(|(_, typed)| typed.is_sitemap);
+        self.seed_sitemaps = sitemaps.map(|(seed, _)| seed.clone()).collect();
+        let mut once = HashSet::new();
+        self.seeds = seeds;
+        self.seeds.retain(|seed| once.insert(seed.clone()));
+    }
 }
 
 /// Checks the settings of a main job.
@@ -84,7 +110,8 @@ pub(crate) fn check_without_seeds(settings: &Settings) -> Result<(), CommandErro
 
 /// The settings as they are checked, where they are whole; notes all that is wrong with them.
 fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
-    let typed = check_seeds(&settings.seed, problems);
+    let usual = settings.scope.scope.meaning().area();
+    let typed = check_seeds(&settings.seed, usual, problems);
     let seeds: Vec<CanonicalUrl> = typed.iter().map(|seed| seed.url.clone()).collect();
     let agent = problems.note(check_agent(&settings.operator.agent));
     let contact = problems.note(check_contact(&settings.operator.contact));
@@ -116,10 +143,12 @@ fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
         true => default_output(seeds.first()?),
         false => settings.output.output.0.clone(),
     };
-    Some(Checked {
+    let mut checked = Checked {
         roots: roots?,
-        seeds,
+        seeds: Vec::new(),
         typed,
+        seed_terms: Vec::new(),
+        seed_sitemaps: HashSet::new(),
         public_names: Vec::new(),
         output,
         agent: agent?,
@@ -127,7 +156,9 @@ fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
         sites: sites?,
         access: access?,
         groups: groups?,
-    })
+    };
+    checked.crawl_at(seeds);
+    Some(checked)
 }
 
 /// Returns whether a name is sent to someone else's address.
@@ -195,18 +226,37 @@ fn no_seed() -> CommandError {
         .hint("start with `crawl URL`, go on with `crawl --output DIR`; `crawl --help` lists all")
 }
 
-/// The seeds that can be used, each once.
-fn check_seeds(seeds: &[String], problems: &mut Problems) -> Vec<Seed> {
+/// The seeds that can be used, each once. `usual` is the area of one that says nothing of it.
+fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -> Vec<Seed> {
     let mut read: Vec<Seed> = Vec::with_capacity(seeds.len());
     let mut places: HashMap<CanonicalUrl, usize> = HashMap::new();
-    for typed in seeds {
-        let seed = check_seed(typed).map_err(|problem| problem.about("seed"));
-        let Some(seed) = problems.note(seed) else {
+    let mut areas = SeedAreas::default();
+    let mut listed_at: HashMap<CanonicalUrl, &str> = HashMap::new();
+    for listed in seeds {
+        let seed = check_seed(&listed.url).map_err(|problem| problem.about("seed"));
+        let Some(mut seed) = problems.note(seed) else {
             continue;
         };
+        seed.terms = listed.terms.clone();
+        seed.is_sitemap = listed.is_sitemap;
+        let place = listed.place.as_deref();
+        if let Err(taken) = areas.add(&seed.url, &seed.terms, usual) {
+            let other = listed_at.get(&taken.other).copied();
+            problems.note::<()>(Err(taken_area(&taken, place, other)));
+            continue;
+        }
+        if let Some(place) = place.filter(|_| !seed.terms.is_empty()) {
+            listed_at.entry(seed.url.clone()).or_insert(place);
+        }
         match places.get(&seed.url).and_then(|&place| read.get_mut(place)) {
-            // Who typed the scheme as well wants that one.
-            Some(known) => known.stand_in = known.stand_in.take().and(seed.stand_in),
+            Some(known) => {
+                // Who typed the scheme as well wants that one.
+                known.stand_in = known.stand_in.take().and(seed.stand_in);
+                known.is_sitemap |= seed.is_sitemap;
+                if known.terms.is_empty() {
+                    known.terms = seed.terms;
+                }
+            }
             None => {
                 places.insert(seed.url.clone(), read.len());
                 read.push(seed);
@@ -214,6 +264,26 @@ fn check_seeds(seeds: &[String], problems: &mut Problems) -> Vec<Seed> {
         }
     }
     read
+}
+
+/// The error where two seeds say different things of one area; of each the place that lists it.
+fn taken_area(taken: &AreaTaken, place: Option<&str>, other: Option<&str>) -> CommandError {
+    let before = place.map_or_else(String::new, |place| format!("{place}: "));
+    let there = other.map_or_else(String::new, |other| format!(" of {other}"));
+    let AreaTaken { seed, other, area } = taken;
+    let what = match seed == other {
+        true => format!("the seed `{seed}`{there} carries another scope, depth or label"),
+        false => format!(
+            "the seeds `{seed}` and `{other}`{there} rule over the same {area}, with another depth or label"
+        ),
+    };
+    let problem = CommandError::usage(format!("{before}{what}")).hint(
+        "say the same of both, or give one a smaller `scope`: `prefix` for its folder, `page` for itself alone",
+    );
+    match place {
+        Some(_) => problem,
+        None => problem.about("seed"),
+    }
 }
 
 fn check_seed(typed: &str) -> Result<Seed, CommandError> {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
@@ -116,7 +116,10 @@ impl<'a> Source<'a> {
         let fields = TABLES.iter().find(|(table, _)| table == name.get_ref());
         match (&**name.get_ref(), fields) {
             (NOTES, _) => return None,
-            ("seed" | "seed-file", _) => {
+            ("seed", _) if value.get_ref().as_array().is_some() => {
+                self.keep_seeds(&name, &mut value, problems);
+            }
+            ("seed" | "seed-file" | "seed-sitemap", _) => {
                 let alone = DeTable::from_iter([(name.clone(), value.clone())]);
                 problems.note(self.check_types(name.get_ref(), alone))?;
             }
@@ -143,6 +146,27 @@ impl<'a> Source<'a> {
             (unknown, None) => problems.note::<()>(Err(self.unknown(at, None, unknown)))?,
         }
         Some((name, value))
+    }
+
+    /// Leaves of the list of seeds those that can be read.
+    fn keep_seeds(
+        &self,
+        name: &Spanned<DeString<'a>>,
+        value: &mut Spanned<DeValue<'a>>,
+        problems: &mut Problems,
+    ) {
+        let span = value.span();
+        let DeValue::Array(seeds) = value.get_mut() else {
+            return;
+        };
+        for seed in std::mem::replace(seeds, DeArray::new()) {
+            let alone = DeArray::from_iter([seed.clone()]);
+            let alone = Spanned::new(span.clone(), DeValue::Array(alone));
+            let alone = DeTable::from_iter([(name.clone(), alone)]);
+            if problems.note(self.check_types("seed", alone)).is_some() {
+                seeds.push(seed);
+            }
+        }
     }
 
     /// Leaves of the tables of one kind, each of which has a name, what `keep_usable` does.
@@ -290,7 +314,9 @@ impl<'a> Source<'a> {
             None => {
                 let tables = TABLES.iter().map(|(table, _)| *table);
                 let shown = tables.map(|table| (table.to_owned(), format!("`[{table}]`")));
-                shown.chain(keys(&["seed", "seed_file"], "")).collect()
+                shown
+                    .chain(keys(&["seed", "seed_file", "seed_sitemap"], ""))
+                    .collect()
             }
             Some((_, fields)) => keys(fields, ""),
         };
@@ -403,7 +429,8 @@ impl Layer {
     fn says_key(&self, key: &str) -> bool {
         let of_table =
             || table_of(key).is_some_and(|table| self.says(table, &key.replace('-', "_")));
-        let seeds = || self.seed.is_some() || self.seed_file.is_some();
+        let lists = || self.seed_file.is_some() || self.seed_sitemap.is_some();
+        let seeds = || self.seed.is_some() || lists();
         key == "seed" && seeds() || of_table()
     }
 }

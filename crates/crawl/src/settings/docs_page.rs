@@ -103,7 +103,8 @@ fn the_documentation_has_every_key_with_its_default_and_meaning() {
     let mut page = HEAD.to_owned();
     let seed = item(&flags, "seed", &format!("seed = {}", defaults["seed"]));
     let files = item(&flags, "seed_file", "seed-file = []");
-    let _ = writeln!(page, "\n## Above all tables\n\n{seed}\n{files}");
+    let sitemaps = item(&flags, "seed_sitemap", "seed-sitemap = []");
+    let _ = writeln!(page, "\n## Above all tables\n\n{seed}\n{files}\n{sitemaps}");
     for (table, fields) in TABLES {
         let _ = writeln!(page, "\n## {}: `[{table}]`\n", heading(&flags, fields));
         for field in *fields {

@@ -42,10 +42,12 @@ fn of_file(file: &Path) -> Result<Vec<ListedHost>, CommandError> {
             CommandError::usage(what).hint("name the domains above them, or leave some out")
         );
     }
-    let read = |line: &str| match line.parse() {
-        Ok(ListedHost::File(_)) => Err(format!("`{line}`: a list names hosts, and no files")),
+    let read = |line: &str, _| match line.parse() {
+        Ok(ListedHost::File(_)) => {
+            Err(format!("`{line}`: a list names hosts, and no files").into())
+        }
         Ok(host) => Ok(host),
-        Err(_) => Err(format!("not a host name or address: `{line}`")),
+        Err(_) => Err(format!("not a host name or address: `{line}`").into()),
     };
     let hosts = lines(without_bom(&list), &name.to_string(), LINE_HINT, read)?;
     match hosts.is_empty() {

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use clap::{Args as _, Command};
+use crawl_records::seeds_of;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use toml::{Table, Value};
 
 use super::config_file::NOTES;
+use super::listed_seed::ListedSeed;
 use super::tables::{Layer, Settings, TABLES};
 
 /// The program's name and version, as it stands in every record.
@@ -65,7 +67,10 @@ pub(crate) fn defaults_listing() -> String {
     );
     let _ = writeln!(text, "# {}", meaning(&flags, "seed"));
     let _ = writeln!(text, "seed = {}", values["seed"]);
-    let _ = writeln!(text, "# {}\nseed-file = []", meaning(&flags, "seed_file"));
+    for field in ["seed_file", "seed_sitemap"] {
+        let key = super::config_file::key_of(field);
+        let _ = writeln!(text, "# {}\n{key} = []", meaning(&flags, field));
+    }
     for (table, fields) in TABLES {
         let heading = heading(&flags, fields);
         let _ = writeln!(text, "\n# {heading}\n[{table}]");
@@ -125,11 +130,16 @@ pub(crate) fn record(
 
 /// The seeds of a crawl.toml.
 pub(crate) fn stored_seeds(stored: &Table) -> Vec<CanonicalUrl> {
-    let seeds = stored.get("seed").and_then(Value::as_array);
-    let seeds = seeds.into_iter().flatten().filter_map(Value::as_str);
-    seeds
+    seeds_of(stored)
         .filter_map(|seed| canonicalize(None, seed).ok())
         .collect()
+}
+
+/// The same with what they carry of their own.
+pub(super) fn stored_list(stored: &Table) -> Vec<ListedSeed> {
+    let seeds = stored.get("seed").and_then(Value::as_array);
+    let seeds = seeds.into_iter().flatten().cloned();
+    seeds.filter_map(|seed| seed.try_into().ok()).collect()
 }
 
 /// The mark in a crawl.toml.
@@ -213,7 +223,10 @@ mod tests {
         let written = committed
             .lines()
             .filter(|line| line.contains(" = ") && !line.starts_with('#'));
-        assert_eq!(written.count(), keys + ["seed", "seed-file"].len());
+        assert_eq!(
+            written.count(),
+            keys + ["seed", "seed-file", "seed-sitemap"].len()
+        );
         for (line, next) in committed.lines().zip(committed.lines().skip(1)) {
             let is_key = next.contains(" = ") && !next.starts_with('#');
             assert!(

@@ -17,6 +17,7 @@ mod groups;
 mod host_access;
 mod host_lists;
 mod host_politeness;
+mod listed_seed;
 mod listing;
 mod number_checks;
 mod reach;

@@ -15,6 +15,7 @@ use toml::{Table, Value};
 use super::config_file::{self, NOTES};
 use super::config_mac::{self, MarkStatus};
 use super::environment::Environment;
+use super::listed_seed::ListedSeed;
 use super::listing::{mark_of, record, without_secrets};
 use super::replay::REPLAY_OF;
 use super::sites;
@@ -55,15 +56,27 @@ impl StoredConfig {
             return Ok(None);
         }
         let text = read_text(&path, MAX_CONFIG_BYTES).map_err(config_file::unreadable(&path))?;
-        let layer = config_file::parse(&text, &path.display().to_string())?;
-        if layer
-            .seed_file
-            .as_ref()
-            .is_some_and(|files| !files.is_empty())
-        {
-            let what = format!("{}: `seed-file` names lists of seeds", path.display());
-            let hint = "a crawl's directory remembers the seeds themselves: take the key out, and \
-                        give the lists by --seed-file";
+        let mut layer = config_file::parse(&text, &path.display().to_string())?;
+        for seed in layer.seed.iter_mut().flatten() {
+            seed.place = Some(path.display().to_string());
+        }
+        let is_given = |list: Option<usize>| list.is_some_and(|count| count > 0);
+        let lists = [
+            (
+                "seed-file",
+                is_given(layer.seed_file.as_ref().map(Vec::len)),
+            ),
+            (
+                "seed-sitemap",
+                is_given(layer.seed_sitemap.as_ref().map(Vec::len)),
+            ),
+        ];
+        if let Some((key, _)) = lists.iter().find(|(_, is_given)| *is_given) {
+            let what = format!("{}: `{key}` names lists of seeds", path.display());
+            let hint = format!(
+                "a crawl's directory remembers the seeds themselves: take the key out, and give \
+                 the lists by --{key}"
+            );
             return Err(CommandError::usage(what).hint(hint));
         }
         let told: Table = text.parse().unwrap_or_default();
@@ -90,7 +103,7 @@ impl StoredConfig {
     pub(super) fn beneath(
         mut self,
         said: &mut Layer,
-        said_seeds: &[String],
+        said_seeds: &[ListedSeed],
         around: &Environment,
     ) -> Result<Layer, CommandError> {
         let names_seeds = said.seed.is_some();
@@ -120,7 +133,7 @@ impl StoredConfig {
             let older = self.layer.seed.take().unwrap_or_default();
             let kept = older
                 .into_iter()
-                .filter(|seed| match canonicalize(None, seed) {
+                .filter(|seed| match canonicalize(None, &seed.url) {
                     Ok(url) => !known.contains(&url),
                     Err(_) => false,
                 });
@@ -139,7 +152,7 @@ impl StoredConfig {
     }
 
     /// The guarded settings in it that have an effect and are not given anew; a line for each.
-    fn unsaid(&self, said: &Layer, said_seeds: &[String]) -> Vec<String> {
+    fn unsaid(&self, said: &Layer, said_seeds: &[ListedSeed]) -> Vec<String> {
         let line = |table: &str, key: &str, value: &Value| {
             let place = match table {
                 TOP => String::new(),
@@ -153,11 +166,11 @@ impl StoredConfig {
         let older = self.layer.seed.iter().flatten();
         // What is read in no way is said by nobody.
         let older = older.filter(|seed| {
-            let is_said = seeds::read(seed).map(|seed| said_urls.contains(&seed.url));
+            let is_said = seeds::read(&seed.url).map(|seed| said_urls.contains(&seed.url));
             !is_said.unwrap_or(false)
         });
         let mut unsaid: Vec<String> = older
-            .map(|seed| line(TOP, "seed", &Value::from(seed.as_str())))
+            .map(|seed| line(TOP, "seed", &Value::from(seed.url.as_str())))
             .collect();
         if said.seed.is_some() {
             return unsaid;
@@ -223,6 +236,14 @@ fn guarded(settings: &Settings) -> Table {
                 });
                 guarded.insert(name, Value::Table(keys));
             }
+            Value::Array(seeds) if name == "seed" => {
+                // Where they lead, and not what is said of it: that no more than narrows or names.
+                let url = |seed: Value| match seed.get("url").or(seed.get("sitemap")) {
+                    Some(url) => url.clone(),
+                    None => seed,
+                };
+                guarded.insert(name, Value::Array(seeds.into_iter().map(url).collect()));
+            }
             value if why(TOP, &name).is_some() => {
                 guarded.insert(name, value);
             }
@@ -246,7 +267,7 @@ pub(crate) fn stored_without(
     };
     let before = stored.layer.clone().settle();
     let mut settings = before.clone();
-    settings.seed.retain(|seed| match seeds::read(seed) {
+    settings.seed.retain(|seed| match seeds::read(&seed.url) {
         Ok(read) => !std::iter::once(&read.url).chain(&read.stand_in).any(is_out),
         Err(_) => true,
     });
@@ -317,8 +338,9 @@ fn why(table: &str, key: &str) -> Option<&'static str> {
 }
 
 /// The URLs that seeds stand for; of a host without a scheme both of its own.
-fn canonical(seeds: &[String]) -> Vec<CanonicalUrl> {
-    let read = seeds.iter().filter_map(|seed| seeds::read(seed).ok());
+fn canonical(seeds: &[ListedSeed]) -> Vec<CanonicalUrl> {
+    let read = seeds.iter();
+    let read = read.filter_map(|seed| seeds::read(&seed.url).ok());
     read.flat_map(|seed| std::iter::once(seed.url).chain(seed.stand_in))
         .collect()
 }

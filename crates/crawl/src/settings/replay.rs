@@ -1,14 +1,16 @@
 //! The settings of a replay: those of the crawl that is replayed, and in what others differ.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
+use crawl_policy::SeedTerms;
 use crawl_records::stored_settings;
-use crawl_weburl::{CanonicalUrl, safe_line};
+use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use toml::{Table, Value};
 
 use super::config_file;
-use super::listing::{record, stored_seeds, table_of, without_secrets};
+use super::listing::{record, stored_list, stored_seeds, table_of, without_secrets};
 use super::tables::{Layer, Settings};
 use crate::error::CommandError;
 use crate::values::Switch;
@@ -36,12 +38,12 @@ pub(crate) fn fill_in(
     // What is wrong with it is told when it is read in earnest.
     let told: Table = text.parse().unwrap_or_default();
     let stored = stored_settings(dir);
-    let tells_seeds = ["seed", "seed-file"]
+    let tells_seeds = ["seed", "seed-file", "seed-sitemap"]
         .iter()
         .any(|key| told.contains_key(*key));
-    if said.seed.is_none() && said.seed_file.is_none() && !tells_seeds {
-        let seeds = stored_seeds(&stored).into_iter();
-        said.seed = Some(seeds.map(|seed| seed.to_string()).collect());
+    let says_seeds = said.seed.is_some() || said.seed_file.is_some() || said.seed_sitemap.is_some();
+    if !says_seeds && !tells_seeds {
+        said.seed = Some(stored_list(&stored));
     }
     let contact = |of: &Table| {
         of.get("operator")?
@@ -61,6 +63,7 @@ pub(crate) fn other_settings(
     dir: &Path,
     settings: &Settings,
     seeds: &[CanonicalUrl],
+    terms: &[(CanonicalUrl, SeedTerms)],
 ) -> Vec<String> {
     let stored = stored_settings(dir);
     let mut others = Vec::new();
@@ -74,6 +77,18 @@ pub(crate) fn other_settings(
             count(&after),
             count(&before)
         ));
+    }
+    let own = own_terms(&stored);
+    let same = terms
+        .iter()
+        .filter(|(seed, terms)| own.get(seed) == Some(terms));
+    let same = same.count();
+    match terms.len().max(own.len()) - same {
+        0 => {}
+        1 => others.push("seed: another scope, depth or label of 1 URL".to_owned()),
+        count => others.push(format!(
+            "seed: another scope, depth or label of {count} URLs"
+        )),
     }
     let usual = table_of(&Settings::default());
     for (name, table) in table_of(&without_secrets(settings)) {
@@ -100,6 +115,14 @@ pub(crate) fn other_settings(
     others
 }
 
+/// What the seeds of a crawl.toml carry of their own.
+fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedTerms> {
+    let own = stored_list(stored).into_iter();
+    let own = own.filter(|seed| !seed.terms.is_empty());
+    own.filter_map(|seed| Some((canonicalize(None, &seed.url).ok()?, seed.terms)))
+        .collect()
+}
+
 /// The crawl.toml of a replay that began, in virtual time, with the crawl in `dir`.
 pub(crate) fn replay_record(settings: &Settings, dir: &Path, began: &str, now: &str) -> String {
     let mut settings = settings.clone();
@@ -118,6 +141,7 @@ mod tests {
     use std::fs;
 
     use super::{fill_in, other_settings, replay_record};
+    use crate::settings::listed_seed::ListedSeed;
     use crate::settings::{Layer, Settings, stored_seeds};
     use crate::values::FilePath;
 
@@ -132,7 +156,7 @@ mod tests {
             fill_in(&mut said, &mut Some(at("study.toml")), dir.path()).unwrap();
             said.seed
         };
-        let of_crawl = Some(vec!["http://a.example/".to_owned()]);
+        let of_crawl = Some(vec![ListedSeed::plain("http://a.example/")]);
         assert_eq!(seeds(Layer::default(), ""), of_crawl);
         for told in ["seed = [\"b.example\"]\n", "seed-file = [\"b.txt\"]\n"] {
             assert_eq!(seeds(Layer::default(), told), None, "{told}");
@@ -148,7 +172,7 @@ mod tests {
     fn ours_settings_that_decide_something_are_told_apart_from_those_of_the_crawl() {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = Settings {
-            seed: vec!["http://a.example/".to_owned()],
+            seed: vec![ListedSeed::plain("http://a.example/")],
             ..Settings::default()
         };
         settings.operator.agent = "one".to_owned();
@@ -163,7 +187,7 @@ mod tests {
         assert_eq!(table["crawl"]["rules-since"], table["crawl"]["started"]);
         fs::write(dir.path().join("crawl.toml"), text).unwrap();
         let seeds = stored_seeds(&table);
-        let others = |settings: &Settings| other_settings(dir.path(), settings, &seeds);
+        let others = |settings: &Settings| other_settings(dir.path(), settings, &seeds, &[]);
         assert_eq!(others(&settings), Vec::<String>::new());
         settings.operator.contact = "you@example.org".to_owned();
         settings.display.verbose = 2;
@@ -175,7 +199,7 @@ mod tests {
             "politeness.per-host = 3, was 1",
         ];
         assert_eq!(others(&settings), expected);
-        let none = other_settings(dir.path(), &settings, &[]);
+        let none = other_settings(dir.path(), &settings, &[], &[]);
         assert_eq!(none[0], "seed: 0 URLs, was 1");
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::config_file::{NOTES, key_of};
 use super::groups::{self, GroupTerms};
+use super::listed_seed::ListedSeed;
 use super::listing::{heading, table_of};
 use super::sites::{self, SiteTerms};
 use super::tables::{Layer, Settings, TABLES, schemas};
@@ -16,10 +17,12 @@ pub(crate) fn schema() -> String {
     let flags = Layer::augment_args(Command::new("crawl"));
     let defaults = table_of(&Settings::default());
     let mut properties = Map::new();
-    let seed = described(Vec::<String>::schema(), &flags, "seed");
+    let seed = described(Vec::<ListedSeed>::schema(), &flags, "seed");
     properties.insert("seed".to_owned(), seed);
     let files = described(Vec::<FilePath>::schema(), &flags, "seed_file");
     properties.insert("seed-file".to_owned(), files);
+    let sitemaps = described(Vec::<String>::schema(), &flags, "seed_sitemap");
+    properties.insert("seed-sitemap".to_owned(), sitemaps);
     for (table, fields) in TABLES {
         let of_table = schemas(table).into_iter().map(|(field, schema)| {
             let key = key_of(field);
@@ -102,7 +105,16 @@ mod tests {
         assert_eq!(keys(group), sorted(groups::FIELDS));
         assert_eq!(
             keys(&schema).len(),
-            TABLES.len() + ["seed", "seed-file", "site", "group", "crawl"].len()
+            TABLES.len()
+                + [
+                    "seed",
+                    "seed-file",
+                    "seed-sitemap",
+                    "site",
+                    "group",
+                    "crawl"
+                ]
+                .len()
         );
     }
 }

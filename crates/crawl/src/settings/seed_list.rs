@@ -1,7 +1,8 @@
-//! Lists of seeds: a line for each, or a sitemap.
+//! Lists of seeds: a line for each, which may be a JSON object, or a sitemap.
 
 use crawl_extractor::{Limits, SitemapKind, read_sitemap};
 
+use super::listed_seed::{ListedSeed, SeedProblem};
 use super::seeds;
 use super::tables::Layer;
 use crate::error::{CommandError, Problems};
@@ -9,17 +10,23 @@ use crate::input::read_file;
 use crate::values::FilePath;
 
 /// A list that is longer is refused: seeds stand in `crawl.toml`, which is read whole. Bytes.
-const MAX_SEED_LIST_BYTES: usize = 2 * 1024 * 1024;
+const MAX_SEED_LIST_BYTES: usize = 3 * 1024 * 1024;
 /// Seeds of one list.
 const MAX_LISTED_SEEDS: usize = 10_000;
 /// Lines of a list that are told to be unusable; of others the number is.
 const MAX_LINES_TOLD: usize = 20;
 
 const LINE_HINT: &str = "a line is a URL such as `https://example.org/`, or a host such as \
-                         `example.org`; one that begins with `#` is left out";
+                         `example.org`, or a JSON object with `url`; one that begins with `#` is \
+                         left out";
 
-/// Adds the seeds that files list to those beside them, in what the user says.
+/// Adds the sitemaps that are sources of seeds, and the seeds that files list, to those beside them,
+/// in what the user says.
 pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
+    if let Some(sitemaps) = layer.seed_sitemap.take().filter(|urls| !urls.is_empty()) {
+        let sitemaps = sitemaps.into_iter().map(ListedSeed::sitemap);
+        layer.seed.get_or_insert_default().extend(sitemaps);
+    }
     for FilePath(file) in layer.seed_file.take().unwrap_or_default() {
         let list = read_file(&file, MAX_SEED_LIST_BYTES as u64 + 1);
         let name = match file.as_os_str() == "-" {
@@ -38,7 +45,7 @@ pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
 ///
 /// # Errors
 /// All that is wrong with it, each with its line.
-fn read_list(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
+fn read_list(list: &[u8], name: &str) -> Result<Vec<ListedSeed>, CommandError> {
     let list = without_bom(list);
     let refuse = |what: String| CommandError::usage(format!("{name}: {what}"));
     if list.len() > MAX_SEED_LIST_BYTES {
@@ -47,7 +54,9 @@ fn read_list(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
     }
     let seeds = match list.trim_ascii_start().first() {
         Some(b'<') => of_sitemap(list, name)?,
-        _ => lines(list, name, LINE_HINT, read_line)?,
+        _ => lines(list, name, LINE_HINT, |line, number| {
+            read_line(line, name, number)
+        })?,
     };
     match seeds.len() {
         0 => Err(refuse("it lists no seed".to_owned()).hint(LINE_HINT)),
@@ -64,27 +73,40 @@ pub(super) fn without_bom(list: &[u8]) -> &[u8] {
     list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list)
 }
 
-/// The entries of a list's lines, as `read` takes them; empty ones and comments are left out.
+/// What is wrong with a line: each thing with its column, from 1, and its remedy where that is not
+/// the one of all lines.
+#[derive(Debug)]
+pub(super) struct LineProblems(Vec<(usize, String, Option<String>)>);
+
+impl From<String> for LineProblems {
+    fn from(what: String) -> LineProblems {
+        LineProblems(vec![(1, what, None)])
+    }
+}
+
+/// The entries of a list's lines, as `read` takes them with the number of their line; empty ones
+/// and comments are left out.
 pub(super) fn lines<T>(
     list: &[u8],
     name: &str,
     hint: &str,
-    read: impl Fn(&str) -> Result<T, String>,
+    read: impl Fn(&str, u64) -> Result<T, LineProblems>,
 ) -> Result<Vec<T>, CommandError> {
     let mut problems = Problems::default();
     let (mut entries, mut wrong) = (Vec::new(), 0);
     for (number, line) in (1..).zip(list.split(|&byte| byte == b'\n')) {
         let entry = match text_of(line) {
             Ok(None) => continue,
-            Ok(Some(text)) => read(text),
-            Err(what) => Err(what),
+            Ok(Some(text)) => read(text, number),
+            Err(what) => Err(what.into()),
         };
         match entry {
             Ok(entry) => entries.push(entry),
-            Err(what) => {
+            Err(LineProblems(told)) => {
                 wrong += 1;
-                if wrong <= MAX_LINES_TOLD {
-                    let what = CommandError::usage(format!("{name}:{number}:1: {what}"));
+                for (column, what, own) in told.into_iter().filter(|_| wrong <= MAX_LINES_TOLD) {
+                    let what = CommandError::usage(format!("{name}:{number}:{column}: {what}"));
+                    let hint = own.unwrap_or_else(|| hint.to_owned());
                     problems.note::<()>(Err(what.hint(hint)));
                 }
             }
@@ -107,15 +129,43 @@ fn text_of(line: &[u8]) -> Result<Option<&str>, String> {
     Ok((!text.is_empty() && !text.starts_with('#')).then_some(text))
 }
 
-fn read_line(seed: &str) -> Result<String, String> {
-    match seeds::read(seed) {
-        Ok(_) => Ok(seed.to_owned()),
-        Err(why) => Err(format!("unusable seed `{seed}`: {why}")),
+fn read_line(line: &str, name: &str, number: u64) -> Result<ListedSeed, LineProblems> {
+    let seed = match line.starts_with('{') {
+        true => ListedSeed::of_json(line).map_err(|problems| {
+            let placed = problems.into_iter().map(|SeedProblem { key, what, hint }| {
+                (column_of(line, key.as_deref()), what, hint)
+            });
+            LineProblems(placed.collect())
+        })?,
+        false => ListedSeed::plain(line),
+    };
+    if let Err(why) = seeds::read(&seed.url) {
+        let what = format!("unusable seed `{}`: {why}", seed.url);
+        let key = if seed.is_sitemap { "sitemap" } else { "url" };
+        let column = column_of(line, Some(key));
+        return Err(LineProblems(vec![(column, what, None)]));
     }
+    Ok(ListedSeed {
+        place: Some(format!("{name}:{number}:1")),
+        ..seed
+    })
+}
+
+/// The column, from 1, at which a line of JSON has a key; 1 where it has none.
+fn column_of(line: &str, key: Option<&str>) -> usize {
+    let key = key.and_then(|key| serde_json::to_string(key).ok());
+    let at = key.and_then(|key| {
+        let mut found = line.match_indices(&key);
+        found.find_map(|(at, text)| {
+            let behind = line[at + text.len()..].trim_start();
+            behind.starts_with(':').then_some(at)
+        })
+    });
+    line[..at.unwrap_or_default()].chars().count() + 1
 }
 
 /// The pages of a sitemap that lies in a file.
-fn of_sitemap(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
+fn of_sitemap(list: &[u8], name: &str) -> Result<Vec<ListedSeed>, CommandError> {
     let sitemap = read_sitemap(list, None, &Limits::default());
     let refuse = |what: &str, hint: &str| {
         Err(CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned()))
@@ -130,11 +180,11 @@ fn of_sitemap(list: &[u8], name: &str) -> Result<Vec<String>, CommandError> {
                 let what = format!("{name}: unusable seed `{seed}` in the sitemap");
                 problems.note::<()>(Err(CommandError::usage(what).hint("a `loc` is a whole URL")));
             }
-            problems.or(seeds)
+            problems.or(seeds.into_iter().map(ListedSeed::plain).collect())
         }
         SitemapKind::Index => refuse(
             "a sitemap index, which lists sitemaps and no pages",
-            "give the sitemaps that it lists, each by --seed-file",
+            "give its URL by --seed-sitemap, or the sitemaps that it lists, each by --seed-file",
         ),
         _ => refuse(
             "it begins as XML and is no sitemap",
@@ -155,7 +205,13 @@ mod tests {
     )]
     fn check(list: &[u8], expect: Expect) {
         let found = match read_list(list, "seeds.txt") {
-            Ok(seeds) => seeds.join(" "),
+            Ok(seeds) => {
+                let seeds = seeds.iter().map(|seed| match seed.terms.is_empty() {
+                    true => seed.url.clone(),
+                    false => format!("{} {:?}", seed.url, seed.terms),
+                });
+                seeds.collect::<Vec<_>>().join(" ")
+            }
             Err(refusal) => refusal.to_string(),
         };
         expect.assert_eq(&found);
@@ -168,22 +224,22 @@ mod tests {
             expect!["http://a.example/x b.example http://a.example/x"],
         );
         check(
-            b"a.example\nexample\nftp://c.example/\n\xff\n{\"url\": \"http://a/\"}\n",
+            b"a.example\nexample\nftp://c.example/\n\xff\n[\"http://a/\"]\n",
             expect![[r#"
                 error: seeds.txt:2:1: unusable seed `example`: not a URL: relative URL without a base
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
                 error: seeds.txt:3:1: unusable seed `ftp://c.example/`: scheme `ftp` is not http or https
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
                 error: seeds.txt:4:1: `�` is no UTF-8
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
-                error: seeds.txt:5:1: unusable seed `{"url": "http://a/"}`: not a URL: relative URL without a base
-                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out"#]],
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
+                error: seeds.txt:5:1: unusable seed `["http://a/"]`: not a URL: relative URL without a base
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out"#]],
         );
         check(
             b"\n# none\n",
             expect![[r#"
             error: seeds.txt: it lists no seed
-            hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out"#]],
+            hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out"#]],
         );
         let unusable = read_list(&b"x\n".repeat(25), "s").unwrap_err();
         assert_eq!(unusable.others.len(), 20);
@@ -193,8 +249,26 @@ mod tests {
             many.message,
             "s: it lists 10001 seeds, and 10000 are the most"
         );
-        let long = read_list(&b"#\n".repeat(1024 * 1024 + 1), "s").unwrap_err();
-        assert!(long.message.ends_with("more than 2097152 bytes"), "{long}");
+        let long = read_list(&b"##\n".repeat(1024 * 1024 + 1), "s").unwrap_err();
+        assert!(long.message.ends_with("more than 3145728 bytes"), "{long}");
+    }
+
+    #[test]
+    fn ours_a_line_of_json_is_a_seed_with_settings_of_its_own() {
+        let list = b"a.example\n  {\"url\": \"b.example\", \"label\": \"press\"}\r\n";
+        let seeds = read_list(list, "seeds.jsonl").unwrap();
+        assert_eq!(seeds[1].terms.label.as_deref(), Some("press"));
+        assert_eq!(seeds[1].place.as_deref(), Some("seeds.jsonl:2:1"));
+        check(
+            b"{\"url\": \"b.example\", \"lable\": \"depth\", \"depth\": \"2\"}\n{\"url\": \"example\"}\n",
+            expect![[r#"
+                error: seeds.txt:1:22: unknown key `lable` of a seed
+                hint: the nearest is `label`
+                error: seeds.txt:1:40: `depth`: a number is expected, and this is `"2"`
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
+                error: seeds.txt:2:2: unusable seed `example`: not a URL: relative URL without a base
+                hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out"#]],
+        );
     }
 
     #[test]
@@ -215,7 +289,7 @@ mod tests {
               <sitemap><loc>http://a.example/s.xml</loc></sitemap></sitemapindex>",
             expect![[r#"
                 error: seeds.txt: a sitemap index, which lists sitemaps and no pages
-                hint: give the sitemaps that it lists, each by --seed-file"#]],
+                hint: give its URL by --seed-sitemap, or the sitemaps that it lists, each by --seed-file"#]],
         );
         check(
             b"<html><a href=x>",

@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use crawl_policy::SeedTerms;
 use crawl_records::stored_settings;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize, class_of_host, host_and_port};
 
@@ -21,6 +22,22 @@ pub(crate) struct Seed {
     /// The URL to use where no connection can be made by that: http for https, of a host that
     /// was typed without a scheme.
     pub(crate) stand_in: Option<CanonicalUrl>,
+    /// What it carries of its own.
+    pub(crate) terms: SeedTerms,
+    /// True if it is a sitemap, whose entries are seeds.
+    pub(crate) is_sitemap: bool,
+}
+
+impl Seed {
+    fn plain(url: CanonicalUrl, stand_in: Option<CanonicalUrl>) -> Seed {
+        let terms = SeedTerms::default();
+        Seed {
+            url,
+            stand_in,
+            terms,
+            is_sitemap: false,
+        }
+    }
 }
 
 /// Returns whether a word is meant as a seed, and not as a command: a URL, or a host with a dot or
@@ -48,28 +65,15 @@ pub(crate) fn is_seed(word: &str) -> bool {
 pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
     let typed = typed.trim();
     if has_scheme(typed) || !is_seed(typed) {
-        let url = canonicalize(None, typed)?;
-        return Ok(Seed {
-            url,
-            stand_in: None,
-        });
+        return Ok(Seed::plain(canonicalize(None, typed)?, None));
     }
     let https = canonicalize(None, &format!("https://{typed}"))?;
     let http = canonicalize(None, &format!("http://{typed}"))?;
     let host = https.host();
     Ok(match host_and_port(authority(typed)).1 {
-        Some("443") => Seed {
-            url: https,
-            stand_in: None,
-        },
-        port if port == Some("80") || class_of_host(host).is_some() => Seed {
-            url: http,
-            stand_in: None,
-        },
-        _ => Seed {
-            url: https,
-            stand_in: Some(http),
-        },
+        Some("443") => Seed::plain(https, None),
+        port if port == Some("80") || class_of_host(host).is_some() => Seed::plain(http, None),
+        _ => Seed::plain(https, Some(http)),
     })
 }
 

@@ -10,6 +10,7 @@ use super::check::default_output;
 use super::config_file;
 use super::environment::Environment;
 use super::host_lists;
+use super::listed_seed::ListedSeed;
 use super::remembered::StoredConfig;
 use super::seed_list;
 use super::tables::OperatorLayer;
@@ -34,7 +35,7 @@ pub(crate) fn gather(
         host_lists::read_in(layer, &mut problems);
     }
     problems.or(())?;
-    let seeds: Vec<String> = [&flags.seed, &config.seed]
+    let seeds: Vec<ListedSeed> = [&flags.seed, &config.seed]
         .into_iter()
         .flatten()
         .flatten()
@@ -59,7 +60,7 @@ fn directory(said: &Layer) -> Option<PathBuf> {
     let named = output.filter(|output| !output.is_empty());
     named.map(|output| output.0.clone()).or_else(|| {
         let seed = said.seed.as_ref()?.first()?;
-        Some(default_output(&seeds::read(seed).ok()?.url))
+        Some(default_output(&seeds::read(&seed.url).ok()?.url))
     })
 }
 
@@ -109,7 +110,7 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::{Environment, gather};
+    use super::{Environment, ListedSeed, gather};
     use crate::settings::config_file::parse;
     use crate::settings::remembered::own_mark;
     use crate::settings::tables::{Layer, Settings};
@@ -180,7 +181,7 @@ mod tests {
         let mut typed = flags(None, Some(dir.path()));
         let gone_on = gather(typed.clone(), None, &around).unwrap();
         assert_eq!(gone_on.politeness.delay.to_string(), "7s");
-        typed.seed = Some(vec!["http://e.example/".to_owned()]);
+        typed.seed = Some(vec![ListedSeed::plain("http://e.example/")]);
         let same_command = gather(typed, None, &around).unwrap();
         assert_eq!(same_command.politeness.delay.to_string(), "1s");
     }

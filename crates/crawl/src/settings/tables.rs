@@ -7,6 +7,7 @@ use super::choices::{
     ScopeName, StratumName, WhenName,
 };
 use super::groups::Groups;
+use super::listed_seed::ListedSeed;
 use super::sites::Sites;
 use crate::values::DayHours;
 use crate::values::ListedHost;
@@ -72,17 +73,28 @@ macro_rules! tables {
             ///
             /// `--seed` itself may be left out: `crawl example.org` asks `https://example.org/`,
             /// and http where no connection can be made by https; loopback names and addresses are
-            /// asked over http.
+            /// asked over http. In a file of settings it may be a table too, as a line of --seed-file is
+            /// an object.
             #[arg(long, value_name = "URL")]
-            pub(crate) seed: Option<Vec<String>>,
+            pub(crate) seed: Option<Vec<ListedSeed>>,
             /// Take the seeds that this file lists too; `-` is stdin (may be repeated)
             ///
-            /// A line for each: a URL or a host; lines that begin with `#` are left out. A file that
-            /// begins with `<` is read as a sitemap, whose pages are the seeds. A relative path
-            /// begins at the working directory, in a file of settings too.
+            /// A line for each: a URL or a host, or a JSON object such as {"url": "example.org",
+            /// "scope": "prefix", "depth": 2, "label": "press"}; lines that begin with `#` are left out.
+            /// A file that begins with `<` is read as a sitemap, whose pages are the seeds. A relative
+            /// path begins at the working directory, in a file of settings too.
             #[arg(long, value_name = "FILE", display_order = 1)]
             #[serde(rename = "seed-file")]
             pub(crate) seed_file: Option<Vec<FilePath>>,
+            /// Take what the sitemap at this URL lists as seeds (may be repeated)
+            ///
+            /// It is asked for as a part of the crawl, by the rules of its robots.txt; of an index all
+            /// of its sitemaps are. The entries have depth 0 and are asked for on whatever host they
+            /// lie, unless excluded. The host of the sitemap joins the scope as that of a seed does;
+            /// those of entries do not.
+            #[arg(long, value_name = "URL", display_order = 2)]
+            #[serde(rename = "seed-sitemap")]
+            pub(crate) seed_sitemap: Option<Vec<String>>,
             $( #[command(flatten)] pub(crate) $table: $layer, )+
             /// Other settings for some hosts; in files alone.
             #[arg(skip)]
@@ -96,7 +108,7 @@ macro_rules! tables {
         #[derive(Clone, Debug, PartialEq, Serialize)]
         pub(crate) struct Settings {
             /// As typed.
-            pub(crate) seed: Vec<String>,
+            pub(crate) seed: Vec<ListedSeed>,
             $( pub(crate) $table: $settled, )+
             pub(crate) site: Sites,
             pub(crate) group: Groups,
@@ -112,6 +124,7 @@ macro_rules! tables {
                 Layer {
                     seed: self.seed.or(beneath.seed),
                     seed_file: self.seed_file.or(beneath.seed_file),
+                    seed_sitemap: self.seed_sitemap.or(beneath.seed_sitemap),
                     $( $table: $layer {
                         $( $field: self.$table.$field.or(beneath.$table.$field), )+
                     }, )+

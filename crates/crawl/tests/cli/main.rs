@@ -38,6 +38,7 @@ mod replay;
 mod robots;
 mod sample;
 mod search;
+mod seed_terms;
 mod seeds;
 mod study;
 mod tables;

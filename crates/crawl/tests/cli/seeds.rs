@@ -251,8 +251,8 @@ fn ours_all_that_is_wrong_with_lists_of_seeds_is_told_at_once() {
     expect![[r#"
         2
         error: a.txt:2:1: unusable seed `example`: not a URL: relative URL without a base
-        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
         error: b.txt: it lists no seed
-        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`; one that begins with `#` is left out
+        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
         error: can't read c.txt: No such file or directory (os error 2)"#]].assert_eq(&ran.refusal(&dir));
 }

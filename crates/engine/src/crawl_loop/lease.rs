@@ -6,7 +6,7 @@ use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason, UrlKind};
 use crawl_policy::scope::{OutReason, ScopeVerdict};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
-use crawl_weburl::{HostKey, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
 use super::request_rows;
@@ -166,6 +166,7 @@ impl Coordinator {
                         robots: request_rows::robots_verdict(&verdict),
                         rules: Arc::clone(rules),
                         past: None,
+                        label: self.label(&lease.url),
                     }),
                 }
             }
@@ -175,6 +176,11 @@ impl Coordinator {
             RobotsStanding::Refused(why) => Judgement::Refused(why.clone()),
             RobotsStanding::Unknown => Judgement::RobotsFirst,
         }
+    }
+
+    /// The label of the seed in whose area a URL lies.
+    fn label(&self, url: &CanonicalUrl) -> Option<Arc<str>> {
+        self.scope.terms(url)?.label.clone()
     }
 
     /// Judges a lease by this run's scope: an earlier one may have been wider.
@@ -255,10 +261,11 @@ impl Coordinator {
         let host = self.host_state(&host);
         match result {
             Ok(exchange) => {
-                if lease.is_seed
+                // What the sitemap of a seed lists brings no host in.
+                if self.scope.is_seed(&lease.url)
                     && let Some(Ok(target)) = redirect_target(&exchange)
                 {
-                    Arc::make_mut(&mut self.scope).add_seed(&target);
+                    Arc::make_mut(&mut self.scope).add_target(&lease.url, &target);
                 }
                 let page = FetchedPage {
                     lease,

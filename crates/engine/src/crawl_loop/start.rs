@@ -10,7 +10,7 @@ use crawl_scheduler::{RestartKind, Tick, stored_address};
 use crawl_weburl::HostKey;
 
 use super::Coordinator;
-use crate::admissions::seed_admission;
+use crate::admissions::{seed_admission, seed_sitemap_admission};
 use crate::messages::{Effect, WriterMessage};
 
 impl Coordinator {
@@ -96,7 +96,10 @@ impl Coordinator {
         }
         let seeds = self.config.seeds.iter();
         let seeds: Vec<_> = seeds
-            .map(|seed| seed_admission(seed, &self.scope))
+            .map(|seed| match self.config.seed_sitemaps.contains(seed) {
+                true => seed_sitemap_admission(seed, &self.scope),
+                false => seed_admission(seed, &self.scope),
+            })
             .collect();
         if !seeds.is_empty() {
             self.write(WriterMessage::Seeds(seeds), out);

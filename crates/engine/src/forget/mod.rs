@@ -18,15 +18,18 @@ use crawl_archive::{
     write_index,
 };
 use crawl_frontier::{Frontier as _, StoreRemoval};
-use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
+use crawl_weburl::{CanonicalUrl, HostKey};
 use serde::Serialize;
 
 use self::rows::{ROW_FILES, rewrite_file};
 use crate::error::EngineError;
 use crate::index::log::{INDEX_FOLDER, LOG, OLD_FOLDER};
 use crate::index::rebuild::NEW_FOLDER;
-use crate::meta_keys::{META_INDEX, META_PARKED, META_SCOPE_SEEDS, META_TOMBSTONE_KEY, META_TRAPS};
+use crate::meta_keys::{
+    META_INDEX, META_PARKED, META_SCOPE_SEEDS, META_SEED_TARGETS, META_TOMBSTONE_KEY, META_TRAPS,
+};
 use crate::revisit::visit::without_redirect_to;
+use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::directory::{examine, open_at_rest, open_resting};
 use crate::state::swap::{self, Swap};
 use crate::tombstones::{
@@ -331,7 +334,8 @@ impl StoreRemoval for StateRemoval<'_> {
     fn meta(&self, name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
         let removal = self.0;
         match name {
-            META_SCOPE_SEEDS => Some(scope_seeds(removal, &bytes)),
+            META_SCOPE_SEEDS => Some(seeds_without(removal, &bytes)),
+            META_SEED_TARGETS => Some(targets_without(removal, &bytes)),
             META_PARKED => {
                 let hosts: Vec<String> = serde_json::from_slice(&bytes).unwrap_or_default();
                 let is_kept = |host: &String| {
@@ -351,47 +355,5 @@ impl StoreRemoval for StateRemoval<'_> {
 
     fn visit(&self, bytes: Vec<u8>) -> Vec<u8> {
         without_redirect_to(bytes, &|url| self.0.holds_text(url))
-    }
-}
-
-/// The seeds that the scope starts from. In place of a page that is forgotten stands its folder: the
-/// other pages below it stay in the scope that it gave them.
-fn scope_seeds(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
-    let mut kept = Vec::new();
-    for line in String::from_utf8_lossy(bytes).lines() {
-        let Ok(url) = canonicalize(None, line) else {
-            continue;
-        };
-        if removal.holds_host(&url.host_key()) {
-            continue;
-        }
-        let seed = match removal.holds(&url) {
-            true => canonicalize(Some(&url), ".").unwrap_or(url),
-            false => url,
-        };
-        kept.push(seed.to_string());
-    }
-    kept.dedup();
-    (kept.join("\n") + "\n").into_bytes()
-}
-
-#[cfg(test)]
-mod tests {
-    use crawl_archive::Removal;
-    use crawl_weburl::{HostKey, canonicalize};
-
-    use super::scope_seeds;
-
-    #[test]
-    fn ours_the_scope_of_a_forgotten_seed_stays_that_of_its_folder() {
-        let mut removal = Removal::default();
-        removal.add_page(&canonicalize(None, "http://a.example/x/page.html?q=1").unwrap());
-        removal.add_host(HostKey::parse("b.example").unwrap());
-        let seeds = b"http://a.example/x/page.html?q=1\nhttp://b.example/\nhttp://c.example/\n";
-        let kept = scope_seeds(&removal, seeds);
-        assert_eq!(
-            String::from_utf8(kept).unwrap(),
-            "http://a.example/x/\nhttp://c.example/\n"
-        );
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct FetchContext {
     pub(crate) rules: Arc<CompiledRobots>,
     /// The state that its last visit left.
     pub(crate) past: Option<Box<PreviousVisit>>,
+    /// The label of the seed in whose area it lies.
+    pub(crate) label: Option<Arc<str>>,
 }
 
 impl FetchContext {
@@ -238,5 +240,6 @@ pub(crate) fn row_without_answer(
         change: None,
         error: None,
         sample: None,
+        label: context.label.as_deref().map(str::to_owned),
     }
 }

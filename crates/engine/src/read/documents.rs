@@ -193,9 +193,11 @@ impl PageReader {
         early: &mut dyn FnMut(LinkBatch),
     ) -> ReadDocument {
         let from = links.from();
-        // A sitemap stands beside its site's root, however deep the index that named it.
+        // A sitemap stands beside its site's root, however deep the index that named it. What one
+        // lists that is a seed are seeds.
         let mut way = Discovery {
-            depth: 1,
+            depth: u32::from(!from.is_seed),
+            is_seed: from.is_seed,
             ..Discovery::link(from)
         };
         let mut too_deep = None;

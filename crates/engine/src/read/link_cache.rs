@@ -101,6 +101,8 @@ pub(crate) struct Target {
     pub(crate) action: Option<Option<Exclusion>>,
     /// The scope's verdict, depth aside.
     pub(crate) verdict: ScopeVerdict,
+    /// The depth up to which that holds.
+    pub(crate) max_depth: Option<u32>,
 }
 
 /// The state of a target, which changes with each document. Apart from it, so that those of a page
@@ -300,6 +302,7 @@ impl LinkCache {
             action: rules.action(&url),
             // A seed is the one whose depth is nothing.
             verdict: scope.judge(&url, 0),
+            max_depth: scope.max_depth(&url),
             url,
         });
         self.states.push(TargetState {

@@ -344,7 +344,7 @@ impl<'a> Links<'a> {
             return;
         }
         let url = target.url.clone();
-        let verdict = match self.scope.is_too_deep(way.depth) {
+        let verdict = match target.max_depth.is_some_and(|max| way.depth > max) {
             true => self.scope.judge(&url, way.depth),
             false => target.verdict.clone(),
         };
@@ -416,11 +416,11 @@ impl<'a> Links<'a> {
         verdict: ScopeVerdict,
     ) -> NewState {
         // A host's own sitemaps are read wherever they lie, and so are the parts of a page
-        // where all are wanted.
+        // where all are wanted, and what the sitemap of a seed lists.
         let is_exempt = match way.kind {
-            UrlKind::Sitemap => url.host_key() == self.from.url.host_key(),
+            UrlKind::Sitemap => way.is_seed || url.host_key() == self.from.url.host_key(),
             UrlKind::Resource => self.policy.resources == Resources::All,
-            UrlKind::Page => false,
+            UrlKind::Page => way.is_seed,
         };
         match verdict {
             ScopeVerdict::Out { .. } if is_exempt && self.scope.excluded(url).is_none() => {

@@ -155,7 +155,7 @@ impl PageReader {
             lease,
             mut context,
             exchange,
-            scope: _,
+            scope,
             host,
         } = *page;
         let past = context.past.take();
@@ -173,7 +173,8 @@ impl PageReader {
                 .iter_mut()
                 .for_each(|row| row.text = None);
         }
-        if let (true, Some(Ok(target))) = (lease.is_seed, redirect_target(&exchange)) {
+        let is_seed = scope.is_seed(&lease.url);
+        if let (true, Some(Ok(target))) = (is_seed, redirect_target(&exchange)) {
             findings.joins_scope = Some(target);
         }
         let passing = document

@@ -175,7 +175,7 @@ impl Replay {
         } = directory::open(config, 1)?;
         mark(&*frontier, crawl.dir())?;
         let visits = round::take_up(&*frontier, config, now, &mut totals, &|| false)?;
-        let scope = config.scope.of_seeds(config.seeds.iter())?;
+        let scope = scope_seeds.scope(config)?;
         let mut coordinator = Coordinator::new(
             Arc::clone(config),
             Arc::clone(&frontier),

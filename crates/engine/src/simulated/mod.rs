@@ -40,6 +40,7 @@ use crate::read::PageReader;
 use crate::read::archive_encoder::ArchiveEncoder;
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::sampling::Sampling;
+use crate::scope_seeds::ScopeSeeds;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
 use crate::state::parked_hosts::parked;
@@ -341,9 +342,15 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     };
     let traps = SharedTraps::new(&config.traps, None);
     let sampling = Sampling::open(&config, &*frontier).unwrap();
-    let mut writer = Writer::new(shared, files, Totals::default(), visits, Vec::new())
-        .watching(traps.clone())
-        .sampling(sampling.clone());
+    let mut writer = Writer::new(
+        shared,
+        files,
+        Totals::default(),
+        visits,
+        ScopeSeeds::default(),
+    )
+    .watching(traps.clone())
+    .sampling(sampling.clone());
     let (reader, mut encoder) = (
         PageReader::new(&config, &visits).asking(Arc::clone(&frontier), traps.clone()),
         ArchiveEncoder::new(&config),

@@ -15,15 +15,16 @@ use crawl_archive::{
 use crawl_frontier::{
     FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
 };
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
 use super::swap::{self, LIST, LIST_BESIDE, STAGING};
 use crate::config::Config;
 use crate::control::Refused;
 use crate::error::EngineError;
-use crate::meta_keys::{META_REPLAY, META_RUN, META_SCOPE_SEEDS, META_TOMBSTONE_KEY, META_TOTALS};
+use crate::meta_keys::{META_REPLAY, META_RUN, META_TOMBSTONE_KEY, META_TOTALS};
 use crate::sampling::Sampling;
+use crate::scope_seeds::ScopeSeeds;
 use crate::tombstones::{TOMBSTONES, Tombstones};
 use crate::totals::Totals;
 
@@ -95,7 +96,7 @@ pub(crate) struct Directory {
     /// Which URLs the last run may have died of.
     pub(crate) journal: CrashJournal,
     pub(crate) totals: Totals,
-    pub(crate) scope_seeds: Vec<CanonicalUrl>,
+    pub(crate) scope_seeds: ScopeSeeds,
     /// True if an earlier run worked here.
     pub(crate) resumed: bool,
     /// True if that run was cut off: what it had in flight is in no record then.
@@ -134,16 +135,12 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
         .meta(META_TOTALS)?
         .and_then(|bytes| Totals::from_bytes(&bytes))
         .unwrap_or_default();
-    let scope_seeds = frontier.meta(META_SCOPE_SEEDS)?.unwrap_or_default();
-    let scope_seeds = String::from_utf8_lossy(&scope_seeds);
+    let scope_seeds = ScopeSeeds::read(&frontier, config)?;
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
     let journal = open_journal(&state, &frontier, readers)?;
     note_run(&frontier, RUN_OPEN)?;
     Ok(Directory {
-        scope_seeds: scope_seeds
-            .lines()
-            .filter_map(|url| canonicalize(None, url).ok())
-            .collect(),
+        scope_seeds,
         frontier: Arc::new(frontier),
         tombstones,
         files,

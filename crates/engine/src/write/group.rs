@@ -1,6 +1,6 @@
 //! One group: a transaction with the archive and rows that go along.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,12 +25,13 @@ use crate::error::EngineError;
 use crate::index::entry::left_out;
 use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
-use crate::meta_keys::{META_PARKED, META_SAMPLE, META_SCOPE_SEEDS, META_TOTALS, META_TRAPS};
+use crate::meta_keys::{META_PARKED, META_SAMPLE, META_TOTALS, META_TRAPS};
 use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::{
     PreviousVisit, RevisitSchedule, VisitResult, ask_in_full, without_redirect_to,
 };
 use crate::sampling::Sampling;
+use crate::scope_seeds::ScopeSeeds;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
 use crate::state::parked_hosts;
@@ -47,8 +48,7 @@ pub(super) struct Group<'a> {
     files: &'a mut Files,
     totals: Totals,
     visits: RevisitSchedule,
-    scope_seeds: &'a mut BTreeSet<CanonicalUrl>,
-    scope_grew: bool,
+    scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
@@ -80,7 +80,6 @@ impl<'a> Group<'a> {
             totals: writer.totals,
             visits: writer.visits,
             scope_seeds: &mut writer.scope_seeds,
-            scope_grew: false,
             newest: &mut writer.newest,
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
@@ -217,7 +216,7 @@ impl Group<'_> {
     fn seeds(&mut self, seeds: Vec<Admission>) -> Result<(), EngineError> {
         // Links of a seed's pages stay in scope when a later run names other seeds.
         for seed in &seeds {
-            self.keep_scope_seed(&seed.url);
+            self.scope_seeds.add(&seed.url);
             if let NewState::Excluded(exclusion) = &seed.state {
                 let why = excluded_words(exclusion);
                 let url = seed.url.clone();
@@ -252,7 +251,7 @@ impl Group<'_> {
                         Err(why)
                     }
                     _ => {
-                        self.keep_scope_seed(&url);
+                        self.scope_seeds.add(&url);
                         Ok(CommandAnswer::Done)
                     }
                 }
@@ -260,10 +259,6 @@ impl Group<'_> {
         };
         self.committed.answers.push((answer, done));
         Ok(())
-    }
-
-    fn keep_scope_seed(&mut self, url: &CanonicalUrl) {
-        self.scope_grew |= self.scope_seeds.insert(url.clone());
     }
 
     fn page(
@@ -392,7 +387,7 @@ impl Group<'_> {
         }
         self.keep_host(Some(&host));
         if let Some(target) = joins_scope.filter(|target| !tombstones.holds(target)) {
-            self.keep_scope_seed(&target);
+            self.scope_seeds.add_target(&lease.url, &target);
         }
         let modified = of_wanted(modified, &links);
         self.links(lease, (outcome, visit), &signal, links)?;
@@ -525,11 +520,7 @@ impl Group<'_> {
 
     /// Syncs the files, then commits with their lengths.
     pub(super) fn finish(mut self, before: &Totals) -> Result<Committed, EngineError> {
-        if self.scope_grew {
-            let all: Vec<_> = self.scope_seeds.iter().map(CanonicalUrl::as_str).collect();
-            self.transaction
-                .keep_meta(META_SCOPE_SEEDS, all.join("\n").as_bytes());
-        }
+        self.scope_seeds.keep(&mut *self.transaction);
         let before_syncs = Instant::now();
         if let Some(archive) = &mut self.files.archive {
             archive.sync()?;

@@ -12,7 +12,7 @@ mod sample_draw;
 mod take_back;
 mod trap_evidence;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
@@ -21,13 +21,14 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::{Admission, Frontier};
 use crawl_policy::scope::Scope;
-use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use crawl_weburl::{HostKey, Origin};
 
 use self::group::Group;
 use crate::error::EngineError;
 use crate::messages::{Committed, WriterMessage};
 use crate::revisit::visit::RevisitSchedule;
 use crate::sampling::Sampling;
+use crate::scope_seeds::ScopeSeeds;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
 use crate::tombstones::Tombstones;
@@ -48,8 +49,7 @@ pub(crate) struct Writer {
     pub(crate) files: Files,
     pub(crate) totals: Totals,
     pub(crate) visits: RevisitSchedule,
-    /// The seeds of all runs and the targets of their redirects: what the scope starts from.
-    scope_seeds: BTreeSet<CanonicalUrl>,
+    scope_seeds: ScopeSeeds,
     /// The sequence of the newest state of each host that was kept.
     newest: HashMap<HostKey, u64>,
     /// The number of the newest list of parked hosts that was kept.
@@ -69,14 +69,14 @@ impl Writer {
         files: Files,
         totals: Totals,
         visits: RevisitSchedule,
-        scope_seeds: Vec<CanonicalUrl>,
+        scope_seeds: ScopeSeeds,
     ) -> Writer {
         Writer {
             frontier,
             files,
             totals,
             visits,
-            scope_seeds: scope_seeds.into_iter().collect(),
+            scope_seeds,
             newest: HashMap::new(),
             newest_parked: 0,
             traps: None,

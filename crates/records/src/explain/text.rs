@@ -5,6 +5,8 @@ use std::fmt;
 use crawl_archive::Timestamp;
 use crawl_archive::rows::RequestRow;
 
+use crawl_weburl::safe_line;
+
 use super::{Explanation, StateRead};
 use crate::numbers::counted;
 
@@ -33,6 +35,9 @@ impl fmt::Display for Explanation {
             }
             if let Some(error) = &page.error {
                 writeln!(f, "  error: {error}")?;
+            }
+            if let Some(label) = &page.label {
+                writeln!(f, "  label: {}", safe_line(label))?;
             }
             if let Some(change) = &page.change {
                 writeln!(f, "  round {}: {change}", page.round)?;

@@ -177,6 +177,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
         change: Some(if round == 1 { "new" } else { "changed" }.to_owned()),
         error: None,
         sample: None,
+        label: None,
         url,
     }
 }

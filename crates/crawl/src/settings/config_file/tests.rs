@@ -118,7 +118,7 @@ fn ours_all_that_is_wrong_is_told_at_once() {
          [site.\"a.example\"]\ndelay = 5\nper-host = \"many\"\ncolour = \"red\"\nheaders = \"k: secret\"\n\
          [site]\nb = 1\n",
         expect![[r#"
-            error: crawl.toml:1:30: `seed`: a string is expected, and this is the integer `7`
+            error: crawl.toml:1:30: `seed`: a string or a table is expected, and this is the integer `7`
             hint: `crawl config` prints a configuration with every key
             error: crawl.toml:2:1: unknown key or table `delay`
             hint: `delay` belongs to the table [politeness]

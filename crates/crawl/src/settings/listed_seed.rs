@@ -1,0 +1,408 @@
+//! A seed as it is listed: a URL or a host, and what it carries of its own.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crawl_policy::SeedTerms;
+use serde::de::{self, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::error::nearest;
+use crate::values::{BadValue, SchemaValue};
+
+/// The keys of a seed that carries settings of its own.
+const KEYS: [&str; 5] = ["url", "sitemap", "scope", "depth", "label"];
+/// The words of its scope.
+const SCOPES: [&str; 4] = ["host", "domain", "prefix", "page"];
+
+/// The longest label, in bytes: it stands in each row of its pages.
+const MAX_LABEL_BYTES: usize = 64;
+
+/// A seed as it is listed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListedSeed {
+    /// The URL or the host, as typed.
+    pub(crate) url: String,
+    /// True if that is a sitemap, whose entries are seeds.
+    pub(crate) is_sitemap: bool,
+    /// What it carries of its own.
+    pub(crate) terms: SeedTerms,
+    /// The file that lists it, and where in it.
+    pub(crate) place: Option<String>,
+}
+
+/// What is wrong with a seed, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SeedProblem {
+    /// The key that it is about.
+    pub(super) key: Option<String>,
+    pub(super) what: String,
+    pub(super) hint: Option<String>,
+}
+
+impl ListedSeed {
+    /// A seed that is a URL or a host alone.
+    pub(crate) fn plain(url: impl Into<String>) -> ListedSeed {
+        ListedSeed {
+            url: url.into(),
+            ..ListedSeed::default()
+        }
+    }
+
+    /// A sitemap whose entries are seeds.
+    pub(super) fn sitemap(url: String) -> ListedSeed {
+        ListedSeed {
+            is_sitemap: true,
+            ..ListedSeed::plain(url)
+        }
+    }
+
+    /// Returns whether it is a URL or a host, and nothing is said of it.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.is_sitemap && self.terms.is_empty()
+    }
+
+    /// Reads the keys of a seed.
+    ///
+    /// # Errors
+    /// All that is wrong with them.
+    fn of_entries(entries: &[(String, Value)]) -> Result<ListedSeed, Vec<SeedProblem>> {
+        let mut seed = ListedSeed::default();
+        let mut problems = Vec::new();
+        for (at, (key, value)) in entries.iter().enumerate() {
+            let is_twice = entries[..at].iter().any(|(before, _)| before == key);
+            let taken = match is_twice {
+                true => Err((format!("`{key}` stands here twice"), None)),
+                false => seed.take(key, value),
+            };
+            if let Err((what, hint)) = taken {
+                let key = Some(key.clone());
+                problems.push(SeedProblem { key, what, hint });
+            }
+        }
+        let has = |wanted: &str| entries.iter().any(|(key, _)| key == wanted);
+        let (what, hint) = match (has("url"), has("sitemap")) {
+            (true, true) => (
+                "a seed with `url` and `sitemap`",
+                "a page is a seed by `url`, and what a sitemap lists by `sitemap`",
+            ),
+            (false, false) => (
+                "a seed without `url`",
+                "it looks like {\"url\": \"https://example.org/\", \"label\": \"press\"}",
+            ),
+            _ => ("", ""),
+        };
+        if !what.is_empty() {
+            problems.push(SeedProblem {
+                key: None,
+                what: what.to_owned(),
+                hint: Some(hint.to_owned()),
+            });
+        }
+        match problems.is_empty() {
+            true => Ok(seed),
+            false => Err(problems),
+        }
+    }
+
+    fn take(&mut self, key: &str, value: &Value) -> Result<(), (String, Option<String>)> {
+        let other = |wanted: &str| {
+            let what = format!("`{key}`: {wanted} is expected, and this is `{value}`");
+            Err((what, None))
+        };
+        match (key, value) {
+            ("url" | "sitemap", Value::String(text)) => {
+                self.url.clone_from(text);
+                self.is_sitemap = key == "sitemap";
+            }
+            ("scope", Value::String(word)) if SCOPES.contains(&word.as_str()) => {
+                self.terms.scope = word.parse().ok();
+            }
+            ("scope", Value::String(word)) => {
+                let what = format!("`scope`: `{word}` is none of `{}`", SCOPES.join("`, `"));
+                let near = || nearest(word, SCOPES.map(|word| (word.to_owned(), word)));
+                let hint = match word.as_str() {
+                    "any" => Some("`any` is for a whole crawl: --scope any".to_owned()),
+                    _ => near().map(|near| format!("the nearest is `{near}`")),
+                };
+                return Err((what, hint));
+            }
+            ("depth", Value::Number(number)) => {
+                let depth = number.as_u64().and_then(|depth| u32::try_from(depth).ok());
+                match depth {
+                    Some(_) => self.terms.max_depth = depth,
+                    None => return other("a whole number of links, 0 or more,"),
+                }
+            }
+            ("label", Value::String(label)) => {
+                let is_usable = !label.trim().is_empty()
+                    && label.len() <= MAX_LABEL_BYTES
+                    && !label.chars().any(char::is_control);
+                if !is_usable {
+                    return other("a text of 1 to 64 bytes, on one line,");
+                }
+                self.terms.label = Some(Arc::from(label.as_str()));
+            }
+            ("url" | "sitemap" | "scope" | "label", _) => return other("a text"),
+            ("depth", _) => return other("a number"),
+            _ => {
+                let near = nearest(key, KEYS.map(|key| (key.to_owned(), key)));
+                let hint = match near {
+                    Some(near) => format!("the nearest is `{near}`"),
+                    None => format!("a seed has the keys `{}`", KEYS.join("`, `")),
+                };
+                return Err((format!("unknown key `{key}` of a seed"), Some(hint)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a seed from a line of JSON.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub(super) fn of_json(line: &str) -> Result<ListedSeed, Vec<SeedProblem>> {
+        let entries: Entries = serde_json::from_str(line).map_err(|why| {
+            let said = why.to_string();
+            let what = said.split(" at line ").next().unwrap_or_default();
+            vec![SeedProblem {
+                key: None,
+                what: format!("no JSON: {what}, at its character {}", why.column()),
+                hint: Some("a line that begins with `{` is a JSON object, on one line".to_owned()),
+            }]
+        })?;
+        ListedSeed::of_entries(&entries.0)
+    }
+}
+
+/// The keys of a table or an object as they stand, one that stands twice too.
+struct Entries(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
+        struct Keys;
+
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+impl<'de> Deserialize<'de> for ListedSeed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ListedSeed, D::Error> {
+        struct Listed;
+
+        impl<'de> Visitor<'de> for Listed {
+            type Value = ListedSeed;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a table")
+            }
+
+            fn visit_str<E: de::Error>(self, url: &str) -> Result<ListedSeed, E> {
+                Ok(ListedSeed::plain(url))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ListedSeed, A::Error> {
+                let entries = Entries::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                ListedSeed::of_entries(&entries.0).map_err(|problems| {
+                    let problems = problems.into_iter().map(|problem| match problem.hint {
+                        Some(hint) => format!("{}; {hint}", problem.what),
+                        None => problem.what,
+                    });
+                    de::Error::custom(problems.collect::<Vec<_>>().join("; "))
+                })
+            }
+        }
+
+        deserializer.deserialize_any(Listed)
+    }
+}
+
+impl Serialize for ListedSeed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_plain() {
+            return serializer.serialize_str(&self.url);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        let key = if self.is_sitemap { "sitemap" } else { "url" };
+        map.serialize_entry(key, &self.url)?;
+        if let Some(scope) = self.terms.scope {
+            map.serialize_entry("scope", &scope.to_string())?;
+        }
+        if let Some(depth) = self.terms.max_depth {
+            map.serialize_entry("depth", &depth)?;
+        }
+        if let Some(label) = &self.terms.label {
+            map.serialize_entry("label", &**label)?;
+        }
+        map.end()
+    }
+}
+
+impl FromStr for ListedSeed {
+    type Err = BadValue;
+
+    fn from_str(url: &str) -> Result<ListedSeed, BadValue> {
+        Ok(ListedSeed::plain(url))
+    }
+}
+
+/// By what they say, wherever they stand.
+impl PartialEq for ListedSeed {
+    fn eq(&self, other: &ListedSeed) -> bool {
+        (&self.url, self.is_sitemap, &self.terms) == (&other.url, other.is_sitemap, &other.terms)
+    }
+}
+
+impl PartialEq<&str> for ListedSeed {
+    fn eq(&self, url: &&str) -> bool {
+        self.is_plain() && self.url == *url
+    }
+}
+
+impl SchemaValue for ListedSeed {
+    fn schema() -> Value {
+        let depth = u32::schema();
+        json!({ "anyOf": [
+            { "type": "string" },
+            {
+                "type": "object",
+                "additionalProperties": false,
+                "oneOf": [{ "required": ["url"] }, { "required": ["sitemap"] }],
+                "properties": {
+                    "url": { "type": "string", "description": "A URL or a host" },
+                    "sitemap": {
+                        "type": "string",
+                        "description": "The URL of a sitemap, whose entries are seeds",
+                    },
+                    "scope": {
+                        "enum": SCOPES,
+                        "description": "The part of the web that the seed rules over",
+                    },
+                    "depth": {
+                        "type": depth["type"],
+                        "minimum": depth["minimum"],
+                        "maximum": depth["maximum"],
+                        "description": "The number of links from a seed, in that part",
+                    },
+                    "label": {
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": MAX_LABEL_BYTES,
+                        "description": "The label in each row of its pages",
+                    },
+                },
+            },
+        ] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_policy::AreaKind;
+    use expect_test::{Expect, expect};
+
+    use super::{KEYS, ListedSeed, SCOPES, SchemaValue as _};
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "an expectation is written where it is used"
+    )]
+    fn check(line: &str, expect: Expect) {
+        let found = match ListedSeed::of_json(line) {
+            Ok(seed) => serde_json::to_string(&seed).unwrap(),
+            Err(problems) => {
+                let lines = problems.into_iter().map(|problem| {
+                    let key = problem.key.unwrap_or_default();
+                    let hint = problem.hint.unwrap_or_default();
+                    format!("[{key}] {} ({hint})", problem.what)
+                });
+                lines.collect::<Vec<_>>().join("\n")
+            }
+        };
+        expect.assert_eq(&found);
+    }
+
+    #[test]
+    fn ours_a_line_of_json_is_a_seed_with_settings_of_its_own() {
+        check(
+            r#"{"label": "press", "url": "a.example", "depth": 2, "scope": "prefix"}"#,
+            expect![[r#"{"url":"a.example","scope":"prefix","depth":2,"label":"press"}"#]],
+        );
+        check(r#"{"url": "a.example"}"#, expect![[r#""a.example""#]]);
+        check(
+            r#"{"label": "press", "sitemap": "a.example/sitemap.xml"}"#,
+            expect![[r#"{"sitemap":"a.example/sitemap.xml","label":"press"}"#]],
+        );
+        let read: ListedSeed = serde_json::from_str("\"a.example\"").unwrap();
+        assert_eq!(read, "a.example");
+    }
+
+    #[test]
+    fn ours_all_that_is_wrong_with_a_seed_is_told() {
+        check(
+            r#"{"lable": "x", "scope": "hots", "depth": -1, "label": "", "colour": 1, "depth": 2}"#,
+            expect![[r#"
+                [lable] unknown key `lable` of a seed (the nearest is `label`)
+                [scope] `scope`: `hots` is none of `host`, `domain`, `prefix`, `page` (the nearest is `host`)
+                [depth] `depth`: a whole number of links, 0 or more, is expected, and this is `-1` ()
+                [label] `label`: a text of 1 to 64 bytes, on one line, is expected, and this is `""` ()
+                [colour] unknown key `colour` of a seed (a seed has the keys `url`, `sitemap`, `scope`, `depth`, `label`)
+                [depth] `depth` stands here twice ()
+                [] a seed without `url` (it looks like {"url": "https://example.org/", "label": "press"})"#]],
+        );
+        check(
+            r#"{"url": 7, "scope": "any", "depth": "2", "label": ["x"]}"#,
+            expect![[r#"
+                [url] `url`: a text is expected, and this is `7` ()
+                [scope] `scope`: `any` is none of `host`, `domain`, `prefix`, `page` (`any` is for a whole crawl: --scope any)
+                [depth] `depth`: a number is expected, and this is `"2"` ()
+                [label] `label`: a text is expected, and this is `["x"]` ()"#]],
+        );
+        check(
+            r#"{"url": "a.example", "sitemap": "a.example/sitemap.xml"}"#,
+            expect![[
+                r#"[] a seed with `url` and `sitemap` (a page is a seed by `url`, and what a sitemap lists by `sitemap`)"#
+            ]],
+        );
+        check(
+            r#"{"url": "a.example""#,
+            expect![[
+                r#"[] no JSON: EOF while parsing an object, at its character 19 (a line that begins with `{` is a JSON object, on one line)"#
+            ]],
+        );
+    }
+
+    #[test]
+    fn ours_the_schema_names_each_key_and_each_scope() {
+        let schema = ListedSeed::schema();
+        let keys = schema["anyOf"][1]["properties"].as_object().unwrap();
+        let mut named: Vec<&str> = keys.keys().map(String::as_str).collect();
+        let mut known = KEYS;
+        named.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(named, known);
+        for scope in SCOPES {
+            let kind: AreaKind = scope.parse().unwrap();
+            assert_eq!(kind.to_string(), scope);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The seeds that the scope of a crawl starts from: those of all its runs, and where they lead.
+
+use std::collections::{BTreeSet, HashSet};
+
+use crawl_archive::Removal;
+use crawl_frontier::{Frontier, FrontierError, Transaction};
+use crawl_policy::scope::Scope;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use crate::config::Config;
+use crate::error::EngineError;
+use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS};
+
+/// The seeds of all runs and the targets of their redirects, as the state keeps them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ScopeSeeds {
+    seeds: BTreeSet<CanonicalUrl>,
+    /// Seeds that carry a scope of their own, and their targets: what they bring in follows from
+    /// the configuration, so they are not kept among `seeds`.
+    own: HashSet<CanonicalUrl>,
+    /// A seed, or the target of one, and the URL that it redirects to, in the order of their
+    /// commits.
+    targets: Vec<(CanonicalUrl, CanonicalUrl)>,
+    known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
+    /// True if there are some that the state does not hold yet.
+    has_grown: bool,
+}
+
+impl ScopeSeeds {
+    /// Those that earlier runs left.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    pub(crate) fn read(
+        frontier: &dyn Frontier,
+        config: &Config,
+    ) -> Result<ScopeSeeds, FrontierError> {
+        let own = config.scope.seed_terms.iter();
+        let own = own.filter(|(_, terms)| terms.scope.is_some());
+        let mut read = ScopeSeeds {
+            own: own.map(|(seed, _)| seed.clone()).collect(),
+            ..ScopeSeeds::default()
+        };
+        let seeds = frontier.meta(META_SCOPE_SEEDS)?.unwrap_or_default();
+        read.seeds = String::from_utf8_lossy(&seeds)
+            .lines()
+            .filter_map(|url| canonicalize(None, url).ok())
+            .collect();
+        let targets = frontier.meta(META_SEED_TARGETS)?.unwrap_or_default();
+        for (from, target) in pairs(&targets) {
+            read.add_target(&from, &target);
+        }
+        read.has_grown = false;
+        Ok(read)
+    }
+
+    /// The scope that follows from the seeds of this run and from these.
+    ///
+    /// # Errors
+    /// A pattern is no regular expression, or two seeds say different things of one area.
+    pub(crate) fn scope(&self, config: &Config) -> Result<Scope, EngineError> {
+        let rules = &config.scope;
+        let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
+        for (seed, terms) in &rules.seed_terms {
+            scope.add_seed_with(seed, terms)?;
+        }
+        for (from, target) in &self.targets {
+            scope.add_target(from, target);
+        }
+        for seed in config.seeds.iter().chain(&self.seeds) {
+            scope.add_seed(seed);
+        }
+        for prefix in &rules.surt {
+            scope.add_prefix(prefix.clone());
+        }
+        for host in &rules.hosts {
+            scope.add_host(host);
+        }
+        scope.exclude_hosts(rules.exclude_hosts.clone());
+        Ok(scope)
+    }
+
+    pub(crate) fn contains(&self, url: &CanonicalUrl) -> bool {
+        self.seeds.contains(url) || self.own.contains(url)
+    }
+
+    pub(crate) fn add(&mut self, url: &CanonicalUrl) {
+        if !self.own.contains(url) {
+            self.has_grown |= self.seeds.insert(url.clone());
+        }
+    }
+
+    /// Adds the target of the redirect of a seed, or of such a target.
+    pub(crate) fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
+        if self.own.contains(from) {
+            self.own.insert(target.clone());
+        }
+        self.add(target);
+        let pair = (from.clone(), target.clone());
+        if self.known_targets.insert(pair.clone()) {
+            self.targets.push(pair);
+            self.has_grown = true;
+        }
+    }
+
+    /// Writes them, where there are more than the state holds.
+    pub(crate) fn keep(&mut self, transaction: &mut dyn Transaction) {
+        if !std::mem::take(&mut self.has_grown) {
+            return;
+        }
+        let seeds: Vec<_> = self.seeds.iter().map(CanonicalUrl::as_str).collect();
+        transaction.keep_meta(META_SCOPE_SEEDS, seeds.join("\n").as_bytes());
+        let targets = self.targets.iter();
+        let targets = targets.map(|(from, target)| format!("{from} {target}\n"));
+        transaction.keep_meta(META_SEED_TARGETS, targets.collect::<String>().as_bytes());
+    }
+}
+
+/// The pairs of [`META_SEED_TARGETS`]: no URL has a space in it.
+fn pairs(bytes: &[u8]) -> Vec<(CanonicalUrl, CanonicalUrl)> {
+    let text = String::from_utf8_lossy(bytes);
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let url = |text: &str| canonicalize(None, text).ok();
+    lines
+        .filter_map(|(from, target)| Some((url(from)?, url(target)?)))
+        .collect()
+}
+
+/// The kept seeds without what is forgotten. In place of a page stands its folder: the other pages
+/// below it stay in the scope that it gave them.
+pub(crate) fn seeds_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::new();
+    for line in String::from_utf8_lossy(bytes).lines() {
+        let Ok(url) = canonicalize(None, line) else {
+            continue;
+        };
+        if removal.holds_host(&url.host_key()) {
+            continue;
+        }
+        let seed = match removal.holds(&url) {
+            true => canonicalize(Some(&url), ".").unwrap_or(url),
+            false => url,
+        };
+        kept.push(seed.to_string());
+    }
+    kept.dedup();
+    (kept.join("\n") + "\n").into_bytes()
+}
+
+/// The kept targets without what is forgotten.
+pub(crate) fn targets_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
+    let is_out = |url: &CanonicalUrl| removal.holds(url) || removal.holds_host(&url.host_key());
+    let kept = pairs(bytes).into_iter();
+    let kept = kept.filter(|(from, target)| !is_out(from) && !is_out(target));
+    let lines = kept.map(|(from, target)| format!("{from} {target}\n"));
+    lines.collect::<String>().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_archive::Removal;
+    use crawl_frontier::{Frontier as _, MemoryFrontier};
+    use crawl_policy::scope::ScopeVerdict;
+    use crawl_policy::{AreaKind, ProductToken, SeedTerms};
+    use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
+
+    use super::{ScopeSeeds, seeds_without, targets_without};
+    use crate::config::Config;
+
+    fn url(text: &str) -> CanonicalUrl {
+        canonicalize(None, text).unwrap()
+    }
+
+    #[test]
+    fn ours_the_scope_of_a_forgotten_seed_stays_that_of_its_folder() {
+        let mut removal = Removal::default();
+        removal.add_page(&url("http://a.example/x/page.html?q=1"));
+        removal.add_host(HostKey::parse("b.example").unwrap());
+        let seeds = b"http://a.example/x/page.html?q=1\nhttp://b.example/\nhttp://c.example/\n";
+        let kept = seeds_without(&removal, seeds);
+        assert_eq!(
+            String::from_utf8(kept).unwrap(),
+            "http://a.example/x/\nhttp://c.example/\n"
+        );
+        let targets = b"http://a.example/x/page.html?q=1 http://c.example/\n\
+                        http://c.example/ http://d.example/\nhttp://d.example/ http://b.example/x\n";
+        let kept = targets_without(&removal, targets);
+        assert_eq!(
+            String::from_utf8(kept).unwrap(),
+            "http://c.example/ http://d.example/\n"
+        );
+    }
+
+    #[test]
+    fn ours_seeds_and_where_they_lead_are_read_back() {
+        let terms = SeedTerms {
+            scope: Some(AreaKind::Prefix),
+            ..SeedTerms::default()
+        };
+        let own = url("http://own.example/a/");
+        let seeds = vec![url("http://a.example/"), own.clone()];
+        let agent = ProductToken::new("crawl").unwrap();
+        let mut config = Config::new(agent, "1", None, seeds, "unused");
+        config.scope.seed_terms = vec![(own.clone(), terms)];
+        let frontier = MemoryFrontier::new();
+        let mut seeds = ScopeSeeds::read(&frontier, &config).unwrap();
+        seeds.add(&url("http://a.example/"));
+        seeds.add(&own);
+        seeds.add_target(&url("http://a.example/"), &url("http://b.example/"));
+        seeds.add_target(&own, &url("http://c.example/a/"));
+        let mut transaction = frontier.begin().unwrap();
+        seeds.keep(&mut *transaction);
+        transaction.commit().unwrap();
+        let read = ScopeSeeds::read(&frontier, &config).unwrap();
+        assert_eq!(read.targets, seeds.targets);
+        let kept: Vec<_> = read.seeds.iter().map(CanonicalUrl::as_str).collect();
+        // What carries a scope of its own, and where that leads, brings in no host.
+        assert_eq!(kept, ["http://a.example/", "http://b.example/"]);
+        assert!(read.contains(&url("http://c.example/a/")));
+        let scope = read.scope(&config).unwrap();
+        let is_in = |at: &str| scope.judge(&url(at), 1) == ScopeVerdict::In;
+        assert!(is_in("http://b.example/x") && is_in("http://c.example/a/x"));
+        assert!(!is_in("http://c.example/x") && !is_in("http://own.example/"));
+    }
+}
