@@ -22,7 +22,7 @@ const TARGET_BYTES: usize = 400;
 const BASE_BYTES: usize = 300;
 
 /// Remembers links by the part of their base that resolving them depends on and by their address
-/// as written, and what can be said of a link without its page.
+/// as written, and by their URL, with what can be said of a link without its page.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkCache {
     /// The scope that the targets were judged by.
@@ -39,6 +39,8 @@ pub(crate) struct LinkCache {
     by_url: HashMap<CanonicalUrl, usize, RandomState>,
     /// The base of the links that are asked for now.
     current: Option<CurrentBase>,
+    /// Room for a URL.
+    resolved: String,
     /// The number of the document that is read now.
     document: u64,
     /// The frontier's number of reopenings, where targets that are settled need not be named.
@@ -137,6 +139,7 @@ impl LinkCache {
             states: Vec::new(),
             by_url: HashMap::default(),
             current: None,
+            resolved: String::new(),
             document: 0,
             settled_at: None,
             origin: 0,
@@ -193,8 +196,19 @@ impl LinkCache {
             let own = current.own.filter(|_| kind == UrlKind::Page);
             return own.map(KnownLink::Usable);
         }
-        let place = current.place(address);
-        self.addresses[place].of(kind).get(address).copied()
+        let (place, absolute) = (current.place(address), current.absolute);
+        if let Some(known) = self.addresses[place].of(kind).get(address) {
+            return Some(*known);
+        }
+        // Most that are new in a folder lead to URLs that other folders lead to.
+        current.resolve(address, &mut self.resolved)?;
+        let addresses = self.addresses[absolute].of(kind);
+        let known = *addresses.get(self.resolved.as_str())?;
+        if !self.is_full() {
+            self.bytes += HREF_BYTES + address.len();
+            self.addresses[place].of(kind).insert(address.into(), known);
+        }
+        Some(known)
     }
 
     /// Remembers the link with that address on a page with that base, where all links with the same
@@ -232,9 +246,18 @@ impl LinkCache {
             current.own = number;
             return number;
         }
-        let place = current.place(address);
+        let (place, absolute) = (current.place(address), current.absolute);
         self.bytes += HREF_BYTES + address.len();
         self.addresses[place].of(kind).insert(address.into(), known);
+        // By its URL it is found from other folders.
+        if let Some(number) = number {
+            let url = self.links[number].url.as_str();
+            let addresses = self.addresses[absolute].of(kind);
+            if !addresses.contains_key(url) {
+                self.bytes += HREF_BYTES + url.len();
+                addresses.insert(url.into(), known);
+            }
+        }
         number
     }
 
@@ -329,8 +352,7 @@ impl LinkCache {
         }
         let whole = base.as_str();
         let origin = base.origin_text();
-        let path = &whole[..origin.len() + base.path().len()];
-        let folder = &path[..path.rfind('/').map_or(path.len(), |slash| slash + 1)];
+        let folder = &whole[..folder_bytes(whole, origin.len() + base.path().len())];
         self.current = Some(CurrentBase {
             url: base.clone(),
             folder: self.base(folder),
@@ -364,12 +386,52 @@ impl CurrentBase {
             _ => self.folder,
         }
     }
+
+    /// Writes the URL of an address that is an ordinary path: most are, and need no parser. None
+    /// where it is something else.
+    fn resolve(&self, address: &str, url: &mut String) -> Option<()> {
+        let is_ordinary = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
+        if address.starts_with("//") || !address.bytes().all(is_ordinary) {
+            return None;
+        }
+        let (base, origin) = (self.url.as_str(), self.url.origin_text().len());
+        let root = origin + 1;
+        let (folder, mut rest) = match address.strip_prefix('/') {
+            Some(rest) => (root, rest),
+            None => (folder_bytes(base, origin + self.url.path().len()), address),
+        };
+        url.clear();
+        url.push_str(&base[..folder]);
+        loop {
+            let (segment, behind) = match rest.split_once('/') {
+                Some((segment, behind)) => (segment, Some(behind)),
+                None => (rest, None),
+            };
+            match segment {
+                "." => {}
+                ".." if url.len() > root => url.truncate(folder_bytes(url, url.len() - 1)),
+                ".." => {}
+                _ => {
+                    url.push_str(segment);
+                    url.extend(behind.map(|_| '/'));
+                }
+            }
+            match behind {
+                Some(behind) => rest = behind,
+                None => return Some(()),
+            }
+        }
+    }
+}
+
+/// Bytes of a URL up to the last slash among its first `end` bytes, or all of those.
+fn folder_bytes(url: &str, end: usize) -> usize {
+    url[..end].rfind('/').map_or(end, |slash| slash + 1)
 }
 
 /// No URL that is asked for has a fragment.
 fn without_fragment(href: &str) -> &str {
-    let fragment = href.bytes().position(|byte| byte == b'#');
-    &href[..fragment.unwrap_or(href.len())]
+    &href[..href.find('#').unwrap_or(href.len())]
 }
 
 /// Returns whether an address leads to the same URL from each document of a folder. Not so where

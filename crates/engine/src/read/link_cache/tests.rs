@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crawl_extractor::{Limits, read_html};
-use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier};
+use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier, UrlKind};
 use crawl_policy::scope::{Scope, ScopeMode};
 use crawl_policy::{ProductToken, Profile, Robots};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
-use super::{LinkCache, MAX_HREF_BYTES};
-use crate::config::{Config, Resources};
+use super::{CurrentBase, KnownLink, LinkCache, MAX_HREF_BYTES};
+use crate::config::{Config, Resources, TrapRules};
 use crate::messages::page::PageFindings;
 use crate::read::document::ReadDocument;
 use crate::read::links::{LinkPolicy, Links};
@@ -24,7 +24,10 @@ const BASES: [&str; 7] = [
     "https://a.example/b/c?d",
     "http://b.example/b/c",
 ];
-const PARTS: [&str; 28] = [
+const PARTS: [&str; 31] = [
+    "..",
+    ".",
+    "~",
     "/",
     "//",
     "../",
@@ -215,4 +218,76 @@ fn ours_links_beyond_the_bounds_of_a_cache_are_not_remembered() {
     // The next page begins anew.
     assert_eq!(read("<a href=d99>").links.len(), 1);
     assert_eq!(cache.borrow().targets.len(), 1);
+}
+
+#[test]
+fn ours_an_ordinary_path_leads_where_the_standard_says() {
+    for base in BASES {
+        let base = CurrentBase {
+            url: url(base),
+            folder: 0,
+            origin: 0,
+            absolute: 0,
+            own: None,
+        };
+        let mut resolved = String::new();
+        for path in [
+            "b",
+            "./b",
+            "../b",
+            "../../b/",
+            "/b",
+            "/",
+            ".",
+            "..",
+            "./",
+            "../",
+            "b/..",
+            "b/.",
+            "b/../..",
+            "/../b",
+            "b//c",
+            "b//../c",
+            "/b/./../c/",
+            "~b/.c/..d/...",
+            "B-1_2.html",
+        ] {
+            assert!(base.resolve(path, &mut resolved).is_some());
+            let by_standard = canonicalize(Some(&base.url), path).unwrap();
+            assert_eq!(resolved, by_standard.as_str(), "{path} on {}", base.url);
+        }
+        for other in [
+            "//b", "?b", "b?c", "b:c", "b c", "b\\c", "%2e%2e/b", "b;c", "\u{e9}",
+        ] {
+            assert!(base.resolve(other, &mut resolved).is_none(), "{other}");
+        }
+    }
+}
+
+#[test]
+fn ours_a_url_is_known_in_each_folder_that_leads_to_it() {
+    let scope = Arc::new(Scope::new(ScopeMode::Any, &[], &[], None).unwrap());
+    let (a, b) = (url("http://a.example/a/b"), url("http://a.example/b/c/d/"));
+    let target = canonicalize(Some(&a), "../c.html").unwrap();
+    let mut cache = LinkCache::default();
+    cache.begin(&a, &scope, None);
+    let kept = cache.keep(
+        (&a, "../c.html", UrlKind::Page),
+        Ok(&target),
+        &TrapRules::default(),
+    );
+    let known = |cache: &mut LinkCache, href, kind| match cache.get(&b, href, kind) {
+        Some(KnownLink::Usable(number)) => Some(number),
+        _ => None,
+    };
+    assert!(kept.is_some());
+    for _ in 0..2 {
+        assert_eq!(known(&mut cache, "../../../c.html#d", UrlKind::Page), kept);
+        // What a link to a page asks for may be another spelling.
+        assert_eq!(
+            known(&mut cache, "../../../c.html", UrlKind::Resource),
+            None
+        );
+        assert_eq!(known(&mut cache, "../../c.html", UrlKind::Page), None);
+    }
 }
