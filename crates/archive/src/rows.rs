@@ -27,6 +27,9 @@ pub struct PageRow {
     pub digest: Option<String>,
     /// Links followed from a seed.
     pub depth: u32,
+    /// Links followed since the scope was left; 0 within it.
+    #[serde(default)]
+    pub hops_off_scope: u8,
     /// The URL that led here; null for a seed.
     pub via: Option<String>,
     /// The target of a redirect, in canonical form; null where the answer is none.
@@ -50,6 +53,10 @@ pub struct PageRow {
     pub warc: Option<WarcPlace>,
     /// The site's words for which the body is not in the archive; null where it is.
     pub withheld: Option<String>,
+    /// The operator's filter for which the body is not in the archive: `content-type image/png`,
+    /// `min-size 1000`, `max-size 1000`, `language fr`; null where it is wanted.
+    #[serde(default)]
+    pub unwanted: Option<String>,
     /// Which passage through the crawl's pages it belongs to, from 1; each URL has a row in a
     /// round at most.
     #[serde(default = "first_round")]
@@ -112,6 +119,12 @@ const REDIRECT_MALFORMED: &str = "redirect_malformed";
 const BROKEN_REDIRECTS: [&str; 3] = [REDIRECT_LOOP, TOO_MANY_REDIRECTS, REDIRECT_MALFORMED];
 
 impl PageRow {
+    /// Returns whether the body was left out of the archive, by the site's word or the operator's.
+    #[must_use]
+    pub fn is_body_left_out(&self) -> bool {
+        self.withheld.is_some() || self.unwanted.is_some()
+    }
+
     /// Returns whether a link to the page leads nowhere: no answer, a status of 400 and above, or a
     /// redirect without an end. What the crawler itself could not bear is not.
     #[must_use]
@@ -414,6 +427,7 @@ mod tests {
                 charset: Some("UTF-8".into()),
                 digest: Some("sha1:X".into()),
                 depth: 1,
+                hops_off_scope: 0,
                 via: None,
                 redirect: None,
                 title: Some("\u{2028}".into()),
@@ -439,6 +453,7 @@ mod tests {
                     offset: 512,
                 }),
                 withheld: None,
+                unwanted: None,
                 round: 1,
                 change: Some("new".into()),
                 error: None,
@@ -452,7 +467,7 @@ mod tests {
                 label: Some("press".into()),
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","charset":"UTF-8","digest":"sha1:X","depth":1,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25},"label":"press"}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","charset":"UTF-8","digest":"sha1:X","depth":1,"hops_off_scope":0,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"unwanted":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25},"label":"press"}"#
             ]],
         );
     }

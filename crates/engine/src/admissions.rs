@@ -49,6 +49,7 @@ pub(crate) fn admission_of(lease: &Lease, url: CanonicalUrl, priority: Priority)
     Admission {
         url,
         depth: lease.depth,
+        hops_off: lease.hops_off,
         redirects: lease.redirects,
         via: lease.via.clone(),
         priority: priority.byte(),

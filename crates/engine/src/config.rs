@@ -9,7 +9,7 @@ use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig};
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
-use crawl_policy::{ProductToken, Profile, SeedTerms, SurtPrefix};
+use crawl_policy::{ContentFilter, ProductToken, Profile, SeedTerms, SurtPrefix};
 use crawl_sample::SampleDesign;
 use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
@@ -48,6 +48,8 @@ pub struct Config {
     pub purpose: Option<UsagePurpose>,
     /// Which URLs belong to the crawl.
     pub scope: ScopeRules,
+    /// Which documents among them are wanted.
+    pub wanted: ContentFilter,
     /// When enough is enough.
     pub budgets: Budgets,
     /// True if a finished crawl begins another round: what is due is visited again.
@@ -128,6 +130,7 @@ impl Config {
             robots_forbidden: Forbidden::Allow,
             purpose: None,
             scope: ScopeRules::default(),
+            wanted: ContentFilter::default(),
             budgets: Budgets::default(),
             recrawl: false,
             revisits: Revisits::default(),
@@ -207,6 +210,8 @@ pub struct ScopeRules {
     pub exclude: Vec<String>,
     /// Links from a seed, at most.
     pub max_depth: Option<u32>,
+    /// Links outside of the scope that are followed from a page within, one behind the other.
+    pub hops_off: u8,
     /// The settings that single seeds carry of their own.
     pub seed_terms: Vec<(CanonicalUrl, SeedTerms)>,
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{ArchiveError, LogFile};
-use crawl_fetcher::{Clock, Fetcher};
+use crawl_fetcher::{Clock, FetchConfig, Fetcher};
 use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Handle;
@@ -19,6 +19,7 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::{Instrument as _, Span};
 
 use crate::config::Config;
+use crate::content_filter::body_filter;
 use crate::control::{Controls, Phase, PostedCommand, Stop};
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::crawl_loop::{Coordinator, Next};
@@ -78,7 +79,11 @@ pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineEr
 async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, EngineError> {
     let started = Instant::now();
     let clock = Clock::start();
-    let fetcher = Arc::new(Fetcher::new(config.fetch.clone(), clock)?);
+    let fetch = FetchConfig {
+        body_filter: body_filter(&config.wanted),
+        ..config.fetch.clone()
+    };
+    let fetcher = Arc::new(Fetcher::new(fetch, clock)?);
     let config = Arc::new(config);
     let (stop, free_space) = (controls.stop.clone(), controls.free_space.clone());
     let driver = off_the_runtime({

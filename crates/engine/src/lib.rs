@@ -15,6 +15,7 @@
 
 mod admissions;
 mod config;
+mod content_filter;
 mod control;
 mod counters;
 mod crawl_loop;

@@ -77,6 +77,7 @@ impl ScopeSeeds {
             scope.add_host(host);
         }
         scope.exclude_hosts(rules.exclude_hosts.clone());
+        scope.allow_hops_off(rules.hops_off);
         Ok(scope)
     }
 

@@ -9,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use crate::address_rules::typed_ports;
+use crate::body_filter::BodyFilter;
 use crate::contact::Contact;
 use crate::host_access::HostAccess;
 
@@ -32,6 +33,10 @@ pub struct FetchConfig {
     pub keep_alive: Duration,
     /// Kept bytes of a body, as it is encoded; what is longer is cut there.
     pub max_body: u64,
+    /// Decides which of the bodies that requests ask for by [`is_filtered`] are read; none: all.
+    ///
+    /// [`is_filtered`]: crate::FetchRequest::is_filtered
+    pub body_filter: Option<BodyFilter>,
     /// Memory for long bodies, bytes: what goes beyond the first 256 KiB of each waits for
     /// its share of this, and holds it until the exchange is dropped.
     pub body_memory: u64,
@@ -81,6 +86,7 @@ impl FetchConfig {
             idle_timeout: Duration::from_secs(20),
             keep_alive: Duration::from_secs(5),
             max_body: 10 << 20,
+            body_filter: None,
             body_memory: 128 << 20,
             proxy: None,
             resolve: Vec::new(),

@@ -25,6 +25,8 @@ pub struct FetchRequest {
     pub validators: Validators,
     /// Kept bytes of the body, where it is not the configuration's.
     pub max_body: Option<u64>,
+    /// True if the configuration's filter decides whether the body is read.
+    pub is_filtered: bool,
     /// The document on which the URL was found, for the `Referer` field.
     pub found_on: Option<CanonicalUrl>,
 }
@@ -37,6 +39,7 @@ impl FetchRequest {
             url,
             validators: Validators::default(),
             max_body: None,
+            is_filtered: false,
             found_on: None,
         }
     }
@@ -49,6 +52,7 @@ impl FetchRequest {
             url,
             validators,
             max_body: Some(MAX_ROBOTS_BYTES),
+            is_filtered: false,
             found_on: None,
         }
     }
@@ -123,6 +127,9 @@ pub struct Exchange {
 pub enum Truncation {
     /// It is longer than was kept.
     Length,
+    /// It was not read, since [`FetchConfig::body_filter`](crate::FetchConfig::body_filter) does
+    /// not want it.
+    Unwanted,
     /// Time ran out: which.
     Time(FailureKind),
     /// The server ended it, or broke its framing: how.
@@ -141,11 +148,13 @@ impl Truncation {
         }
     }
 
-    /// A short fixed name, for rows and counters: `body_truncated`, or that of the failure.
+    /// A short fixed name, for rows and counters: `body_truncated`, `unwanted`, or that of the
+    /// failure.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Truncation::Length => "body_truncated",
+            Truncation::Unwanted => "unwanted",
             Truncation::Time(kind) | Truncation::Disconnect(kind) => kind.name(),
         }
     }

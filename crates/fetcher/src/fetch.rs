@@ -315,8 +315,17 @@ impl Fetcher {
             truncated: None,
             room: BodyMemory::default(),
         };
+        let filter = self.config.body_filter.as_ref();
+        let filter = filter.filter(|_| request.is_filtered);
+        if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
+            exchange.ended = self.clock.now();
+            exchange.truncated = Some(Truncation::Unwanted);
+            // Its connection goes with the response: the body is still on its way there.
+            return Ok(exchange);
+        }
+        let max_body = request.max_body.unwrap_or(self.config.max_body);
         let bounds = Bounds {
-            bytes: request.max_body.unwrap_or(self.config.max_body),
+            bytes: filter.map_or(max_body, |filter| filter.at_most(max_body)),
             idle: self.config.idle_timeout,
             deadline,
             total: self.config.timeout,

@@ -13,6 +13,7 @@
 //! never asks again by itself: one permit is one request.
 
 mod address_rules;
+mod body_filter;
 mod body_memory;
 mod body_reader;
 mod client;
@@ -38,6 +39,7 @@ mod retry_after;
 pub mod robots;
 mod secrets;
 
+pub use body_filter::BodyFilter;
 pub use body_memory::BodyMemory;
 pub use clock::Clock;
 pub use config::{BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent};

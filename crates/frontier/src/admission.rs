@@ -11,6 +11,9 @@ pub struct Admission {
     pub url: CanonicalUrl,
     /// Links followed from a seed to here; a seed has 0, a redirect keeps its depth.
     pub depth: u32,
+    /// Links followed since the scope was left; 0 within it. Fewer of them are nearer than fewer
+    /// from a seed.
+    pub hops_off: u8,
     /// Redirects followed in a row to here.
     pub redirects: u8,
     /// The page that names it; none for a seed.
@@ -48,6 +51,7 @@ impl Admission {
         Admission {
             url,
             depth,
+            hops_off: 0,
             redirects: 0,
             via: Some(via),
             priority: LINK_PRIORITY,
@@ -56,6 +60,29 @@ impl Admission {
             kind: UrlKind::Page,
         }
     }
+}
+
+impl Admission {
+    pub(crate) fn distance(&self) -> u32 {
+        distance(self.depth, self.hops_off)
+    }
+}
+
+/// The hops in the highest byte of a distance, the depth in the others: so the least distance has
+/// the fewest hops, and a depth that was stored before there were hops is a distance without any.
+const DEPTH_BITS: u32 = 24;
+
+/// Hops and depth as one number, as places in a queue and stores have them.
+pub(crate) fn distance(depth: u32, hops_off: u8) -> u32 {
+    u32::from(hops_off) << DEPTH_BITS | depth.min((1 << DEPTH_BITS) - 1)
+}
+
+/// The depth and the hops of a distance.
+pub(crate) fn depth_and_hops(distance: u32) -> (u32, u8) {
+    (
+        distance & ((1 << DEPTH_BITS) - 1),
+        (distance >> DEPTH_BITS) as u8,
+    )
 }
 
 /// The state that a URL that was met is to get.

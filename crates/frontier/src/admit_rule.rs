@@ -14,6 +14,7 @@ pub(crate) struct QueuePlace {
     /// It was tried before.
     pub(crate) retried: bool,
     pub(crate) priority: u8,
+    /// A distance: the depth, and the hops off the scope above it.
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
     pub(crate) is_seed: bool,
@@ -45,6 +46,7 @@ pub(crate) struct Queued {
 pub(crate) struct Deferred {
     pub(crate) url: CanonicalUrl,
     pub(crate) via: Option<CanonicalUrl>,
+    /// A distance, as that of a place.
     pub(crate) depth: u32,
     pub(crate) redirects: u8,
     pub(crate) exclusion: Exclusion,
@@ -81,7 +83,7 @@ impl QueuePlace {
         QueuePlace {
             retried: false,
             priority: admission.priority,
-            depth: admission.depth,
+            depth: admission.distance(),
             redirects: admission.redirects,
             is_seed: admission.is_seed,
             kind: admission.kind,
@@ -133,9 +135,9 @@ impl Queued {
 impl Deferred {
     pub(crate) fn new(admission: Admission, exclusion: Exclusion) -> Deferred {
         Deferred {
+            depth: admission.distance(),
             url: admission.url,
             via: admission.via,
-            depth: admission.depth,
             redirects: admission.redirects,
             exclusion: capped_exclusion(exclusion),
         }
@@ -146,7 +148,8 @@ impl Deferred {
 /// `seq`; where its rank is another it wants a new one.
 pub(crate) fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     let pending = matches!(admission.state, NewState::Pending);
-    let nearer = |depth, redirects| (admission.depth, admission.redirects) < (depth, redirects);
+    let nearer =
+        |depth, redirects| (admission.distance(), admission.redirects) < (depth, redirects);
     match now {
         CurrentState::Unknown => AdmitAction::Enter,
         CurrentState::Leased | CurrentState::Settled => AdmitAction::Stay,
@@ -168,7 +171,7 @@ fn improve(old: QueuePlace, admission: &Admission, nearer: bool) -> AdmitAction 
     place.is_seed |= admission.is_seed;
     place.kind = old.kind.max(admission.kind);
     if nearer {
-        place.depth = admission.depth;
+        place.depth = admission.distance();
         place.redirects = admission.redirects;
     }
     if place == old {
@@ -197,7 +200,7 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::{AdmitAction, CurrentState, MAX_TEXT_BYTES, QueuePlace, capped, meet};
-    use crate::admission::{Admission, NewState, UrlKind};
+    use crate::admission::{Admission, NewState, UrlKind, depth_and_hops, distance};
     use crate::exclusion::{Exclusion, Reason};
 
     /// A page at depth 3 behind two redirects, of priority 9.
@@ -267,6 +270,27 @@ mod tests {
                 AdmitAction::Enter
             );
         }
+    }
+
+    #[test]
+    fn ours_fewer_hops_off_the_scope_are_nearer_than_fewer_links() {
+        let by = |hops_off, depth| Admission {
+            hops_off,
+            ..admission(depth, 0, NewState::Pending)
+        };
+        let at =
+            |hops_off, depth| CurrentState::Pending(QueuePlace::of(&by(hops_off, depth), OLD.seq));
+        let improves = |old, new: &Admission| matches!(meet(old, new), AdmitAction::Improve { .. });
+        assert!(improves(at(2, 1), &by(1, 9)));
+        assert!(improves(at(1, 9), &by(1, 8)));
+        assert!(!improves(at(1, 9), &by(2, 1)));
+        assert!(!improves(at(0, 90), &by(1, 1)));
+        assert_eq!(depth_and_hops(distance(7, 3)), (7, 3));
+        assert_eq!(
+            depth_and_hops(distance(u32::MAX, 255)),
+            ((1 << 24) - 1, 255)
+        );
+        assert_eq!(distance(7, 0), 7);
     }
 
     #[test]

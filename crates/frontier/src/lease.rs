@@ -2,7 +2,7 @@
 
 use crawl_weburl::{CanonicalUrl, Origin};
 
-use crate::admission::UrlKind;
+use crate::admission::{UrlKind, depth_and_hops};
 use crate::admit_rule::Queued;
 use crate::exclusion::Exclusion;
 
@@ -21,6 +21,8 @@ pub struct Lease {
     pub origin: Origin,
     /// Links followed from a seed to here.
     pub depth: u32,
+    /// Links followed since the scope was left; 0 within it.
+    pub hops_off: u8,
     /// Redirects followed in a row to here.
     pub redirects: u8,
     /// The page that names it.
@@ -43,10 +45,12 @@ impl Lease {
             url,
             via,
         } = queued;
+        let (depth, hops_off) = depth_and_hops(place.depth);
         Lease {
             url,
             origin,
-            depth: place.depth,
+            depth,
+            hops_off,
             redirects: place.redirects,
             via,
             priority: place.priority,

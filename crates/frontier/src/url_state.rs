@@ -11,6 +11,8 @@ pub struct KnownUrl {
     pub state: KnownState,
     /// Links followed from a seed to it, by the way that counts.
     pub depth: u32,
+    /// Links followed since the scope was left; 0 within it.
+    pub hops_off: u8,
     /// The page that names it. Kept while the URL is pending, leased or deferred; once
     /// it is settled its row says it.
     pub via: Option<CanonicalUrl>,
@@ -74,6 +76,8 @@ pub struct WaitingUrl<'a> {
     pub url: &'a CanonicalUrl,
     /// Links followed from a seed to it.
     pub depth: u32,
+    /// Links followed since the scope was left; 0 within it.
+    pub hops_off: u8,
     /// The page that names it.
     pub via: Option<&'a CanonicalUrl>,
     /// The reason why it was put aside; none for a pending one.

@@ -3,7 +3,7 @@
 //! Five kinds of rules meet here. [`Robots`] is a robots.txt compiled for one agent under
 //! one [`Profile`]; [`PageDirectives`] is what a page and its headers ask of robots;
 //! [`usage`] is what a site says about the use of its pages; [`scope::Scope`] is what the
-//! operator wants crawled; [`traps`] says which URLs bring nothing new, and [`action`] which might
+//! operator wants crawled, and [`ContentFilter`] which documents of it; [`traps`] says which URLs bring nothing new, and [`action`] which might
 //! do something. Reading foreign text never fails: a value comes back, with its
 //! oddities. The crate does no I/O, knows no HTTP and reads no clock.
 //!
@@ -24,6 +24,7 @@
 
 mod actions;
 mod agent;
+mod content_filter;
 mod page_directives;
 mod robots;
 pub mod scope;
@@ -34,6 +35,9 @@ pub mod usage;
 
 pub use actions::{Action, action};
 pub use agent::{BadToken, ProductToken, Profile};
+pub use content_filter::{
+    BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, Unwanted,
+};
 pub use page_directives::{CitedText, CitedValue, DirectivePlace, PageDirectives};
 pub use robots::{
     CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestRate, Robots, RobotsAccess, RobotsOddity,

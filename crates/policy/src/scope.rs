@@ -53,6 +53,8 @@ pub struct Scope {
     include: Patterns,
     exclude: Patterns,
     max_depth: Option<u32>,
+    /// Links that may be followed outside, from a page within.
+    hops_off: u8,
     seeds: HashSet<CanonicalUrl>,
     hosts: HashSet<HostKey>,
     sites: HashSet<Site>,
@@ -84,6 +86,8 @@ pub enum ScopeVerdict {
 pub enum OutReason {
     /// Outside whatever the way to it.
     Scope,
+    /// Outside, but wanted where few enough links lead there from a page within.
+    Beyond,
     /// Too many links from the seeds.
     Depth,
 }
@@ -106,6 +110,7 @@ impl Scope {
             include: Patterns::new(include)?,
             exclude: Patterns::new(exclude)?,
             max_depth,
+            hops_off: 0,
             seeds: HashSet::new(),
             hosts: HashSet::new(),
             sites: HashSet::new(),
@@ -128,6 +133,17 @@ impl Scope {
         if let Ok(root) = canonicalize(None, &format!("http://{host}/")) {
             self.add_place(&root);
         }
+    }
+
+    /// Takes in pages up to so many links outside: those of pages within lead to the first of them.
+    pub fn allow_hops_off(&mut self, hops: u8) {
+        self.hops_off = hops;
+    }
+
+    /// The links that may be followed outside, one behind the other.
+    #[must_use]
+    pub fn hops_off(&self) -> u8 {
+        self.hops_off
     }
 
     /// Takes these hosts out with their subdomains, whatever says that they belong to the scope.
@@ -197,7 +213,8 @@ impl Scope {
         if self.seeds.contains(url) {
             return ScopeVerdict::In;
         }
-        if !self.reaches(url) {
+        let is_within = self.reaches(url);
+        if !is_within && self.hops_off == 0 {
             return out(OutReason::Scope, self.mode.to_string());
         }
         if !self.include.is_empty() && self.include.first_match(url.as_str()).is_none() {
@@ -210,8 +227,38 @@ impl Scope {
                 out(OutReason::Depth, format!("depth {max} of seed {seed}"))
             }
             (None, Some(max)) if depth > max => out(OutReason::Depth, format!("max-depth {max}")),
-            _ => ScopeVerdict::In,
+            _ if is_within => ScopeVerdict::In,
+            _ => out(OutReason::Beyond, self.mode.to_string()),
         }
+    }
+
+    /// The same for a URL to which so many links lead since the scope was left, 0 where it was not.
+    #[must_use]
+    pub fn judge_at(&self, url: &CanonicalUrl, depth: u32, hops_off: u8) -> ScopeVerdict {
+        match self.judge(url, depth) {
+            ScopeVerdict::Out {
+                reason: OutReason::Beyond,
+                rule,
+            } => match (1..=self.hops_off).contains(&hops_off) {
+                true => ScopeVerdict::In,
+                false => out(OutReason::Scope, rule),
+            },
+            verdict => verdict,
+        }
+    }
+
+    /// Returns whether a URL lies within, whatever patterns and depth say of it.
+    #[must_use]
+    pub fn holds(&self, url: &CanonicalUrl) -> bool {
+        self.seeds.contains(url) || self.reaches(url)
+    }
+
+    /// Returns whether a URL lies within, or something else of its host does.
+    #[must_use]
+    pub fn holds_some_of_host(&self, url: &CanonicalUrl) -> bool {
+        let host = url.host_key();
+        let mut seeds = self.seeds.iter();
+        self.hosts.contains(&host) || self.reaches(url) || seeds.any(|seed| seed.host_key() == host)
     }
 
     /// The greatest depth at which a URL is wanted that is no seed; none: any. Up to it a verdict
@@ -451,6 +498,32 @@ mod tests {
             http://elsewhere.example/docs/ Scope: exclude-host example
         "#]],
         );
+    }
+
+    #[test]
+    fn ours_hops_off_the_scope_go_where_patterns_and_depth_let_them() {
+        let mut scope = scope(ScopeMode::Host, &["/docs/|start"], &["/b$"], Some(3));
+        scope.allow_hops_off(2);
+        check(
+            &scope,
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y in
+            https://www.example.org/docs/a/b Scope: exclude /b$
+            http://www.example.org:8080/docs/ in
+            http://www.example.org/other Scope: include
+            http://example.org/docs/ Beyond: host
+            http://elsewhere.example/docs/ Beyond: host
+        "#]],
+        );
+        let url = canonicalize(None, "http://elsewhere.example/docs/").unwrap();
+        let told = |depth, hops| match scope.judge_at(&url, depth, hops) {
+            ScopeVerdict::In => "in".to_owned(),
+            ScopeVerdict::Out { reason, rule } => format!("{reason:?}: {rule}"),
+        };
+        assert_eq!(told(3, 0), "Scope: host");
+        assert_eq!([told(3, 1), told(3, 2)], ["in", "in"]);
+        assert_eq!(told(3, 3), "Scope: host");
+        assert_eq!(told(4, 1), "Depth: max-depth 3");
     }
 
     #[test]

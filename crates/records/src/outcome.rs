@@ -9,7 +9,7 @@ pub fn outcome(row: &PageRow) -> &str {
         _ if row.error.as_deref().is_some_and(is_obstacle) => {
             row.error.as_deref().unwrap_or_default()
         }
-        Some(200..=299) => "ok",
+        Some(200..=299) => row.unwanted.as_deref().map_or("ok", unwanted),
         _ if row.broken_redirect().is_some() => row.broken_redirect().unwrap_or_default(),
         Some(304) if row.change.as_deref() == Some("same") => "unmodified",
         Some(300..=399) => "redirect",
@@ -17,6 +17,15 @@ pub fn outcome(row: &PageRow) -> &str {
         Some(500..=599) => "server_error",
         Some(_) => "other",
         None => "no_answer",
+    }
+}
+
+/// The outcome of a page that a filter of the operator's does not want.
+fn unwanted(filter: &str) -> &'static str {
+    match filter.split(' ').next().unwrap_or_default() {
+        "content-type" => "unwanted_type",
+        "language" => "unwanted_language",
+        _ => "unwanted_size",
     }
 }
 

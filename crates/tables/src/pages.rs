@@ -404,6 +404,14 @@ const OURS: &[Column<Page>] = &[
         |page| page.row.depth.into(),
     ),
     column(
+        "hops_off_scope",
+        Integer,
+        "links",
+        "links followed since the scope was left; 0 within it",
+        "`hops_off_scope`",
+        |page| u32::from(page.row.hops_off_scope).into(),
+    ),
+    column(
         "via",
         Text,
         "URL",
@@ -505,6 +513,14 @@ const OURS: &[Column<Page>] = &[
         "the site's words for which the body is not archived",
         "`withheld`",
         |page| page.row.withheld.as_ref().into(),
+    ),
+    column(
+        "unwanted",
+        Text,
+        "text",
+        "the filter for which the body is not kept, and what it found",
+        "`unwanted`",
+        |page| page.row.unwanted.as_ref().into(),
     ),
     column(
         "indexed",

@@ -225,6 +225,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("meta_keys", &[]),
             ("runtime_waker", &[]),
             ("time", &[]),
+            ("content_filter", &[]),
             ("priority", &[]),
             ("secrets", &[]),
             ("usage", &[]),
@@ -315,6 +316,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 "read",
                 &[
                     "config",
+                    "content_filter",
                     "index",
                     "messages",
                     "priority",
@@ -356,6 +358,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 "replay",
                 &[
                     "config",
+                    "content_filter",
                     "crawl_loop",
                     "error",
                     "messages",
@@ -373,6 +376,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 "driver",
                 &[
                     "config",
+                    "content_filter",
                     "control",
                     "crawl_loop",
                     "error",

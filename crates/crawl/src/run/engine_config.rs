@@ -5,6 +5,7 @@ use std::path::Path;
 use crawl_engine::{Budgets, Config, Extent, HostBudget, Revisits, ScopeRules, TrapRules};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
+use crawl_policy::ContentFilter;
 use crawl_records::stored_settings;
 use crawl_sample::SampleDesign;
 use crawl_scheduler::Politeness;
@@ -40,7 +41,18 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
             include: scope.include.clone(),
             exclude: scope.exclude.clone(),
             max_depth: scope.max_depth.0.map(|depth| narrow(depth.0)),
+            hops_off: scope.hops_off_scope,
             seed_terms: checked.seed_terms.clone(),
+        },
+        wanted: ContentFilter {
+            types: scope
+                .content_type
+                .iter()
+                .map(|kind| kind.0.clone())
+                .collect(),
+            min_size: scope.min_size.0,
+            max_size: scope.max_size.0.map(|size| size.0),
+            languages: scope.language.iter().map(|range| range.0.clone()).collect(),
         },
         budgets: Budgets {
             max_pages: scope.max_pages.0.map(|pages| pages.0),

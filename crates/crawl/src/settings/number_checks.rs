@@ -58,6 +58,13 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
             CommandError::usage(what).hint(hint).about("sample"),
         ));
     }
+    if settings.sample.sample.0.is_some() && settings.scope.hops_off_scope > 0 {
+        let what = "--hops-off-scope with --sample: pages off the scope have no probability";
+        let hint = "leave one of them out, or widen the scope by --scope, --host or --surt";
+        problems.note(Err::<(), _>(
+            CommandError::usage(what).hint(hint).about("hops-off-scope"),
+        ));
+    }
     if let Some(size) = settings.display.log_max_size.0
         && size < MIN_LOG_SIZE
     {
@@ -77,6 +84,25 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         ("max-body", fetch.max_body),
         ("", Size(MAX_BODY_BYTES)),
         "a longer record of the archive could not be read again",
+    ));
+    let size_hint = "no document could be kept";
+    if let Some(most) = settings.scope.max_size.0 {
+        problems.note(at_most(
+            ("min-size", settings.scope.min_size),
+            ("--max-size ", most),
+            size_hint,
+        ));
+        let hint = "a body is cut at --max-body: raise that too, or leave --max-size out";
+        problems.note(at_most(
+            ("max-size", most),
+            ("--max-body ", fetch.max_body),
+            hint,
+        ));
+    }
+    problems.note(at_most(
+        ("min-size", settings.scope.min_size),
+        ("--max-body ", fetch.max_body),
+        size_hint,
     ));
     problems.note(at_most(
         ("robots-max-age", exclusion.robots_max_age),

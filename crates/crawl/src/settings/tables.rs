@@ -10,7 +10,9 @@ use super::groups::Groups;
 use super::listed_seed::ListedSeed;
 use super::sites::Sites;
 use crate::values::DayHours;
+use crate::values::Language;
 use crate::values::ListedHost;
+use crate::values::MediaType;
 use crate::values::NameServer;
 use crate::values::Period;
 use crate::values::Surt;
@@ -270,6 +272,38 @@ tables! {
         /// Matched anywhere in the canonical URL; wins over --include.
         #[arg(value_name = "RE")]
         exclude: Vec<String> = Vec::new(), GoesOn;
+        /// Fetch pages off the scope too, up to so many links outside
+        ///
+        /// With 1, the pages that those in scope link to, whose own links are not followed.
+        /// --include, --exclude, --exclude-host and --max-depth hold there too, and so do
+        /// robots.txt, pace and budgets of each host. Their sitemaps are not read.
+        #[arg(value_name = "N")]
+        hops_off_scope: u8 = 0, GoesOn;
+        /// Keep only documents of this type, such as text/html or image/* (may be repeated)
+        ///
+        /// HTML, feeds and other documents that may lead on are read all the same, and their
+        /// links followed. Of others no body is fetched. Each has a row, with `unwanted`, and its
+        /// headers in the archive.
+        #[arg(value_name = "TYPE")]
+        content_type: Vec<MediaType> = Vec::new(), GoesOn;
+        /// Keep only documents whose bodies have so many bytes
+        ///
+        /// Counted as received. Shorter pages are read, and their links followed.
+        #[arg(value_name = "SIZE")]
+        min_size: Size = Size(0), GoesOn;
+        /// Keep only documents whose bodies have no more bytes than this
+        ///
+        /// Longer ones are not fetched beyond it, and not read: their links are not followed.
+        /// --max-body keeps what it cuts off there; this leaves the whole document out.
+        #[arg(value_name = "SIZE")]
+        max_size: Limit<Size> = Limit::UNLIMITED, GoesOn;
+        /// Keep only pages in this language, such as de or de-AT (may be repeated)
+        ///
+        /// `de` takes de-AT too. Of pages in others no links are followed. A page is in the
+        /// language that it declares, unless its text is clearly in another. Pages whose
+        /// language can't be told are kept, and so are seeds.
+        #[arg(value_name = "LANGUAGE")]
+        language: Vec<Language> = Vec::new(), GoesOn;
         /// The number of links that may be followed away from a seed
         ///
         /// A seed has depth 0. A redirect keeps its depth.

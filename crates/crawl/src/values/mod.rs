@@ -6,8 +6,10 @@
 
 mod day_hours;
 mod file_path;
+mod language;
 mod listed_host;
 mod listen_address;
+mod media_type;
 mod name_server;
 mod number;
 mod period;
@@ -22,8 +24,10 @@ mod unit;
 
 pub(crate) use day_hours::DayHours;
 pub(crate) use file_path::FilePath;
+pub(crate) use language::Language;
 pub(crate) use listed_host::ListedHost;
 pub(crate) use listen_address::ListenAddress;
+pub(crate) use media_type::MediaType;
 pub(crate) use name_server::NameServer;
 pub(crate) use number::{Count, Factor, Limit};
 pub(crate) use period::Period;

@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    Count, DayHours, Factor, FilePath, Limit, ListedHost, ListenAddress, NameServer, Period,
-    Resolve, Size, Span, Surt, Switch,
+    Count, DayHours, Factor, FilePath, Language, Limit, ListedHost, ListenAddress, MediaType,
+    NameServer, Period, Resolve, Size, Span, Surt, Switch,
 };
 
 /// A value of a setting, as files hold it.
@@ -117,6 +117,18 @@ impl SchemaValue for ListedHost {
 impl SchemaValue for NameServer {
     fn schema() -> Value {
         String::schema()
+    }
+}
+
+impl SchemaValue for MediaType {
+    fn schema() -> Value {
+        text(r"^([*]/[*]|[^ /*;]+/([*]|[^ /*;]+))$")
+    }
+}
+
+impl SchemaValue for Language {
+    fn schema() -> Value {
+        text(r"^([*]|[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*)$")
     }
 }
 

@@ -41,6 +41,17 @@ const FLAGS: &[(&[&str], &str)] = &[
         "exclude-host = [\"c.example\", \"192.0.2.7\"]",
     ),
     (&["--exclude", r"\.pdf$"], r"exclude = ['\.pdf$']"),
+    (&["--hops-off-scope", "2"], "hops-off-scope = 2"),
+    (
+        &["--content-type", "text/html", "--content-type", "Image/*"],
+        "content-type = [\"text/html\", \"image/*\"]",
+    ),
+    (&["--min-size", "1kB"], "min-size = \"1kB\""),
+    (&["--max-size", "2MiB"], "max-size = \"2MiB\""),
+    (
+        &["--language", "de", "--language", "fr-CA"],
+        "language = [\"de\", \"fr-CA\"]",
+    ),
     (&["--max-depth", "3"], "max-depth = 3"),
     (&["--max-depth", "unlimited"], "max-depth = \"unlimited\""),
     (&["--max-pages", "1000"], "max-pages = 1000"),

@@ -44,3 +44,4 @@ mod study;
 mod tables;
 mod two_crawls;
 mod verify;
+mod wanted;

@@ -202,7 +202,7 @@ impl Coordinator {
         let is_exempt = lease.kind == UrlKind::Resource
             && self.config.resources == Resources::All
             && self.scope.excluded(&lease.url).is_none();
-        match self.scope.judge(&lease.url, lease.depth) {
+        match (self.scope).judge_at(&lease.url, lease.depth, lease.hops_off) {
             _ if is_exempt => None,
             ScopeVerdict::Out {
                 reason: OutReason::Scope,

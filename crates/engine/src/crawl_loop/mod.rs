@@ -520,7 +520,11 @@ impl Coordinator {
     /// Sitemaps of a host that is crawled are read wherever they lie, unless excluded.
     pub(crate) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
         match url.host_key() == *host {
-            true => self.scope.excluded(url).is_none(),
+            // Those of a host off the scope would lead to all of it.
+            true => {
+                let is_off = self.scope.hops_off() > 0 && !self.scope.holds_some_of_host(url);
+                !is_off && self.scope.excluded(url).is_none()
+            }
             false => self.scope.judge(url, 0) == ScopeVerdict::In,
         }
     }

@@ -256,6 +256,7 @@ fn kept_pages(
             continue;
         }
         let at = i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX);
+        let is_left_out = row.is_body_left_out();
         match (row.change.as_deref(), row.status) {
             // Its record refers to the one before.
             (Some("same"), _) => {
@@ -265,7 +266,7 @@ fn kept_pages(
                     let word = row.indexed.as_deref();
                     known.is_out = word.map_or(known.is_out, |word| word != "yes");
                     if row.status == Some(200) && known.place.is_none() {
-                        known.place = row.warc.filter(|_| row.withheld.is_none());
+                        known.place = row.warc.filter(|_| !is_left_out);
                         known.bytes = row.bytes;
                     }
                 }
@@ -276,7 +277,7 @@ fn kept_pages(
                     url: row.url.clone(),
                     at,
                     in_full_at: at,
-                    place: row.warc.filter(|_| row.withheld.is_none()),
+                    place: row.warc.filter(|_| !is_left_out),
                     bytes: row.bytes,
                     refused,
                     is_out: row.indexed.as_deref().is_some_and(|word| word != "yes"),

@@ -63,6 +63,8 @@ impl Job {
             Job::Page { lease, context } => FetchRequest {
                 validators: context.validators(),
                 found_on: found_on(lease).cloned(),
+                // A sitemap is no page: it says where pages are.
+                is_filtered: lease.kind != UrlKind::Sitemap,
                 ..FetchRequest::page(lease.url.clone())
             },
             Job::Robots { request, .. } | Job::TdmRep { request, .. } => request.clone(),

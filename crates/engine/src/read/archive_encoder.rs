@@ -43,7 +43,7 @@ impl ArchiveEncoder {
             },
         };
         let exchange = &page.exchange;
-        let withheld = page.row.withheld.is_some();
+        let withheld = page.row.is_body_left_out();
         let kept: &[u8] = if withheld { &[] } else { &exchange.body };
         let known = page.past.as_deref().and_then(PreviousVisit::page);
         let unmodified = known.filter(|known| exchange.status == 304 && known.is_conditional());
@@ -84,6 +84,8 @@ impl ArchiveEncoder {
                 (exchange.status, digest, result)
             }
         };
+        // Of what was not read there is none.
+        let digest = (exchange.truncated != Some(Truncation::Unwanted)).then_some(digest);
         EncodedPage {
             held: HeldMemory {
                 body: exchange.room.clone(),
@@ -91,10 +93,7 @@ impl ArchiveEncoder {
             },
             visit: PageVisit {
                 outcome: Outcome::Fetched { status },
-                row: PageRow {
-                    digest: Some(digest),
-                    ..page.row
-                },
+                row: PageRow { digest, ..page.row },
                 lease: page.lease,
                 past: page.past,
                 result,
@@ -191,6 +190,7 @@ impl ArchiveEncoder {
             truncated: match exchange.truncated {
                 _ if kept.len() < exchange.body.len() => Some(Truncated::Withheld),
                 Some(Truncation::Length) => Some(Truncated::Length),
+                Some(Truncation::Unwanted) => Some(Truncated::Withheld),
                 Some(Truncation::Time(_)) => Some(Truncated::Time),
                 Some(Truncation::Disconnect(_)) => Some(Truncated::Disconnect),
                 None => None,
@@ -209,7 +209,7 @@ fn is_enough(page: &ReadPage) -> bool {
     let row = &page.row;
     let usage = row.usage.iter().flat_map(|usage| &usage.said);
     let speaks_of_use = usage.into_iter().any(|said| said.channel == "meta");
-    row.error.is_none() && row.withheld.is_none() && !page.findings.is_list && !speaks_of_use
+    row.error.is_none() && !row.is_body_left_out() && !page.findings.is_list && !speaks_of_use
 }
 
 fn tls(version: TlsVersion) -> Option<crawl_archive::TlsVersion> {

@@ -4,6 +4,7 @@ use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
 use crawl_coding::{DecodeEnd, DecodeLimit};
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease};
+use crawl_policy::Unwanted;
 use crawl_policy::usage::UsageStatements;
 use crawl_weburl::{CanonicalUrl, Unusable};
 
@@ -27,6 +28,8 @@ pub(crate) struct ReadDocument {
     /// The reason why none of its links is followed.
     pub(crate) bar: Option<Exclusion>,
     pub(crate) error: Option<DocumentError>,
+    /// The reason why it is not kept.
+    pub(crate) unwanted: Option<Unwanted>,
     /// The labelled digest of the body without its content coding; nothing where it has none, or
     /// where that can't be undone.
     pub(crate) decoded_digest: Option<String>,

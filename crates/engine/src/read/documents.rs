@@ -54,7 +54,10 @@ impl PageReader {
             gives_back: &self.gives_back,
         };
         let text = PageText::decode(bytes, content_type);
-        let (page, content) = match may_index {
+        // A seed leads on whatever its language: what it links to is judged by itself.
+        let is_told = is_page && lease.kind == UrlKind::Page && !lease.is_seed;
+        let is_told = is_told && !self.wanted.languages.is_empty();
+        let (page, content) = match may_index || is_told {
             true => {
                 let (page, content) = read_both(&text, headers, at, &self.limits, &mut evidence);
                 (page, Some(content))
@@ -74,8 +77,12 @@ impl PageReader {
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
         let refused = self.search_refused(&usage);
+        let tag = content.as_ref().and_then(|content| content.language.tag());
+        let tag = tag.filter(|_| is_told && in_place.is_none());
+        let unwanted = tag.and_then(|tag| self.wanted.of_language(&tag));
         // What stands in its place is no page to find.
-        let entry = content.filter(|_| in_place.is_none()).map(|content| {
+        let content = content.filter(|_| may_index && in_place.is_none());
+        let entry = content.map(|content| {
             let (read, refused) = ((&page, &content), refused.as_deref());
             let mut resolve = |base: &CanonicalUrl, href: &str| links.url_of(base, href);
             let entry = entry(
@@ -97,6 +104,10 @@ impl PageReader {
             // An error page names nothing to follow.
             false => ReadDocument::default(),
         };
+        if unwanted.is_some() {
+            links.forget_found();
+        }
+        document.unwanted = unwanted;
         document.findings.signal = evidence.finish();
         document.findings.entry = entry;
         document.usage = Some(usage);

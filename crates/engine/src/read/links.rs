@@ -106,6 +106,8 @@ enum LinkTarget {
 /// The links of one document, each URL once.
 pub(crate) struct Links<'a> {
     from: &'a Lease,
+    /// Links that were followed to it since the scope was left.
+    hops_off: u8,
     scope: &'a Scope,
     policy: &'a LinkPolicy,
     /// The rules of the document's own origin.
@@ -131,8 +133,14 @@ impl<'a> Links<'a> {
     ) -> Links<'a> {
         let mut known = known.borrow_mut();
         known.begin(&from.url, scope, settled_at);
+        // The scope may have grown since it was met.
+        let hops_off = match from.hops_off {
+            hops if hops > 0 && !scope.holds(&from.url) => hops,
+            _ => 0,
+        };
         Links {
             from,
+            hops_off,
             scope,
             policy,
             // Most files have none of the lines by which a URL gets another name.
@@ -152,6 +160,41 @@ impl<'a> Links<'a> {
 
     pub(crate) fn wants_resources(&self) -> bool {
         self.policy.resources != Resources::Off
+    }
+
+    /// Returns whether nothing is followed in such a way: from the last page off the scope nothing
+    /// but a redirect, and from no page off it the parts that it is shown with, unless those of
+    /// all pages are wanted.
+    fn ends_here(&self, way: Discovery) -> bool {
+        let is_last = self.hops_off >= self.scope.hops_off() && way.redirects == 0;
+        self.hops_off > 0
+            && match way.kind {
+                UrlKind::Page => is_last,
+                UrlKind::Resource => self.policy.resources != Resources::All,
+                UrlKind::Sitemap => true,
+            }
+    }
+
+    /// The links to a URL since the scope was left.
+    fn hops_to(&self, way: Discovery, url: &CanonicalUrl, verdict: &ScopeVerdict) -> u8 {
+        let is_off = match verdict {
+            ScopeVerdict::Out {
+                reason: OutReason::Beyond,
+                ..
+            } => true,
+            ScopeVerdict::Out {
+                reason: OutReason::Depth,
+                ..
+            } => self.scope.hops_off() > 0 && !self.scope.holds(url),
+            _ => false,
+        };
+        match (is_off, way.kind) {
+            (false, _) => 0,
+            // A redirect is no link of its own, but where it leaves the scope.
+            (true, UrlKind::Page) if way.redirects > 0 => self.hops_off.max(1),
+            (true, UrlKind::Page) => self.hops_off.saturating_add(1),
+            (true, _) => self.hops_off,
+        }
     }
 
     /// Takes in a link of a page, or of a header. `page_bar` is what the page says of all.
@@ -297,6 +340,9 @@ impl<'a> Links<'a> {
         url: Result<CanonicalUrl, Unusable>,
         barred: Option<Exclusion>,
     ) {
+        if self.ends_here(way) {
+            return;
+        }
         let url = match url {
             Ok(url) => url,
             Err(why) => return self.leave_out(why.name(), 1),
@@ -324,6 +370,9 @@ impl<'a> Links<'a> {
 
     /// Adds a link whose target is known, as `add` does.
     fn add_known(&mut self, mut way: Discovery, number: usize, mut barred: Option<Exclusion>) {
+        if self.ends_here(way) {
+            return;
+        }
         if let Some(is_first) = self.known.settled(number) {
             self.settled += usize::from(is_first);
             return;
@@ -396,9 +445,11 @@ impl<'a> Links<'a> {
         barred: Option<Exclusion>,
         verdict: ScopeVerdict,
     ) -> Admission {
+        let hops_off = self.hops_to(way, &url, &verdict);
         Admission {
             state: self.standing(way, &url, barred, verdict),
             depth: way.depth,
+            hops_off,
             redirects: way.redirects,
             via: Some(self.from.url.clone()),
             priority: way.priority.byte(),
@@ -433,6 +484,11 @@ impl<'a> Links<'a> {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Depth)
             }),
+            // The last page off the scope has no links, so none leads further than it may.
+            ScopeVerdict::Out {
+                reason: OutReason::Beyond,
+                ..
+            } if way.kind == UrlKind::Page => barred.map_or(NewState::Pending, NewState::Deferred),
             ScopeVerdict::Out { rule, .. } => NewState::Excluded(Exclusion {
                 rule: Some(rule),
                 ..Exclusion::of(Reason::Scope)
@@ -450,6 +506,14 @@ impl<'a> Links<'a> {
         self.places.clear();
         self.known.forget_places();
         Some(std::mem::take(&mut self.found))
+    }
+
+    /// Takes back what was found, and keeps the rows of it: nothing of it is followed.
+    pub(crate) fn forget_found(&mut self) {
+        self.places.clear();
+        self.known.forget_places();
+        self.found.clear();
+        self.settled = 0;
     }
 
     /// Gives a document its links.

@@ -26,7 +26,7 @@ use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
 use crawl_frontier::{Frontier, Lease, UrlKind};
 use crawl_index::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
-use crawl_policy::{PageDirectives, ProductToken, Profile};
+use crawl_policy::{ContentFilter, PageDirectives, ProductToken, Profile};
 use crawl_weburl::CanonicalUrl;
 use http::header::CONTENT_ENCODING;
 
@@ -35,7 +35,8 @@ use self::link_cache::LinkCache;
 use self::links::{LinkPolicy, Links, page_refusal};
 use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapRules};
-use crate::index::entry::{directives, pairs};
+use crate::content_filter;
+use crate::index::entry::{directives, left_out, pairs};
 use crate::messages::page::{
     FetchedPage, LinkBatch, PageFindings, TrapSignal, redirect_target, row_without_answer,
 };
@@ -57,6 +58,8 @@ pub(crate) struct PageReader {
     known_links: RefCell<LinkCache>,
     pub(crate) max_redirects: u8,
     pub(crate) purpose: Option<UsagePurpose>,
+    /// The documents that are kept.
+    pub(crate) wanted: Arc<ContentFilter>,
     /// True if pages go into a search index.
     pub(crate) index: bool,
     pub(crate) traps: TrapRules,
@@ -89,6 +92,7 @@ impl PageReader {
             known_links: RefCell::default(),
             max_redirects: config.max_redirects,
             purpose: config.purpose,
+            wanted: Arc::new(config.wanted.clone()),
             index: config.index,
             traps: config.traps,
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
@@ -187,9 +191,18 @@ impl PageReader {
             .is_some_and(|cut| cut != Truncation::Length);
         let entry = findings.entry.take();
         let entry = entry.filter(|_| !(broke_off && past.is_some()));
-        findings.entry = entry.or_else(|| match passing || broke_off {
-            true => None,
-            false => self.without_page(&lease, &exchange, &said),
+        let unwanted = document.unwanted.map(|why| why.to_string());
+        findings.entry = match &unwanted {
+            Some(_) => (self.index && lease.kind == UrlKind::Page)
+                .then(|| left_out(&lease.url, "unwanted")),
+            None => entry.or_else(|| match passing || broke_off {
+                true => None,
+                false => self.without_page(&lease, &exchange, &said),
+            }),
+        };
+        // Then nobody wanted the rest.
+        let cut = exchange.truncated.filter(|cut| {
+            unwanted.is_none() || !matches!(cut, Truncation::Length | Truncation::Unwanted)
         });
         let mut row = PageRow {
             status: Some(exchange.status),
@@ -208,7 +221,8 @@ impl PageReader {
             canonical: document.canonical.map(|url| url.to_string()),
             usage: usage::row(&said),
             withheld,
-            error: row_error(document.error.as_ref(), exchange.truncated),
+            unwanted,
+            error: row_error(document.error.as_ref(), cut),
             ..row_without_answer(&lease, context, exchange.started, exchange.took())
         };
         redact_row(&self.policy.secrets, &mut row);
@@ -239,6 +253,13 @@ impl PageReader {
         let none = PageOutline::default();
         if let Some(found) = interstitial(exchange.status, &exchange.headers, &none) {
             return ReadDocument::with_error(DocumentError::InPlace(found));
+        }
+        let is_judged = is_page && lease.kind != UrlKind::Sitemap;
+        if is_judged && let Some(why) = content_filter::before_reading(&self.wanted, exchange) {
+            return ReadDocument {
+                unwanted: Some(why),
+                ..ReadDocument::default()
+            };
         }
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
@@ -282,7 +303,13 @@ impl PageReader {
             document.error = broken.map(DocumentError::Coding).or(document.error);
             let bar = document.bar.take();
             let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
-            links.of_headers(exchange, &self.limits, || bar.or_else(said));
+            if document.unwanted.is_none() {
+                links.of_headers(exchange, &self.limits, || bar.or_else(said));
+            }
+        }
+        if is_judged {
+            let why = || content_filter::after_reading(&self.wanted, exchange, kind);
+            document.unwanted = document.unwanted.or_else(why);
         }
         links.finish(document)
     }

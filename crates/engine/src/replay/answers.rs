@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_archive::WarcRecord;
-use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchRequest, Truncation};
+use crawl_fetcher::{
+    BodyFilter, BodyMemory, Exchange, Failure, FailureKind, FetchRequest, Truncation,
+};
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 
 use super::recorded::{RecordedCrawl, RecordedRequest, tick};
+use crate::config::Config;
+use crate::content_filter::body_filter;
 
 /// The beginning of the names of fields that a record holds under another name, since they do not
 /// fit its block.
@@ -90,6 +94,8 @@ pub(super) struct Answers {
     /// The recorded requests that were sent while it was.
     sent: usize,
     max_body: u64,
+    /// The bodies that are read at all.
+    filter: Option<BodyFilter>,
 }
 
 /// An exchange under way.
@@ -110,14 +116,15 @@ enum NoAnswer {
 }
 
 impl Answers {
-    pub(super) fn new(crawl: RecordedCrawl, timing: ReplayTiming, max_body: u64) -> Answers {
+    pub(super) fn new(crawl: RecordedCrawl, timing: ReplayTiming, config: &Config) -> Answers {
         Answers {
             crawl,
             gaps: ReplayGaps::default(),
             follows: timing == ReplayTiming::AsRecorded,
             difference: None,
             sent: 0,
-            max_body,
+            max_body: config.fetch.max_body,
+            filter: body_filter(&config.wanted),
         }
     }
 
@@ -236,13 +243,21 @@ impl Answers {
             }
             (None, None) => return Err(NoAnswer::NotArchived),
         };
+        let mut found = self
+            .read(&record, url, address)
+            .ok_or(NoAnswer::NotArchived)?;
+        let filter = self.filter.as_ref().filter(|_| request.is_filtered);
+        if filter.is_some_and(|filter| !filter.wants(found.status, &found.headers)) {
+            // Nobody reads the body, so it does not matter whether the archive has it.
+            found.body = Bytes::new();
+            found.truncated = Some(Truncation::Unwanted);
+            return Ok(found);
+        }
         if record.kind() == "response" && record.field("WARC-Truncated") == Some("unspecified") {
             return Err(NoAnswer::Withheld);
         }
         let max_body = request.max_body.unwrap_or(self.max_body);
-        let mut found = self
-            .read(&record, url, address)
-            .ok_or(NoAnswer::NotArchived)?;
+        let max_body = filter.map_or(max_body, |filter| filter.at_most(max_body));
         if found.status == 304 && request.validators.is_empty() {
             return Err(NoAnswer::NotArchived);
         }

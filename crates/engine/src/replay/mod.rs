@@ -214,7 +214,7 @@ impl Replay {
             begun: 0,
             starts: starts.peekable(),
             passed: 0,
-            answers: Answers::new(crawl, timing, config.fetch.max_body),
+            answers: Answers::new(crawl, timing, config),
         })
     }
 

@@ -1,6 +1,7 @@
 //! The crawl loop in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
 //! same seed gives the same requests.
 
+mod hops;
 mod misbehaviour;
 mod plan;
 mod robots;
@@ -326,6 +327,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let frontier: Arc<dyn Frontier> = frontier;
     let mut scope = Scope::new(config.scope.mode, &[], &config.scope.exclude, None).unwrap();
     scope.add_seed(&config.seeds[0]);
+    scope.allow_hops_off(config.scope.hops_off);
     let rows = |name: &str| RowFile::open(&config.output.join(name), None).unwrap();
     let files = Files {
         archive: None,

@@ -42,6 +42,7 @@ pub(super) fn each_batch(
             let via = waiting.via.unwrap_or(waiting.url).clone();
             batch.push(Admission {
                 priority: priority.byte(),
+                hops_off: waiting.hops_off,
                 ..Admission::link(waiting.url.clone(), waiting.depth, via)
             });
         }
@@ -67,7 +68,10 @@ fn is_in_reach(waiting: &WaitingUrl<'_>, scope: Option<&Scope>) -> bool {
         .exclusion
         .is_some_and(|why| why.reason == Reason::Depth);
     is_deep
-        && scope.is_some_and(|scope| scope.judge(waiting.url, waiting.depth) == ScopeVerdict::In)
+        && scope.is_some_and(|scope| {
+            let verdict = scope.judge_at(waiting.url, waiting.depth, waiting.hops_off);
+            verdict == ScopeVerdict::In
+        })
 }
 
 /// The next state of a URL that is no trap, no other name of a page, or no action any more.

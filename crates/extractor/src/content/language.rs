@@ -86,6 +86,16 @@ impl Language {
         Some(declared.unwrap_or_else(|| detected.code.to_owned()))
     }
 
+    /// The language tag by which a page is judged: the declared one with region and script, unless
+    /// the text is clearly in another language, as in [`Language::code`].
+    #[must_use]
+    pub fn tag(&self) -> Option<String> {
+        let code = self.code()?;
+        let declared = self.declared.as_ref();
+        let declared = declared.filter(|declared| declared.primary() == code);
+        Some(declared.map_or(code, |declared| declared.tag.clone()))
+    }
+
     /// Takes a declaration; `several`: it may be a list, and one of more than one language
     /// declares none.
     pub(super) fn declare(

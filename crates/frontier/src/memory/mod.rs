@@ -10,7 +10,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashSet};
 
 use self::transaction::MemoryTransaction;
-use crate::admission::Admission;
+use crate::admission::{Admission, depth_and_hops};
 use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, Queued, Rank, meet};
 use crate::error::FrontierError;
 use crate::exclusion::Exclusion;
@@ -188,17 +188,21 @@ impl Record {
             RecordState::Failed { why } => (KnownState::Failed { why: why.clone() }, false),
             RecordState::Excluded(why) => (KnownState::Excluded(why.clone()), false),
         };
+        let (depth, hops_off) = depth_and_hops(self.place.depth);
         KnownUrl {
             state,
-            depth: self.place.depth,
+            depth,
+            hops_off,
             via: self.via.clone().filter(|_| waits),
         }
     }
 
     fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> WaitingUrl<'a> {
+        let (depth, hops_off) = depth_and_hops(self.place.depth);
         WaitingUrl {
             url,
-            depth: self.place.depth,
+            depth,
+            hops_off,
             via: self.via.as_ref(),
             exclusion: match &self.state {
                 RecordState::Deferred(exclusion) => Some(exclusion),

@@ -33,7 +33,7 @@ use self::primitives::DueKey;
 use self::record_codec::{Note, Sequence, State};
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
-use crate::admission::Admission;
+use crate::admission::{Admission, depth_and_hops};
 use crate::admit_rule::{AdmitAction, CurrentState, meet};
 use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::Fingerprint;
@@ -200,7 +200,13 @@ impl FjallFrontier {
                 (noted(note)?, depth, None)
             }
         };
-        Ok(KnownUrl { state, depth, via })
+        let (depth, hops_off) = depth_and_hops(depth);
+        Ok(KnownUrl {
+            state,
+            depth,
+            hops_off,
+            via,
+        })
     }
 }
 
@@ -345,9 +351,11 @@ impl Frontier for FjallFrontier {
         for row in tables.snapshot().iter(&tables.deferred) {
             let bytes = row.value().map_err(|why| tables.failed(why))?;
             let deferred = tables.decode_deferred(&bytes)?;
+            let (depth, hops_off) = depth_and_hops(deferred.depth);
             let waiting = WaitingUrl {
                 url: &deferred.url,
-                depth: deferred.depth,
+                depth,
+                hops_off,
                 via: deferred.via.as_ref(),
                 exclusion: Some(&deferred.exclusion),
             };
@@ -372,9 +380,11 @@ impl Frontier for FjallFrontier {
                     return Ok(ControlFlow::Continue(()));
                 }
                 let queued = read()?;
+                let (depth, hops_off) = depth_and_hops(queued.place.depth);
                 Ok(visit(WaitingUrl {
                     url: &queued.url,
-                    depth: queued.place.depth,
+                    depth,
+                    hops_off,
                     via: queued.via.as_ref(),
                     exclusion: None,
                 }))

@@ -112,7 +112,7 @@ impl<'f> FjallTransaction<'f> {
             }
             NewState::Deferred(why) => StoredState::Deferred(Deferred::new(admission, why)),
             NewState::Excluded(why) => StoredState::Noted {
-                depth: admission.depth,
+                depth: admission.distance(),
                 note: Note::Exclusion(capped_exclusion(why)),
             },
         };

@@ -72,6 +72,7 @@ fn an_admission() -> impl Strategy<Value = Admission> {
         |(url, via, state, (depth, redirects, priority), (is_seed, kind))| Admission {
             url,
             depth,
+            hops_off: 0,
             redirects,
             via,
             priority,

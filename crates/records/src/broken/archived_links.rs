@@ -67,8 +67,7 @@ impl Archived {
     /// Hands over the links of a page; none where it can't be read.
     pub(crate) fn each_link(&self, row: &PageRow, take: &mut TakeLink<'_>) -> Option<()> {
         let url = canonicalize(None, &row.url).ok()?;
-        // Its body was left out, by its own wish.
-        if row.withheld.is_some() {
+        if row.is_body_left_out() {
             return None;
         }
         let record = self.record(row)?;

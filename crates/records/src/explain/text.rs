@@ -30,6 +30,10 @@ impl fmt::Display for Explanation {
                 let bytes = counted(page.bytes, "byte", "bytes");
                 writeln!(f, "  answer: {status}, {bytes}, {}", page.fetched_at)?;
             }
+            if page.hops_off_scope > 0 {
+                let hops = counted(page.hops_off_scope.into(), "link", "links");
+                writeln!(f, "  off the scope by {hops}, as hops-off-scope allows")?;
+            }
             if let Some(target) = &page.redirect {
                 writeln!(f, "  redirects to: {target}")?;
             }
@@ -62,6 +66,9 @@ impl fmt::Display for Explanation {
             }
             if let Some(words) = &page.withheld {
                 writeln!(f, "  body not archived, by `{words}`")?;
+            }
+            if let Some(filter) = &page.unwanted {
+                writeln!(f, "  not wanted, and its body not kept: {filter}")?;
             }
         }
         if let Some((reason, text, line)) = &self.exclusion {

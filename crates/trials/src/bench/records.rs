@@ -152,6 +152,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
         charset: Some("UTF-8".to_owned()),
         digest: Some(format!("sha1:{:032X}", dice.below(u64::MAX))),
         depth: u32::try_from(dice.below(9)).unwrap_or(0),
+        hops_off_scope: 0,
         via: (page >= hosts).then(|| self::url(page - hosts, hosts)),
         redirect: None,
         title: Some(format!(
@@ -173,6 +174,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
             offset: number % PAGES_A_FILE * RECORD_BYTES,
         }),
         withheld: None,
+        unwanted: None,
         round,
         change: Some(if round == 1 { "new" } else { "changed" }.to_owned()),
         error: None,

@@ -7,12 +7,14 @@ use crawl_archive::{
     Timestamp, Truncated,
 };
 use crawl_fetcher::{FailureKind, FetchRequest, Truncation};
+use crawl_policy::ProductToken;
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::super::recorded::{RecordedCrawl, tick};
 use super::{Answers, ReplayDifference, ReplayGaps, ReplayTiming, headers};
+use crate::config::Config;
 
 const START: u64 = 1_795_000_000_000;
 const URL: &str = "http://a.example/";
@@ -72,7 +74,10 @@ fn answers(rows: &[RequestRow], archived: &[Archived], timing: ReplayTiming) -> 
         .map(|row| serde_json::to_string(row).unwrap() + "\n")
         .collect();
     fs::write(dir.join("requests.jsonl"), lines).unwrap();
-    Answers::new(RecordedCrawl::open(&dir).unwrap(), timing, 10)
+    let agent = ProductToken::new("crawl").unwrap();
+    let mut config = Config::new(agent, "0.0", None, Vec::new(), &dir);
+    config.fetch.max_body = 10;
+    Answers::new(RecordedCrawl::open(&dir).unwrap(), timing, &config)
 }
 
 /// The outcome of one more request, a day later: its answer, its body, and how long it took.

@@ -1,0 +1,33 @@
+//! A language of pages: `de`, `de-AT`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crawl_policy::LanguageRange;
+
+use super::BadValue;
+use super::text::as_text;
+
+/// A language that pages may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Language(pub(crate) LanguageRange);
+
+impl FromStr for Language {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Language, BadValue> {
+        let range = text.parse();
+        let example = "it looks like `de` or `de-AT`";
+        range
+            .map(Language)
+            .map_err(|why| BadValue::new(format!("{why}: {example}")))
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+as_text!(Language);

@@ -1,0 +1,33 @@
+//! A type of documents, or all types of a kind: `text/html`, `image/*`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crawl_policy::MediaRange;
+
+use super::BadValue;
+use super::text::as_text;
+
+/// The documents that are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MediaType(pub(crate) MediaRange);
+
+impl FromStr for MediaType {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<MediaType, BadValue> {
+        let range = text.parse();
+        let example = "it looks like `text/html` or `image/*`";
+        range
+            .map(MediaType)
+            .map_err(|why| BadValue::new(format!("{why}: {example}")))
+    }
+}
+
+impl fmt::Display for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+as_text!(MediaType);

@@ -1,0 +1,123 @@
+//! The operator's filter on documents, applied to answers: by their head, so that no body comes
+//! which nobody wants, and once they were read.
+
+use crawl_extractor::{Document, may_be_read};
+use crawl_fetcher::{BodyFilter, Exchange, Truncation};
+use crawl_policy::{ContentFilter, Unwanted};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+
+/// The part of it that the fetcher knows; none where all is wanted.
+pub(crate) fn body_filter(filter: &ContentFilter) -> Option<BodyFilter> {
+    if filter.wants_all() {
+        return None;
+    }
+    let judge = filter.clone();
+    Some(BodyFilter::new(filter.max_size, move |status, headers| {
+        by_head(&judge, status, headers).is_none()
+    }))
+}
+
+/// The reason why nothing of a body is to be read. What may lead to other documents is read
+/// whatever its type, unless it is too long.
+fn by_head(filter: &ContentFilter, status: u16, headers: &HeaderMap) -> Option<Unwanted> {
+    if !(200..300).contains(&status) {
+        return None;
+    }
+    let text = |name| headers.get(name)?.to_str().ok();
+    let announced: Option<u64> = text(CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let too_long = announced.and_then(|bytes| filter.too_long(bytes));
+    let content_type = text(CONTENT_TYPE);
+    let by_type = || {
+        let read = may_be_read(content_type);
+        let of_type = content_type.filter(|_| !read);
+        let too_short = || filter.too_short(announced.filter(|_| !read)?);
+        of_type.and_then(|of| filter.of_type(of)).or_else(too_short)
+    };
+    too_long.or_else(by_type)
+}
+
+/// The reason why a page is not to be read, if there is one.
+pub(crate) fn before_reading(filter: &ContentFilter, exchange: &Exchange) -> Option<Unwanted> {
+    let at_limit = || {
+        let is_cut = exchange.truncated == Some(Truncation::Length);
+        // Whoever cut it there saw that more would come.
+        let more = (exchange.body.len() as u64).saturating_add(1);
+        filter.too_long(more).filter(|_| is_cut)
+    };
+    by_head(filter, exchange.status, &exchange.headers).or_else(at_limit)
+}
+
+/// The reason why a page that was read is not kept, by its type and its length.
+pub(crate) fn after_reading(
+    filter: &ContentFilter,
+    exchange: &Exchange,
+    kind: Document,
+) -> Option<Unwanted> {
+    let said = exchange.headers.get(CONTENT_TYPE);
+    let said = said.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let said = said.filter(|said| !said.trim().is_empty());
+    let of_type = filter.of_type(said.as_deref().unwrap_or_else(|| usual_type(kind)));
+    let is_whole = exchange.truncated.is_none();
+    let bytes = exchange.body.len() as u64;
+    of_type.or_else(|| filter.too_short(bytes).filter(|_| is_whole))
+}
+
+/// The type of a document whose server says none.
+fn usual_type(kind: Document) -> &'static str {
+    match kind {
+        Document::Html => "text/html",
+        Document::Css => "text/css",
+        Document::Pdf => "application/pdf",
+        Document::Text => "text/plain",
+        Document::Feed | Document::Sitemap => "application/xml",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_policy::ContentFilter;
+    use http::HeaderMap;
+    use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+
+    use super::{body_filter, by_head};
+
+    fn filter() -> ContentFilter {
+        ContentFilter {
+            types: vec!["application/pdf".parse().unwrap()],
+            min_size: 10,
+            max_size: Some(1_000),
+            ..ContentFilter::default()
+        }
+    }
+
+    #[test]
+    fn ours_what_may_lead_on_is_read_whatever_its_type() {
+        let check = |status, content_type: &str, length: &str, why: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [(CONTENT_TYPE, content_type), (CONTENT_LENGTH, length)] {
+                if !value.is_empty() {
+                    headers.insert(name, HeaderValue::from_str(value).unwrap());
+                }
+            }
+            let found = by_head(&filter(), status, &headers).map(|why| why.to_string());
+            assert_eq!(found.as_deref(), why, "{status} {content_type} {length}");
+            let told = body_filter(&filter()).unwrap();
+            assert_eq!(told.wants(status, &headers), why.is_none());
+        };
+        check(200, "application/pdf", "500", None);
+        check(200, "Application/PDF;a=b", "", None);
+        check(200, "image/png", "500", Some("content-type image/png"));
+        check(200, "image/png", "", Some("content-type image/png"));
+        check(200, "text/html", "500", None);
+        check(200, "application/rss+xml", "5", None);
+        check(200, "", "5", None);
+        check(200, "application/pdf", "5", Some("min-size 10"));
+        check(200, "application/pdf", "1001", Some("max-size 1000"));
+        check(200, "text/html", "1001", Some("max-size 1000"));
+        check(200, "text/html", "many", None);
+        check(404, "image/png", "5000", None);
+        assert!(body_filter(&ContentFilter::default()).is_none());
+    }
+}

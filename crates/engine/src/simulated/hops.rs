@@ -1,0 +1,113 @@
+//! Pages off the scope: how far a crawl goes out, and what its rows say of that.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use crawl_archive::rows::PageRow;
+use crawl_frontier::MemoryFrontier;
+use crawl_policy::scope::ScopeMode;
+
+use super::{Played, Web, config, play};
+use crate::revisit::visit::Round;
+use crate::summary::Ended;
+
+const HOME: &str = "http://h0.example/";
+const SEED: u64 = 11;
+
+/// The pages that a page of the web links to, but for those that robots.txt excludes.
+fn links(url: &str) -> Vec<String> {
+    let web = Web {
+        seed: SEED,
+        has_calendar: false,
+        asked: BTreeMap::new(),
+        padding: 0,
+    };
+    let (host, page) = url.split_once(".example/p").unwrap();
+    let number = host.strip_prefix("http://h").unwrap().parse().unwrap();
+    let html = web.page(number, page.parse().unwrap());
+    let hrefs = html.split("href=").skip(1);
+    let hrefs = hrefs.filter_map(|rest| rest.split('>').next());
+    let urls = hrefs.map(|href| match href.strip_prefix('/') {
+        Some(page) => format!("{host}.example/{page}"),
+        None => href.to_owned(),
+    });
+    urls.filter(|url| !url.ends_with("/p0")).collect()
+}
+
+/// The pages that were fetched, each with its hops and the page that led there.
+fn crawl(hops_off: u8) -> (BTreeMap<String, (u8, Option<String>)>, Played) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.scope.mode = ScopeMode::Host;
+    config.scope.hops_off = hops_off;
+    let frontier = Arc::new(MemoryFrontier::new());
+    let played = play(config, frontier, SEED, Round::first(0), &mut |_, _| {
+        Vec::new()
+    });
+    assert_eq!(played.ended, Ended::Finished);
+    let rows = fs::read_to_string(dir.path().join("pages.jsonl")).unwrap();
+    let rows = rows.lines().map(|line| {
+        let row: PageRow = serde_json::from_str(line).unwrap();
+        (row.url, (row.hops_off_scope, row.via))
+    });
+    (rows.collect(), played)
+}
+
+/// The pages within the scope, all of 0 hops.
+fn within() -> BTreeMap<String, u8> {
+    let mut found = BTreeMap::from([(format!("{HOME}p1"), 0)]);
+    let mut open: Vec<String> = found.keys().cloned().collect();
+    while let Some(url) = open.pop() {
+        let inner = links(&url);
+        for url in inner.into_iter().filter(|url| url.starts_with(HOME)) {
+            if found.insert(url.clone(), 0).is_none() {
+                open.push(url);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn ours_one_hop_off_the_scope_is_what_its_pages_link_to_and_no_more() {
+    let mut expected = within();
+    let (none, _) = crawl(0);
+    let hops = |rows: &BTreeMap<String, (u8, Option<String>)>| -> BTreeMap<String, u8> {
+        let rows = rows.iter();
+        rows.map(|(url, (hops, _))| (url.clone(), *hops)).collect()
+    };
+    assert_eq!(hops(&none), expected);
+    for url in within().keys().flat_map(|url| links(url)) {
+        expected.entry(url).or_insert(1);
+    }
+    let (one, played) = crawl(1);
+    assert!(expected.len() > within().len());
+    assert_eq!(hops(&one), expected);
+    let of_sitemaps = played
+        .requests
+        .iter()
+        .filter(|row| row.purpose == "sitemap");
+    assert!(of_sitemaps.into_iter().all(|row| row.host == "h0.example"));
+}
+
+#[test]
+fn ours_each_hop_off_the_scope_begins_where_the_one_before_ends() {
+    let (rows, _) = crawl(2);
+    let (one, _) = crawl(1);
+    assert!(rows.len() > one.len());
+    for (url, (hops, via)) in &rows {
+        assert_eq!(*hops == 0, url.starts_with(HOME), "{url}");
+        let Some(via) = via else { continue };
+        assert!(links(via).contains(url), "{via} {url}");
+        let (before, _) = rows[via];
+        match hops {
+            0 => assert!(before < 2, "{via} {url}"),
+            hops => assert_eq!(before + 1, *hops, "{via} {url}"),
+        }
+    }
+    for (url, (hops, _)) in &one {
+        let found = rows.get(url).map(|(hops, _)| *hops);
+        assert!(found >= Some(*hops), "{url}");
+    }
+}
