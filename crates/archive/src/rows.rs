@@ -227,6 +227,20 @@ pub struct RequestRow {
     pub why: String,
     /// The wait that this answer asks for, in milliseconds.
     pub wait_asked: Option<u64>,
+    /// What was on the disk when a page was chosen; null for robots.txt and the like, which are not
+    /// chosen from a queue.
+    #[serde(default)]
+    pub after: Option<AfterCommits>,
+}
+
+/// The commits that a request was chosen after: by them a replay knows which links were known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AfterCommits {
+    /// The rows of `pages.jsonl` that were committed.
+    pub pages: u64,
+    /// Other changes of a queue in this run: a robots.txt with its sitemaps, a page that is to be
+    /// tried again.
+    pub others: u64,
 }
 
 impl RequestRow {
@@ -239,6 +253,22 @@ impl RequestRow {
             (None, None) => "no answer".to_owned(),
         }
     }
+}
+
+/// A line of `digests.jsonl`: a file of the crawl as it was when no run was under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DigestRow {
+    /// Its path, as seen from the crawl's directory. The last row speaks of the rows above it, and
+    /// has the name of the list.
+    pub file: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256 in lower case hexadecimal digits.
+    pub sha256: String,
+    /// In the last row alone: true if all files are listed; false while a run is under way, when
+    /// the WARC files are, as far as they went before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_whole: Option<bool>,
 }
 
 /// A line of `state/delays.jsonl`: an operator set another delay while the crawl ran.
@@ -487,6 +517,7 @@ mod tests {
                 gap_asked: 1000,
                 why: "delay".into(),
                 wait_asked: None,
+                after: None,
             },
             expect![[
                 r#"{"url":"http://e.example/robots.txt","host":"e.example","address":"192.0.2.1","purpose":"robots","start":1795219199123,"end":1795219199223,"status":null,"failure":"timeout","gap_asked":1000,"why":"delay","wait_asked":null}"#

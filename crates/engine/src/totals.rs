@@ -1,5 +1,6 @@
 //! Sums over the runs of a crawl, and how the pages of a round stand against their last visits.
 
+use crawl_archive::rows::AfterCommits;
 use serde::{Deserialize, Serialize};
 
 /// Sums over all runs of a crawl; durable.
@@ -46,6 +47,40 @@ impl Totals {
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Totals> {
         serde_json::from_slice(bytes).ok()
+    }
+}
+
+/// The commits so far, as far as they change queues: the number of a commit, which leases carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommitPoint {
+    /// Rows of `pages.jsonl`.
+    pub(crate) pages: u64,
+    /// Other changes of a queue, of this run.
+    pub(crate) others: u64,
+}
+
+/// The bits of a commit's number that count others; rows have those above.
+const OTHERS_BITS: u32 = 24;
+
+impl CommitPoint {
+    pub(crate) fn of(number: u64) -> CommitPoint {
+        CommitPoint {
+            pages: number >> OTHERS_BITS,
+            others: number & ((1 << OTHERS_BITS) - 1),
+        }
+    }
+
+    /// Beyond 16 million others they are as many.
+    pub(crate) fn number(self) -> u64 {
+        let most = (1 << OTHERS_BITS) - 1;
+        (self.pages << OTHERS_BITS) | self.others.min(most)
+    }
+
+    pub(crate) fn row(self) -> AfterCommits {
+        AfterCommits {
+            pages: self.pages,
+            others: self.others,
+        }
     }
 }
 

@@ -35,10 +35,13 @@ pub struct Lease {
     pub is_seed: bool,
     /// The kind of document that its answer will be read as.
     pub kind: UrlKind,
+    /// The number of the last commit that it was chosen after
+    /// ([`Transaction::number`](crate::Transaction::number)).
+    pub after: u64,
 }
 
 impl Lease {
-    pub(crate) fn new(origin: Origin, queued: Queued) -> Lease {
+    pub(crate) fn new(origin: Origin, queued: Queued, after: u64) -> Lease {
         let Queued {
             place,
             attempt,
@@ -57,6 +60,7 @@ impl Lease {
             attempt,
             is_seed: place.is_seed,
             kind: place.kind,
+            after,
         }
     }
 }

@@ -101,6 +101,11 @@ pub trait Transaction {
     /// Keeps bytes of the caller's own under a name.
     fn keep_meta(&mut self, name: &str, bytes: &[u8]);
 
+    /// Numbers the commit: a lease tells the number of the last one that it was chosen after. It is
+    /// not kept: 0 is that of all commits before the frontier was opened. A commit without a number
+    /// has that of the one before.
+    fn number(&mut self, number: u64);
+
     /// Makes it all happen.
     ///
     /// # Errors

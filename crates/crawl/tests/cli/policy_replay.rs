@@ -108,3 +108,23 @@ fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     assert!(nothing.stderr.contains(why), "{}", nothing.stderr);
     assert_eq!(web.log(), []);
 }
+
+#[test]
+fn ours_the_order_of_a_crawl_without_gaps_comes_again() {
+    let (dir, cmd) = setup("policy-replay-quick");
+    let web = TestWeb::builder().seed(4).hosts(1).pages(120).start();
+    let seed = web.url(0, "/");
+    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    let ran = cmd.run(&[&["--seed", &seed, "--output", "c"], &quick[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rows = dir.rows("c/requests.jsonl");
+    let of = |purpose: &'static str| rows.iter().filter(move |row| row["purpose"] == purpose);
+    assert!(of("page").all(|row| row["after"]["pages"].is_u64()));
+    assert!(of("robots").all(|row| row["after"].is_null()));
+    let again = cmd.run(&["replay", "c", "--output", "again", "--json"]);
+    let again: Value = serde_json::from_str(&again.ok()).unwrap();
+    assert_eq!(again["difference"], Value::Null, "{again:#}");
+    assert_eq!(again["not_archived"], 0);
+    let order = json!({"is_same": true, "hosts_same": 1, "hosts_other": 0});
+    assert_eq!(again["comparison"]["order"], order);
+}

@@ -59,9 +59,10 @@ impl Coordinator {
             self.host_budgets.turn_away(origin);
         }
         while !full && self.unsettled + (later.len() as u64) < self.max_unsettled() {
-            let Some(lease) = self.frontier.lease(origin)? else {
+            let Some(mut lease) = self.frontier.lease(origin)? else {
                 break;
             };
+            lease.after = lease.after.max(self.before_this_run);
             self.events.leased(&lease);
             let past = self.past(&lease)?;
             let exclusion = match self.judge(&standing, &lease) {

@@ -55,7 +55,7 @@ use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::sampling::Sampling;
 use crate::summary::{Ended, SeedFailure};
 use crate::time::seconds;
-use crate::totals::Totals;
+use crate::totals::{CommitPoint, Totals};
 use crate::trace_events::{HostSpans, TraceEvents};
 
 /// Bytes of bodies on their way to the disk at which no more permits are asked for.
@@ -83,6 +83,8 @@ pub(crate) struct Coordinator {
     silent_hosts: HashSet<HostKey>,
     totals: Totals,
     totals_at_start: Totals,
+    /// The number of the last commit of the runs before.
+    before_this_run: u64,
     started: Tick,
     in_flight: u32,
     /// Items and jobs handed out whose end was not committed yet.
@@ -155,6 +157,11 @@ impl Coordinator {
             silent_hosts: HashSet::new(),
             totals,
             totals_at_start: totals,
+            before_this_run: CommitPoint {
+                pages: totals.pages,
+                others: 0,
+            }
+            .number(),
             started: now,
             in_flight: 0,
             unsettled: 0,

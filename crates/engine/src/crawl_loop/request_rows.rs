@@ -9,6 +9,7 @@ use crawl_scheduler::{HostWait, OutcomeKind, Spent};
 use crate::messages::Job;
 use crate::priority::Priority;
 use crate::time::millis;
+use crate::totals::CommitPoint;
 use crate::usage::rule_text;
 
 /// The row of a request that ended.
@@ -50,6 +51,10 @@ pub(crate) fn row(
         gap_asked: millis(spent.gap()),
         why: spent.why().to_string(),
         wait_asked,
+        after: match job {
+            Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
+            Job::Robots { .. } | Job::TdmRep { .. } => None,
+        },
     }
 }
 
@@ -196,6 +201,7 @@ mod tests {
                 gap_asked: 0,
                 why: "first".to_owned(),
                 wait_asked,
+                after: None,
             };
             assert_eq!(with_wait(found, &learned), expected);
         }

@@ -140,6 +140,7 @@ mod tests {
             gap_asked: gap * 1_000,
             why: why.to_owned(),
             wait_asked: wait_asked.map(|wait| wait * 1_000),
+            after: None,
         }
     }
 

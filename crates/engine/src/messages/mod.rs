@@ -249,6 +249,27 @@ pub(crate) enum WriterMessage {
 }
 
 impl WriterMessage {
+    /// Returns whether it changes queues and is no page: the writer and a replay count these alike.
+    pub(crate) fn is_other_change(&self) -> bool {
+        match self {
+            WriterMessage::Links(_)
+            | WriterMessage::Retry { .. }
+            | WriterMessage::Later(_)
+            | WriterMessage::SameAs { .. }
+            | WriterMessage::Robots(_) => true,
+            WriterMessage::Page(_)
+            | WriterMessage::Unanswered(_)
+            | WriterMessage::Excluded { .. }
+            | WriterMessage::PutAside { .. }
+            | WriterMessage::Seeds(_)
+            | WriterMessage::TakeBack { .. }
+            | WriterMessage::DrawSample
+            | WriterMessage::Broken(_)
+            | WriterMessage::Host(_)
+            | WriterMessage::Order(_) => false,
+        }
+    }
+
     /// The number of URLs or decisions in it that wait for the disk.
     pub(crate) fn weight(&self) -> u64 {
         match self {

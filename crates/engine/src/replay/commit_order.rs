@@ -32,13 +32,7 @@ impl CommitOrder {
 
     /// Takes a message, and hands on those whose turn has come.
     pub(super) fn take(&mut self, now: Tick, message: WriterMessage, out: &mut Vec<WriterMessage>) {
-        let url = match &message {
-            WriterMessage::Page(page) => Some(&page.visit.lease.url),
-            WriterMessage::Unanswered(visit) => Some(&visit.lease.url),
-            _ => None,
-        };
-        let place = url.and_then(|url| self.places.get(&key(url.as_str())));
-        match place.copied() {
+        match self.place(&message) {
             Some(place) if place > self.next => {
                 self.waiting.insert(place, message);
                 self.since.get_or_insert(now);
@@ -51,6 +45,16 @@ impl CommitOrder {
                 }
             }
         }
+    }
+
+    /// The place of a page's row.
+    pub(super) fn place(&self, message: &WriterMessage) -> Option<usize> {
+        let url = match message {
+            WriterMessage::Page(page) => &page.visit.lease.url,
+            WriterMessage::Unanswered(visit) => &visit.lease.url,
+            _ => return None,
+        };
+        self.places.get(&key(url.as_str())).copied()
     }
 
     fn hand_on_next(&mut self, now: Tick, out: &mut Vec<WriterMessage>) {

@@ -3,6 +3,7 @@
 
 mod answers;
 mod commit_order;
+mod held_commits;
 mod recorded;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -22,6 +23,7 @@ use tracing::Span;
 use self::answers::{Answers, Pending};
 pub use self::answers::{ReplayDifference, ReplayGaps, ReplayTiming};
 use self::commit_order::CommitOrder;
+use self::held_commits::HeldCommits;
 pub use self::recorded::RecordedCrawl;
 use crate::config::Config;
 use crate::crawl_loop::{Coordinator, Next};
@@ -142,11 +144,16 @@ struct Replay {
     encoder: ArchiveEncoder,
     writer: Writer,
     order: CommitOrder,
+    held: HeldCommits,
+    /// A recorded request was sent now, and nothing was issued since.
+    is_due: bool,
     requests: LogFile,
     delays: DelayLog,
     effects: Vec<Effect>,
     /// Messages for the next commit.
     items: Vec<WriterMessage>,
+    /// Messages that were not looked at yet.
+    came: Vec<WriterMessage>,
     unread: VecDeque<Box<FetchedPage>>,
     flights: BinaryHeap<Flight>,
     /// Requests begun.
@@ -193,9 +200,9 @@ impl Replay {
             .watching(traps)
             .sampling(sampling)
             .telling(TraceEvents::new(config));
-        let places = match timing {
-            ReplayTiming::AsRecorded => crawl.take_commit_places(),
-            ReplayTiming::ByPolicy => HashMap::new(),
+        let (places, levels) = match timing {
+            ReplayTiming::AsRecorded => (crawl.take_commit_places(), crawl.take_levels()),
+            ReplayTiming::ByPolicy => (HashMap::new(), Vec::new()),
         };
         let starts: Box<dyn Iterator<Item = Tick>> = Box::new(crawl.starts());
         Ok(Replay {
@@ -205,10 +212,13 @@ impl Replay {
             encoder: ArchiveEncoder::new(config),
             writer,
             order: CommitOrder::new(places),
+            held: HeldCommits::new(levels),
+            is_due: false,
             requests,
             delays: DelayLog::open(&config.output, now)?,
             effects: Vec::new(),
             items: Vec::new(),
+            came: Vec::new(),
             unread: VecDeque::new(),
             flights: BinaryHeap::new(),
             begun: 0,
@@ -257,7 +267,27 @@ impl Replay {
             self.passed += 1;
         }
         let start = self.starts.peek().copied();
-        let follows = self.answers.follows && start.is_some();
+        let is_behind = self.begun < self.passed;
+        let follows = self.answers.follows && (start.is_some() || self.is_due || is_behind);
+        if !follows && !self.held.is_empty() {
+            self.held.give_up(&mut self.items);
+            return Step::Issue;
+        }
+        if std::mem::take(&mut self.is_due) && follows {
+            let has_ended = self
+                .flights
+                .peek()
+                .is_some_and(|flight| flight.ends() <= self.now);
+            if self.held.lacks_pages()
+                && has_ended
+                && let Some(flight) = self.flights.pop()
+            {
+                self.is_due = true;
+                self.land(flight);
+                return Step::Hold;
+            }
+            return self.issue();
+        }
         let wake = wake.filter(|wake| *wake > self.now);
         let wake = wake.filter(|_| !follows || self.begun < self.passed);
         let start = start.filter(|_| follows);
@@ -265,14 +295,23 @@ impl Replay {
         let ordered = self.order.ends();
         let next = [start, wake, ends, ordered].into_iter().flatten().min();
         let Some(next) = next else {
-            return Step::Nothing;
+            if self.held.is_empty() {
+                return Step::Nothing;
+            }
+            // The records have a request that is not sent: nothing waits for it.
+            self.held.give_up(&mut self.items);
+            return Step::Issue;
         };
         self.now = self.now.max(next);
         if ordered == Some(next) {
-            self.order.release(&mut self.items);
+            self.order.release(&mut self.came);
         }
-        if start == Some(next) || wake == Some(next) {
-            return Step::Issue;
+        if start == Some(next) {
+            self.is_due = true;
+            return self.step(wake);
+        }
+        if wake == Some(next) {
+            return self.issue();
         }
         if ends == Some(next)
             && let Some(flight) = self.flights.pop()
@@ -281,7 +320,38 @@ impl Replay {
         }
         match follows && self.begun >= self.passed {
             true => Step::Hold,
-            false => Step::Issue,
+            // What came of it is read first: the next request may have been chosen after it.
+            false if follows => {
+                self.is_due = true;
+                Step::Hold
+            }
+            false => self.issue(),
+        }
+    }
+
+    /// Commits what the next request was chosen after, and lets the loop issue it.
+    fn issue(&mut self) -> Step {
+        if self.held.holds() {
+            self.held.hand_on(&mut self.items);
+        }
+        Step::Issue
+    }
+
+    /// Holds back what the crawl had not committed yet; the rest is to be committed now.
+    fn hold_back(&mut self) {
+        let came = std::mem::take(&mut self.came);
+        if !self.answers.follows || !self.held.holds() {
+            // What was held came before.
+            self.held.give_up(&mut self.items);
+            self.items.extend(came);
+            return;
+        }
+        for message in came {
+            match self.order.place(&message) {
+                Some(_) => self.held.take(true, message),
+                None if message.is_other_change() => self.held.take(false, message),
+                None => self.items.push(message),
+            }
         }
     }
 
@@ -308,6 +378,7 @@ impl Replay {
         loop {
             self.perform()?;
             self.read();
+            self.hold_back();
             if self.items.is_empty() && self.effects.is_empty() {
                 return Ok(());
             }
@@ -336,6 +407,9 @@ impl Replay {
                 }
                 Effect::Fetch { permit, job, span } => {
                     self.begun += 1;
+                    if matches!(job, Job::Page { .. }) {
+                        self.held.chosen();
+                    }
                     let pending = self.answers.begin(&job.request(), self.now);
                     self.flights.push(Flight {
                         pending,
@@ -352,9 +426,9 @@ impl Replay {
                 Effect::GiveUp => self.give_up(),
                 Effect::Write(WriterMessage::Robots(item)) => {
                     let item = WriterMessage::Robots(self.encoder.robots(item));
-                    self.items.push(item);
+                    self.came.push(item);
                 }
-                Effect::Write(item) => self.order.take(self.now, item, &mut self.items),
+                Effect::Write(item) => self.order.take(self.now, item, &mut self.came),
             }
         }
         Ok(())
@@ -375,12 +449,12 @@ impl Replay {
             let bytes = page.exchange.body.len() as u64;
             let began = Event::ReadingBegan { bytes };
             self.coordinator.handle(self.now, began, &mut self.effects);
-            let items = &mut self.items;
-            let mut early = |batch| items.push(WriterMessage::Links(batch));
+            let came = &mut self.came;
+            let mut early = |batch| came.push(WriterMessage::Links(batch));
             match self.reader.read(page, &mut early) {
                 Ok(page) => {
                     let page = WriterMessage::Page(Box::new(self.encoder.page(page)));
-                    self.order.take(self.now, page, &mut self.items);
+                    self.order.take(self.now, page, &mut self.came);
                 }
                 Err(page) => {
                     let stopped = Event::ReadingStopped(page);

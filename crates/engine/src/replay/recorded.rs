@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
+use crawl_archive::rows::{AfterCommits, PageRow, RequestRow, WarcPlace};
 use crawl_archive::{
     CaptureLog, MAX_BODY_BYTES, ReadError, RowReader, Timestamp, WarcRecord, read_place,
 };
@@ -33,6 +33,9 @@ pub struct RecordedCrawl {
     starts: Vec<u64>,
     /// The place of each URL in the order in which pages were committed.
     commit_places: HashMap<u64, usize>,
+    /// The commits that each request for a page was chosen after, in the order of choosing. None
+    /// where an older version left no such column.
+    levels: Vec<AfterCommits>,
     /// The number of times that each URL was asked for in the replay.
     asked: HashMap<u64, usize>,
     /// Requests and their response times, summed up.
@@ -112,6 +115,7 @@ impl RecordedCrawl {
             hosts: HashMap::new(),
             starts: Vec::new(),
             commit_places: HashMap::new(),
+            levels: Vec::new(),
             asked: HashMap::new(),
             all: ResponseTimes::default(),
         };
@@ -144,6 +148,7 @@ impl RecordedCrawl {
         let place = |capture: &CapturePlace| (capture.url, capture.second);
         crawl.captures.sort_by_key(place);
         crawl.starts.sort_unstable();
+        crawl.levels.sort_unstable();
         Ok(crawl)
     }
 
@@ -155,6 +160,7 @@ impl RecordedCrawl {
         let address = row.address.as_deref().map(str::parse);
         host.address = address.and_then(Result::ok).or(host.address);
         self.starts.push(row.start);
+        self.levels.extend(row.after);
         let failure = row.failure.as_deref().map(FailureKind::named);
         self.requests.push(RecordedRequest {
             url: key(&row.url),
@@ -185,9 +191,7 @@ impl RecordedCrawl {
 
     /// When each of its requests was sent, in order.
     pub(super) fn starts(&self) -> impl Iterator<Item = Tick> + use<> {
-        let mut starts = self.starts.clone();
-        starts.dedup();
-        starts.into_iter().map(tick)
+        self.starts.clone().into_iter().map(tick)
     }
 
     /// The address at which a host was asked last.
@@ -277,6 +281,11 @@ impl RecordedCrawl {
             .captures
             .partition_point(|capture| place(capture) <= sought);
         first..after
+    }
+
+    /// Hands out the commits that each request for a page was chosen after, in their order.
+    pub(super) fn take_levels(&mut self) -> Vec<AfterCommits> {
+        std::mem::take(&mut self.levels)
     }
 
     /// Hands out the place of each URL in the order in which pages were committed.

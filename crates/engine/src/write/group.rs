@@ -38,7 +38,7 @@ use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
 use crate::time::seconds;
 use crate::tombstones::Tombstones;
-use crate::totals::{Change, Totals};
+use crate::totals::{Change, CommitPoint, Totals};
 use crate::trace_events::TraceEvents;
 
 /// A transaction under way, with the files that go along.
@@ -47,6 +47,7 @@ pub(super) struct Group<'a> {
     frontier: &'a dyn Frontier,
     files: &'a mut Files,
     totals: Totals,
+    others: u64,
     visits: RevisitSchedule,
     scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
@@ -78,6 +79,7 @@ impl<'a> Group<'a> {
             frontier,
             files: &mut writer.files,
             totals: writer.totals,
+            others: writer.others,
             visits: writer.visits,
             scope_seeds: &mut writer.scope_seeds,
             newest: &mut writer.newest,
@@ -551,6 +553,11 @@ impl Group<'_> {
         if let Some(parked) = self.traps.and_then(|traps| traps.lock().stored()) {
             self.transaction.keep_meta(META_TRAPS, &parked);
         }
+        let point = CommitPoint {
+            pages: self.totals.pages,
+            others: self.others,
+        };
+        self.transaction.number(point.number());
         let origins = self.transaction.commit()?.origins;
         Ok(Committed {
             origins,

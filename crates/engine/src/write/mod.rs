@@ -61,6 +61,8 @@ pub(crate) struct Writer {
     tombstones: Tombstones,
     /// The receiver of the committed length of the index's log.
     indexer: Option<Sender<u64>>,
+    /// The changes of queues that are no pages.
+    others: u64,
 }
 
 impl Writer {
@@ -84,6 +86,7 @@ impl Writer {
             events: TraceEvents::default(),
             tombstones: Tombstones::default(),
             indexer: None,
+            others: 0,
         }
     }
 
@@ -168,6 +171,7 @@ impl Writer {
     ) -> Result<Committed, EngineError> {
         let frontier = Arc::clone(&self.frontier);
         let (before, items) = (self.totals, group.iter().map(WriterMessage::weight).sum());
+        self.others += group.iter().filter(|item| item.is_other_change()).count() as u64;
         let mut group_state = Group::begin(self, &*frontier, items)?;
         for item in group {
             group_state.item(item)?;

@@ -37,6 +37,18 @@ clauses! {
         assert!(frontier.begin().unwrap().commit().unwrap().origins.is_empty());
     }
 
+    fn a_lease_tells_the_commit_that_it_was_chosen_after(bench) {
+        admit(bench.frontier(), [Admission::seed(url("/")), link("/a", 1), link("/b", 1)]);
+        assert_eq!(lease(bench.frontier()).after, 0);
+        let mut transaction = bench.frontier().begin().unwrap();
+        transaction.number(7);
+        transaction.commit().unwrap();
+        admit(bench.frontier(), [link("/c", 1)]);
+        assert_eq!(lease(bench.frontier()).after, 7);
+        bench.die();
+        assert_eq!(lease(bench.frontier()).after, 0);
+    }
+
     fn a_url_walks_from_admitted_to_settled(bench) {
         let committed = admit(bench.frontier(), [Admission::seed(url("/")), link("/a", 1)]);
         assert_eq!(committed.origins, [(origin(), 2)]);

@@ -45,6 +45,8 @@ struct Shared {
     marks: BTreeMap<String, u64>,
     meta: BTreeMap<String, Vec<u8>>,
     reopenings: u64,
+    /// The number of the last commit.
+    commit: u64,
     /// `pending` counts the leased ones too; `leased` stays 0.
     counts: UrlCounts,
 }
@@ -79,6 +81,7 @@ impl MemoryFrontier {
     #[must_use]
     pub fn restarted(self) -> MemoryFrontier {
         let mut shared = self.shared();
+        shared.commit = 0;
         for url in std::mem::take(&mut shared.leased) {
             shared.queue(&url);
         }
@@ -148,7 +151,7 @@ impl Shared {
             url,
             via: record.via.clone(),
         };
-        Some(Lease::new(origin.clone(), queued))
+        Some(Lease::new(origin.clone(), queued, self.commit))
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) struct MemoryTransaction<'f> {
     robots: HashMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
     meta: BTreeMap<String, Vec<u8>>,
+    number: Option<u64>,
 }
 
 impl<'f> MemoryTransaction<'f> {
@@ -46,6 +47,7 @@ impl<'f> MemoryTransaction<'f> {
             robots: HashMap::new(),
             marks: BTreeMap::new(),
             meta: BTreeMap::new(),
+            number: None,
         }
     }
 
@@ -256,6 +258,10 @@ impl Transaction for MemoryTransaction<'_> {
         self.meta.insert(name.to_owned(), bytes.to_vec());
     }
 
+    fn number(&mut self, number: u64) {
+        self.number = Some(number);
+    }
+
     fn commit(mut self: Box<Self>) -> Result<CommitResult, FrontierError> {
         let mut shared = self.frontier.shared();
         let mut origins = BTreeSet::new();
@@ -273,6 +279,7 @@ impl Transaction for MemoryTransaction<'_> {
         shared.robots.extend(self.robots.drain());
         shared.marks.append(&mut self.marks);
         shared.meta.append(&mut self.meta);
+        shared.commit = self.number.unwrap_or(shared.commit);
         *self.seq = self.next_seq;
         let pending = |origin: Origin| {
             let pending = shared.pending(&origin);

@@ -27,6 +27,8 @@ pub(super) struct LeaseTable {
     leased: HashMap<Fingerprint, (Origin, Rank)>,
     heads: QueueHeadCache<Queued>,
     totals: Totals,
+    /// The number of the last commit.
+    pub(super) commit: u64,
 }
 
 struct OriginQueue {
@@ -74,6 +76,7 @@ impl LeaseTable {
             leased: HashMap::new(),
             heads: QueueHeadCache::new(limit),
             totals,
+            commit: 0,
         };
         for (origin, id, queued) in queues {
             leases.set_origin_queue(&origin, id, queued);
@@ -164,7 +167,7 @@ impl LeaseTable {
             }
             queue.leased.insert(rank);
             self.leased.insert(fingerprint, (origin.clone(), rank));
-            return Ok(Some(Lease::new(origin.clone(), queued)));
+            return Ok(Some(Lease::new(origin.clone(), queued, self.commit)));
         }
     }
 

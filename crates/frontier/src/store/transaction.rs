@@ -45,6 +45,8 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
     pub(super) robots: BTreeMap<Origin, Vec<u8>>,
     pub(super) meta: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// See [`Transaction::number`].
+    number: Option<u64>,
 }
 
 impl<'f> FjallTransaction<'f> {
@@ -66,6 +68,7 @@ impl<'f> FjallTransaction<'f> {
             hosts: BTreeMap::new(),
             robots: BTreeMap::new(),
             meta: BTreeMap::new(),
+            number: None,
         }
     }
 
@@ -328,6 +331,10 @@ impl Transaction for FjallTransaction<'_> {
             .insert(meta_keys::of(meta_keys::CALLER, name), bytes.to_vec());
     }
 
+    fn number(&mut self, number: u64) {
+        self.number = Some(number);
+    }
+
     fn commit(mut self: Box<Self>) -> Result<CommitResult, FrontierError> {
         let frontier = self.frontier;
         let tables = &frontier.tables;
@@ -349,7 +356,10 @@ impl Transaction for FjallTransaction<'_> {
             frontier.reopenings.fetch_add(1, Ordering::Release);
         }
         self.settled.clear();
-        let mut origins = frontier.leases().merge(merge);
+        let mut leases = frontier.leases();
+        let mut origins = leases.merge(merge);
+        leases.commit = self.number.unwrap_or(leases.commit);
+        drop(leases);
         origins.sort_unstable();
         Ok(CommitResult { origins })
     }

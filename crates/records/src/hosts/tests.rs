@@ -27,6 +27,7 @@ fn request(url: &str, host: &str, times: Times) -> RequestRow {
         gap_asked,
         why: "delay".to_owned(),
         wait_asked,
+        after: None,
     }
 }
 
