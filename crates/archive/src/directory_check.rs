@@ -107,8 +107,9 @@ fn check_folder(
     Ok(())
 }
 
-/// The names that an archive gives its files.
-fn is_of_archive(name: &str) -> bool {
+/// Returns whether an archive gives its files such names.
+#[must_use]
+pub fn is_of_archive(name: &str) -> bool {
     name == CAPTURES
         || name.starts_with(INDEX)
         || name.starts_with("crawl-") && name.ends_with(".warc.gz")

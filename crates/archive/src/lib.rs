@@ -65,6 +65,7 @@ mod capture_log;
 mod cdxj;
 mod cdxj_index;
 mod digest;
+mod digests;
 mod directory_check;
 mod error;
 mod gzip;
@@ -92,7 +93,11 @@ pub use capture_log::{CaptureLine, CaptureLog};
 pub use cdxj::index_line;
 pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;
-pub use directory_check::check_entries;
+pub use digests::{
+    ChangedFiles, DIGESTS, DIGESTS_BESIDE, DigestList, digested_files, keep_archive_digests,
+    sha256_of, write_digests,
+};
+pub use directory_check::{check_entries, is_of_archive};
 pub use error::{ArchiveError, ReadError};
 pub use names::{CAPTURES, FOLDER, INDEX};
 pub use regular_file::{create_anew, open_for_writing, open_regular};

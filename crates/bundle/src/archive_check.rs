@@ -5,9 +5,10 @@ use std::io::{self, BufReader, ErrorKind, Read as _};
 use std::path::Path;
 
 use crawl_archive::{
-    BoundedLine, CAPTURES, CaptureLine, FOLDER, INDEX, LineReader, MAX_LINE_BYTES, ReadError,
-    Timestamp, WarcReader, WarcRecord, index_line, open_regular,
+    BoundedLine, CAPTURES, CaptureLine, FOLDER, HttpMessage, INDEX, LineReader, MAX_LINE_BYTES,
+    ReadError, Timestamp, WarcReader, WarcRecord, index_line, is_of_archive, open_regular,
 };
+use crawl_weburl::canonicalize;
 
 use crate::cross_check::{AboutCapture, CaptureFacts, CrossCheck, no_file};
 use crate::error::{VerifyError, is_damage};
@@ -17,7 +18,7 @@ use crate::verification::Verification;
 /// follow that tell of the compressor.
 const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 
-/// The names of the WARC files of a crawl, in their order.
+/// The names of the WARC files of a crawl, in their order. Others may keep theirs beside them.
 pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     let folder = dir.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
@@ -28,7 +29,7 @@ pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     for entry in entries {
         let entry = entry.map_err(VerifyError::read(&folder))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".warc.gz") {
+        if is_of_archive(&name) && name.ends_with(".warc.gz") {
             names.push(name);
         }
     }
@@ -147,6 +148,7 @@ struct UnderWay {
 impl UnderWay {
     fn of(record: &WarcRecord, name: &str, id: &str) -> Option<UnderWay> {
         let http = record.http();
+        let redirect = http.as_ref().map(|http| redirect_target(record, http));
         let is_revisit = record.kind() == "revisit";
         // WARC has no other word for a body that the site asked not to keep.
         let is_withheld = record.field("WARC-Truncated") == Some("unspecified");
@@ -168,10 +170,24 @@ impl UnderWay {
                     .zip(date)
                     .map(|(url, date)| (url.to_owned(), date.as_micros())),
                 is_revisit,
+                is_withheld,
+                redirect,
                 about: None,
             },
         })
     }
+}
+
+/// The URL that a redirect leads to, as `pages.jsonl` has it.
+fn redirect_target(record: &WarcRecord, http: &HttpMessage<'_>) -> Option<String> {
+    if !matches!(http.status(), Some(301 | 302 | 303 | 307 | 308)) {
+        return None;
+    }
+    let mut fields = http.fields.iter();
+    let (_, target) = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"location"))?;
+    let base = canonicalize(None, record.url()?).ok()?;
+    let target = canonicalize(Some(&base), &String::from_utf8_lossy(target));
+    target.ok().map(|url| url.to_string())
 }
 
 /// The fields of a metadata record.
@@ -188,6 +204,7 @@ fn about(record: &WarcRecord) -> AboutCapture {
         took_ms: number("fetchTimeMs"),
         depth: number("depth"),
         via: field("via").map(str::to_owned),
+        has_row: field("depth").is_some() && field("purpose") != Some("sitemap"),
     }
 }
 

@@ -222,6 +222,11 @@ fn find_unlisted(
             folder => format!("{folder}/{name}"),
         };
         if kind.is_dir() {
+            let within = format!("{path}/");
+            let mut behind = listed.range(within.clone()..);
+            if !behind.next().is_some_and(|file| file.starts_with(&within)) {
+                verification.file(&path, "no manifest lists a file in this folder");
+            }
             find_unlisted(root, &path, listed, verification)?;
         } else if !listed.contains(&path) {
             verification.file(&path, "no manifest lists it");

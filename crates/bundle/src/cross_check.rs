@@ -22,13 +22,14 @@ const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;
 const PAGE_ROW: u8 = 3;
-const REQUEST_ROW: u8 = 4;
-const ANSWERED_ROW: u8 = 5;
-const ANSWERED_RECORD: u8 = 6;
-const ARCHIVED: u8 = 7;
-const REVISIT: u8 = 8;
-const PAGE_URL: u8 = 9;
-const LINK_SOURCE: u8 = 10;
+const NEEDS_ROW: u8 = 4;
+const REQUEST_ROW: u8 = 5;
+const ANSWERED_ROW: u8 = 6;
+const ANSWERED_RECORD: u8 = 7;
+const ARCHIVED: u8 = 8;
+const REVISIT: u8 = 9;
+const PAGE_URL: u8 = 10;
+const LINK_SOURCE: u8 = 11;
 
 /// The facts of a place: the first two are those of the lines that name it.
 const LINE: usize = 0;
@@ -39,8 +40,11 @@ const LENGTH: usize = 4;
 const TOOK: usize = 5;
 const DEPTH: usize = 6;
 const VIA: usize = 7;
+const STATUS: usize = 8;
+const REDIRECT: usize = 9;
+const WITHHELD: usize = 10;
 /// The columns of `pages.jsonl` that the archive repeats.
-const COLUMNS: [(usize, &str); 7] = [
+const COLUMNS: [(usize, &str); 10] = [
     (URL, "url"),
     (TIME, "fetched_at"),
     (DIGEST, "digest"),
@@ -48,7 +52,12 @@ const COLUMNS: [(usize, &str); 7] = [
     (TOOK, "ms"),
     (DEPTH, "depth"),
     (VIA, "via"),
+    (STATUS, "status"),
+    (REDIRECT, "redirect"),
+    (WITHHELD, "withheld"),
 ];
+/// What a column that is null states, where it may be held against a value.
+const NULL: &[u8] = b"null";
 /// The only fact of an exchange: its status; of a payload: its digest.
 const ONLY: usize = 0;
 
@@ -69,6 +78,11 @@ pub(crate) struct CaptureFacts {
     /// The URL and time in microseconds of the capture that it is a revisit of.
     pub(crate) original: Option<(String, u64)>,
     pub(crate) is_revisit: bool,
+    /// True if the body came and is not in the archive, as its site asks.
+    pub(crate) is_withheld: bool,
+    /// The target of a redirect; none where the head of the answer is not in the record, else
+    /// what it leads to, if it does.
+    pub(crate) redirect: Option<Option<String>>,
     pub(crate) about: Option<AboutCapture>,
 }
 
@@ -79,6 +93,8 @@ pub(crate) struct AboutCapture {
     /// None where it is no page.
     pub(crate) depth: Option<u64>,
     pub(crate) via: Option<String>,
+    /// True if a row of `pages.jsonl` must name it. A sitemap that nobody named may have none.
+    pub(crate) has_row: bool,
 }
 
 /// Gathers statements, and holds them against each other at the end.
@@ -88,6 +104,8 @@ pub(crate) struct CrossCheck {
     archive: PathBuf,
     /// The WARC files that are there, as far as they were looked for.
     there: BTreeSet<String>,
+    /// The crawl was made to forget something.
+    has_tombstones: bool,
 }
 
 impl CrossCheck {
@@ -97,6 +115,7 @@ impl CrossCheck {
             files: Vec::new(),
             archive: dir.join(FOLDER),
             there: BTreeSet::new(),
+            has_tombstones: dir.join("tombstones.jsonl").exists(),
         }
     }
 
@@ -110,6 +129,11 @@ impl CrossCheck {
             self.there.insert(name.to_owned());
         }
         is_there
+    }
+
+    /// Returns whether something named a record of the file.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.there.contains(name)
     }
 
     /// The number of a file, by its name as seen from the directory.
@@ -142,12 +166,22 @@ impl CrossCheck {
         facts[TIME] = number(millis);
         facts[DIGEST] = optional(capture.digest.as_deref());
         facts[LENGTH] = capture.bytes.map_or(0, number);
+        facts[STATUS] = capture.status.map_or(0, |status| number(status.into()));
+        facts[WITHHELD] = number(capture.is_withheld.into());
+        if let Some(target) = &capture.redirect {
+            facts[REDIRECT] = or_null(target.as_deref());
+        }
+        let has_row = capture.about.as_ref().is_some_and(|about| about.has_row);
         if let Some(about) = &capture.about {
             facts[TOOK] = about.took_ms.map_or(0, number);
             facts[DEPTH] = about.depth.map_or(0, number);
             facts[VIA] = fact(about.via.as_deref().unwrap_or_default().as_bytes());
         }
-        self.add(place_key(name, capture.offset), CAPTURE, at, facts)?;
+        let key = place_key(name, capture.offset);
+        self.add(key, CAPTURE, at, facts)?;
+        if has_row {
+            self.add(key, NEEDS_ROW, at, [0; FACTS])?;
+        }
         let status = only(capture.status.map_or(0, |status| number(status.into())));
         self.add(
             exchange_key(&capture.url, millis),
@@ -216,9 +250,23 @@ impl CrossCheck {
             facts[URL] = fact(row.url.as_bytes());
             facts[TIME] = number(millis);
             if !is_withheld {
-                facts[DIGEST] = optional(row.digest.as_deref());
+                facts[DIGEST] = or_null(row.digest.as_deref());
                 facts[LENGTH] = number(row.bytes);
             }
+            facts[STATUS] = row
+                .status
+                .map_or(fact(NULL), |status| number(status.into()));
+            // A body without a byte is withheld without a trace.
+            facts[WITHHELD] = match is_withheld && row.bytes == 0 {
+                true => 0,
+                false => number(is_withheld.into()),
+            };
+            // Beyond what is followed an error says so, and what leads to something forgotten is
+            // cleared.
+            facts[REDIRECT] = match &row.redirect {
+                None if row.error.is_some() || self.has_tombstones => 0,
+                target => or_null(target.as_deref()),
+            };
             facts[TOOK] = number(row.ms);
             facts[DEPTH] = number(row.depth.into());
             facts[VIA] = fact(row.via.as_deref().unwrap_or_default().as_bytes());
@@ -293,6 +341,11 @@ fn only(fact: u32) -> [u32; FACTS] {
     facts
 }
 
+/// A value that a column without it denies.
+fn or_null(value: Option<&str>) -> u32 {
+    fact(value.map_or(NULL, str::as_bytes))
+}
+
 fn optional(value: Option<&str>) -> u32 {
     value.map_or(0, |value| fact(value.as_bytes()))
 }
@@ -315,7 +368,7 @@ impl Groups<'_> {
     /// Judges all statements about one thing.
     fn judge(&mut self, group: &[Statement]) {
         match group.first().map(|first| first.kind) {
-            Some(CAPTURE..=PAGE_ROW) => self.place(group),
+            Some(CAPTURE..=NEEDS_ROW) => self.place(group),
             Some(REQUEST_ROW..=ANSWERED_RECORD) => self.exchange(group),
             Some(ARCHIVED | REVISIT) => self.payload(group),
             _ => self.page(group),
@@ -333,9 +386,9 @@ impl Groups<'_> {
             }
             return;
         }
-        let mut seen = [0_u32; 4];
+        let mut seen = [0_u32; 5];
         for other in others {
-            let count = &mut seen[usize::from(other.kind.min(PAGE_ROW))];
+            let count = &mut seen[usize::from(other.kind.min(NEEDS_ROW))];
             *count += 1;
             let is_second = *count > 1;
             match other.kind {
@@ -349,7 +402,7 @@ impl Groups<'_> {
                         );
                     }
                 }
-                _ if differ(first, other, LINE) => {
+                LOG_LINE | INDEX_LINE if differ(first, other, LINE) => {
                     let record = self.name(first);
                     self.wrong(other, format!("it is not the line of {record}"));
                 }
@@ -361,6 +414,9 @@ impl Groups<'_> {
                     "another line of this file names the same record".to_owned(),
                 );
             }
+        }
+        if seen[usize::from(NEEDS_ROW)] > 0 && seen[usize::from(PAGE_ROW)] == 0 {
+            self.missing(first, "no row of pages.jsonl names this record of a page");
         }
         if seen[usize::from(LOG_LINE)] == 0 {
             self.missing(first, "no line of archive/captures.cdxj names this record");
@@ -432,7 +488,7 @@ impl Groups<'_> {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);
         match statement.kind {
-            CAPTURE | ANSWERED_RECORD | ARCHIVED | REVISIT => {
+            CAPTURE | NEEDS_ROW | ANSWERED_RECORD | ARCHIVED | REVISIT => {
                 self.verification.record(file, statement.place, what);
             }
             _ => self.verification.line(file, statement.place, what),
@@ -444,7 +500,7 @@ impl Groups<'_> {
         let file = self.files.get(statement.file as usize);
         let file = file.map_or("", String::as_str);
         match statement.kind {
-            CAPTURE | ANSWERED_RECORD | ARCHIVED | REVISIT => {
+            CAPTURE | NEEDS_ROW | ANSWERED_RECORD | ARCHIVED | REVISIT => {
                 format!("the record at offset {} of {file}", statement.place)
             }
             _ => format!("line {} of {file}", statement.place),

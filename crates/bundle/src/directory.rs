@@ -11,9 +11,10 @@ use crawl_weburl::canonicalize;
 
 use crate::archive_check::{check_lists, check_warc, warc_names};
 use crate::cross_check::CrossCheck;
+use crate::digest_check::check_digests;
 use crate::error::VerifyError;
 use crate::report_check::check_report;
-use crate::row_check::check_rows;
+use crate::row_check::{SampleCheck, check_rows, what_lacks};
 use crate::verification::Verification;
 
 /// The parts of a directory that nothing repeats, so that no check can notice a change.
@@ -55,7 +56,11 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     }
     let mut cross = CrossCheck::new(dir, scratch);
     let found = &mut verification;
-    let mut is_ended = false;
+    let mut is_ended = check_digests(dir, found)?;
+    if is_ended {
+        // The digests hold each byte.
+        found.unchecked.clear();
+    }
     check_rows(
         dir,
         "waiting.jsonl",
@@ -77,6 +82,16 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
     if dir.join(FOLDER).is_dir() {
         check_lists(dir, is_ended, &mut cross, found)?;
     }
+    for name in names
+        .iter()
+        .filter(|name| is_ended && !cross.is_named(name))
+    {
+        // Of a file from which all was taken out nothing is left to name.
+        if !dir.join("tombstones.jsonl").exists() {
+            let what = "neither captures.cdxj nor pages.jsonl names a record of it";
+            found.file(&format!("{FOLDER}/{name}"), what);
+        }
+    }
     for name in &names {
         let is_tail = !is_ended && names.last() == Some(name);
         check_warc(dir, name, is_tail, &mut cross, found)?;
@@ -97,12 +112,20 @@ fn check_all_rows(
     cross: &mut CrossCheck,
     found: &mut Verification,
 ) -> Result<(), VerifyError> {
+    let is_archived = dir.join(FOLDER).is_dir();
+    let mut samples = SampleCheck::new(dir);
     check_rows(
         dir,
         "pages.jsonl",
         is_ended,
         found,
-        |line, row: &PageRow, found| cross.page(line, row, found).map_err(VerifyError::Scratch),
+        |line, row: &PageRow, found| {
+            if let Some(what) = what_lacks(row, is_archived) {
+                found.line("pages.jsonl", line, what);
+            }
+            samples.row(line, row, found);
+            cross.page(line, row, found).map_err(VerifyError::Scratch)
+        },
     )?;
     check_rows(
         dir,

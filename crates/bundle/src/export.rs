@@ -4,8 +4,11 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use crawl_archive::{CAPTURES, FOLDER, INDEX, MAX_CONFIG_BYTES, check_entries, read_text};
-use crawl_records::waiting;
+use crawl_archive::rows::DigestRow;
+use crawl_archive::{
+    CAPTURES, DIGESTS, DigestList, FOLDER, INDEX, MAX_CONFIG_BYTES, check_entries, read_text,
+};
+use crawl_records::{CrawlSettings, waiting};
 use crawl_tables::Format;
 
 use crate::archive_check::warc_names;
@@ -38,7 +41,8 @@ pub struct WrittenBundle {
     pub bytes: u64,
     /// The SHA-256 of `tagmanifest-sha256.txt`, which stands for all of it.
     pub sha256: String,
-    /// The entries of the directory that are no part of a bundle, but for `state` and `index`.
+    /// The entries of the directory that are no part of a bundle, but for `state`, `index` and
+    /// `digests.jsonl`.
     pub left_out: Vec<String>,
 }
 
@@ -52,6 +56,8 @@ pub struct WrittenBundle {
 /// [`BundleError::NotEnded`] where the last run has not ended, [`BundleError::NoRequests`],
 /// [`BundleError::Damaged`] where what was copied is not whole, and errors of the file system.
 pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBundle, BundleError> {
+    // Says so where no crawl lies there.
+    CrawlSettings::read(dir).map_err(VerifyError::from)?;
     check_ended(dir)?;
     let facts = CrawlFacts::read(dir, bundler)?;
     check_entries(dir).map_err(|why| damaged(dir, why.to_string()))?;
@@ -83,6 +89,7 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     for table in crawl_tables::export(dir, &tables, Format::Parquet)? {
         payload.list(&format!("{TABLES}/{}.parquet", table.name))?;
     }
+    check_listed(dir, &payload)?;
     describe(&facts, &mut payload)?;
     check_copied(dir, out, &payload)?;
     let info = BagInfo {
@@ -109,6 +116,25 @@ fn check_ended(dir: &Path) -> Result<(), BundleError> {
     }
 }
 
+/// Holds what was copied against the digests that the last run left.
+fn check_listed(dir: &Path, payload: &Payload) -> Result<(), BundleError> {
+    let list = DigestList::read(dir).map_err(BundleError::read(&dir.join(DIGESTS)))?;
+    let listed = list.filter(|list| list.is_whole).unwrap_or_default().rows;
+    let files = payload.files();
+    let differs = |row: &&DigestRow| {
+        let copied = files.iter().find(|file| file.path == row.file);
+        // That one is written anew, without what is secret.
+        row.file != CONFIG && copied.is_some_and(|file| file.sha256 != row.sha256)
+    };
+    match listed.iter().find(differs) {
+        None => Ok(()),
+        Some(row) => {
+            let what = format!("{}: its SHA-256 is not that of {DIGESTS}", row.file);
+            Err(damaged(dir, what))
+        }
+    }
+}
+
 /// Holds what was copied against itself, and looks that the crawl did not go on meanwhile.
 fn check_copied(dir: &Path, out: &Path, payload: &Payload) -> Result<(), BundleError> {
     let copied = verify_directory(payload.folder(), out)?;
@@ -130,9 +156,19 @@ fn left_out(dir: &Path, payload: &Payload) -> Result<Vec<String>, BundleError> {
     for entry in fs::read_dir(dir).map_err(BundleError::read(dir))? {
         let entry = entry.map_err(BundleError::read(dir))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_told = FOLDERS.contains(&name.as_str()) || name == TABLES;
+        let is_told = FOLDERS.contains(&name.as_str()) || name == TABLES || name == DIGESTS;
         if !is_told && !files.iter().any(|file| file.path == name) {
             names.push(name);
+        }
+    }
+    let archive = dir.join(FOLDER);
+    if archive.is_dir() {
+        for entry in fs::read_dir(&archive).map_err(BundleError::read(&archive))? {
+            let entry = entry.map_err(BundleError::read(&archive))?;
+            let name = format!("{FOLDER}/{}", entry.file_name().to_string_lossy());
+            if !files.iter().any(|file| file.path == name) {
+                names.push(name);
+            }
         }
     }
     names.sort_unstable();

@@ -26,6 +26,7 @@ mod bundle_check;
 mod citation;
 mod croissant;
 mod cross_check;
+mod digest_check;
 mod directory;
 mod error;
 mod export;

@@ -1,10 +1,10 @@
 //! The files of a bundle under way: written or copied once, each with its digest and length.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read as _, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::{create_anew, open_regular};
+use crawl_archive::{create_anew, open_regular, sha256_of};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
@@ -139,15 +139,5 @@ impl Write for HashedFile {
 
 /// SHA-256 and length of a file.
 pub(crate) fn digest(path: &Path) -> io::Result<(String, u64)> {
-    let mut file = BufReader::with_capacity(1 << 16, open_regular(path)?);
-    let (mut hash, mut bytes) = (Sha256::new(), 0);
-    let mut piece = vec![0; 1 << 16];
-    loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
-            return Ok((HEXLOWER.encode(&hash.finalize()), bytes));
-        }
-        hash.update(&piece[..read]);
-        bytes += read as u64;
-    }
+    sha256_of(open_regular(path)?)
 }

@@ -1,9 +1,12 @@
 //! Row files: every line is a row, and holds what the program writes.
 
+use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 
+use crawl_archive::rows::PageRow;
 use crawl_archive::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular};
+use crawl_records::stored_settings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -58,6 +61,83 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
         each(number, &row, verification)?;
     }
     Ok(())
+}
+
+/// A column that is null and can't be, as others of the row say.
+pub(crate) fn what_lacks(row: &PageRow, is_archived: bool) -> Option<&'static str> {
+    match row {
+        PageRow {
+            status: None,
+            error: None,
+            ..
+        } => Some("columns `status` and `error` are both null"),
+        PageRow { status: None, .. } => None,
+        PageRow { digest: None, .. } => Some("column `digest` is null, and the page was answered"),
+        PageRow { warc: None, .. } if is_archived => {
+            Some("column `warc` is null, and the page was answered")
+        }
+        _ => None,
+    }
+}
+
+/// The numbers of a stratum, as all its rows must tell them.
+#[derive(Clone, Copy, PartialEq)]
+struct Stratum {
+    drawn: Option<u64>,
+    of: Option<u64>,
+    probability: Option<f64>,
+}
+
+/// Column `sample` of all rows.
+pub(crate) struct SampleCheck {
+    /// True if the configuration asks for a sample.
+    is_sampled: bool,
+    strata: BTreeMap<String, Stratum>,
+}
+
+impl SampleCheck {
+    pub(crate) fn new(dir: &Path) -> SampleCheck {
+        let settings = stored_settings(dir);
+        let sample = settings.get("sample").and_then(toml::Value::as_table);
+        SampleCheck {
+            is_sampled: sample.is_some_and(|table| {
+                table
+                    .get("sample")
+                    .is_some_and(|pages| pages.as_str() != Some("unlimited"))
+            }),
+            strata: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn row(&mut self, line: u64, row: &PageRow, verification: &mut Verification) {
+        let Some(sample) = &row.sample else { return };
+        let mut wrong = |what: &str| verification.line("pages.jsonl", line, what);
+        if !self.is_sampled {
+            wrong("column `sample` tells of a sample, and crawl.toml of none");
+        }
+        let told = Stratum {
+            drawn: sample.drawn,
+            of: sample.of,
+            probability: sample.probability,
+        };
+        let share = |drawn: u64, of: u64| drawn as f64 / of as f64;
+        let is_right = match (sample.how.as_str(), &sample.stratum) {
+            ("drawn", Some(stratum)) => {
+                let known = self.strata.entry(stratum.clone()).or_insert(told);
+                let expected = told.drawn.zip(told.of).map(|(drawn, of)| share(drawn, of));
+                let pair = expected.zip(told.probability);
+                *known == told && pair.is_some_and(|(one, other)| (one - other).abs() < 1e-9)
+            }
+            ("redirect", None) => told.probability.is_none(),
+            ("frame", None) => told.probability == Some(1.0),
+            ("drawn" | "redirect" | "frame", _) => false,
+            // Other kinds of sample know no such numbers.
+            _ => true,
+        };
+        if !is_right {
+            wrong("column `sample` is not what the other rows of its stratum say");
+        }
+    }
 }
 
 /// A column of a line that no row of ours has, or a value that would be written otherwise. Columns

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The things that a statement may tell of what it is about.
-pub(crate) const FACTS: usize = 8;
+pub(crate) const FACTS: usize = 11;
 
 /// Statements that are sorted in memory at a time: some 40 MB.
 const MAX_HELD: usize = 1 << 19;

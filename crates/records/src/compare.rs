@@ -1,6 +1,7 @@
 //! Two crawls beside each other: what one has and the other has not.
 
 mod order;
+mod rounds;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +10,7 @@ use std::path::Path;
 use crawl_archive::rows::PageRow;
 use serde::{Deserialize, Serialize};
 
-use self::order::Orders;
+use self::rounds::RoundRequests;
 use crate::broken::{LatestRows, key};
 use crate::coverage::Coverage;
 use crate::error::RecordsError;
@@ -24,15 +25,15 @@ use crate::rows::{excluded, pages, waiting};
 pub struct Comparison {
     /// The layout of this object: 1.
     pub format: u32,
-    /// The last round whose pages are compared; none: all are.
+    /// The round whose pages and requests are compared; none: those of all are. Gaps, waits,
+    /// exclusions, what waits, coverage and hosts are those of all rounds.
     #[serde(default)]
-    pub last_round: Option<u32>,
+    pub round: Option<u32>,
     /// The sums of the first crawl.
     pub a: ComparedCrawl,
     /// The sums of the second.
     pub b: ComparedCrawl,
-    /// The pages of both, as of the last row of each; where one of the two is a replay, as of the
-    /// first round, which is all that it has.
+    /// The pages of both, as of the last row of each.
     pub pages: PageDifferences,
     /// The order of their requests.
     pub order: OrderDifferences,
@@ -170,18 +171,41 @@ const MAX_RULES: usize = 1000;
 /// [`RecordsError::NoCrawl`] where one holds no crawl; errors of the file system. Lines that are no
 /// rows are no error: they stand in [`ComparedCrawl::flaws`].
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
+    compare_round(a, b, None)
+}
+
+/// Compares one round of the crawls in two directories. Where none is given and one of the two is a
+/// replay, it is the first, which is all that a replay has.
+///
+/// # Errors
+/// As for [`compare`]; [`RecordsError::NoRound`] where one has no such round.
+pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Comparison, RecordsError> {
     let (sums_a, sums_b) = (report(a)?, report(b)?);
     let is_replay = |sums: &Report| sums.crawl.replay_of.is_some();
-    let last_round = (is_replay(&sums_a) || is_replay(&sums_b)).then_some(1);
-    let latest_a = LatestRows::until(a, last_round)?;
-    let latest_b = LatestRows::until(b, last_round)?;
+    let has_replay = is_replay(&sums_a) || is_replay(&sums_b);
+    let of_replay = (has_replay && rounds(&sums_a).max(rounds(&sums_b)) > 1).then_some(1);
+    for (dir, sums) in [(a, &sums_a), (b, &sums_b)] {
+        if let Some(round) = round.filter(|round| !(1..=rounds(sums)).contains(round)) {
+            return Err(RecordsError::NoRound {
+                dir: dir.to_owned(),
+                round,
+                rounds: rounds(sums),
+            });
+        }
+    }
+    let round = round.or(of_replay);
+    let latest_a = LatestRows::of_round(a, round)?;
+    let latest_b = LatestRows::of_round(b, round)?;
+    let requests_a = RoundRequests::read(a, round)?;
+    let requests_b = RoundRequests::read(b, round)?;
+    let order = requests_a.orders.compare(&requests_b.orders);
     Ok(Comparison {
         format: 1,
-        last_round,
-        a: ComparedCrawl::of(a, &sums_a, &latest_a)?,
-        b: ComparedCrawl::of(b, &sums_b, &latest_b)?,
+        round,
+        a: ComparedCrawl::of(a, &sums_a, &latest_a, &requests_a)?,
+        b: ComparedCrawl::of(b, &sums_b, &latest_b, &requests_b)?,
         pages: page_differences((a, &latest_a), (b, &latest_b))?,
-        order: Orders::read(a)?.compare(&Orders::read(b)?),
+        order,
         excluded: excluded_differences(a, b)?,
         hosts: host_differences(&sums_a, &sums_b),
     })
@@ -200,7 +224,12 @@ impl Comparison {
 }
 
 impl ComparedCrawl {
-    fn of(dir: &Path, report: &Report, latest: &LatestRows) -> Result<ComparedCrawl, RecordsError> {
+    fn of(
+        dir: &Path,
+        report: &Report,
+        latest: &LatestRows,
+        asked: &RoundRequests,
+    ) -> Result<ComparedCrawl, RecordsError> {
         let requests = &report.requests;
         let sum = |of: fn(&HostReport) -> u64| report.hosts.iter().map(of).sum();
         let gaps_asked = report
@@ -211,13 +240,10 @@ impl ComparedCrawl {
         Ok(ComparedCrawl {
             dir: dir.display().to_string(),
             pages: latest.urls(),
-            bytes: report.pages.bytes,
-            requests: requests.total,
-            took_ms: match (requests.first_start_ms, requests.last_end_ms) {
-                (Some(start), Some(end)) => end.saturating_sub(start),
-                _ => 0,
-            },
-            busy_ms: sum(|host| host.busy_ms),
+            bytes: asked.page_bytes,
+            requests: asked.count,
+            took_ms: asked.took_ms(),
+            busy_ms: asked.busy_ms,
             gaps: sum(|host| host.gaps.count),
             most_gap_asked_ms: gaps_asked.max().unwrap_or_default(),
             short_gaps: requests.short_gaps,
@@ -226,11 +252,16 @@ impl ComparedCrawl {
             excluded: report.excluded.total,
             waiting: sum(|host| host.waiting),
             has_ended: waiting.any(|row| row.is_ok_and(|row| row.origin.is_none())),
-            rounds: report.pages.rounds.keys().last().copied().unwrap_or(1),
+            rounds: rounds(report),
             coverage: report.coverage.clone(),
             flaws: report.flaws.clone(),
         })
     }
+}
+
+/// The rounds of a crawl.
+fn rounds(report: &Report) -> u32 {
+    report.pages.rounds.keys().last().copied().unwrap_or(1)
 }
 
 /// A page as it is compared: hashes of its answer and its digest.

@@ -9,6 +9,16 @@ use crawl_archive::{BadLine, FOLDER, ReadError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordsError {
+    /// A crawl has no such round.
+    #[error("the crawl in `{}` has no round {round}", dir.display())]
+    NoRound {
+        /// Its directory.
+        dir: PathBuf,
+        /// The round.
+        round: u32,
+        /// Those that it has.
+        rounds: u32,
+    },
     /// The directory is not that of a crawl.
     #[error("`{}` holds no crawl", dir.display())]
     NoCrawl {

@@ -54,7 +54,7 @@ pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{RoundChanges, changes};
 pub use compare::{
     ComparedCrawl, ComparedHost, Comparison, ExcludedDifference, HostDifference, OrderDifferences,
-    PageDifference, PageDifferences, compare,
+    PageDifference, PageDifferences, compare, compare_round,
 };
 pub use coverage::{Coverage, HostOutcomes, MissingReason, Shortfall, coverage};
 pub use decoded_body::decoded_body;
@@ -65,12 +65,12 @@ pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use outcome::outcome;
 pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, plan};
-pub use recheck::{Recheck, page_urls, recheck_file, recheck_rows, write_recheck};
+pub use recheck::{RECHECK, Recheck, page_urls, recheck_file, recheck_rows, write_recheck};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, LabelCounts, Operator, PageCounts,
     Report, RequestCounts, report,
 };
-pub use report_files::{report_page, write_report};
+pub use report_files::{list_digests, report_page, write_report};
 pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting};
 pub use sample::{SampleEstimates, SampleReport, sample};
 

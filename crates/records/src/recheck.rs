@@ -14,7 +14,8 @@ use crate::error::RecordsError;
 use crate::rows::{RowsOf, excluded, pages, waiting};
 
 /// The file in the crawl's directory, and the one that it is written to before.
-const RECHECK: &str = "recheck.jsonl";
+/// The list of a recheck in a crawl's directory.
+pub const RECHECK: &str = "recheck.jsonl";
 const RECHECK_BESIDE: &str = "recheck.jsonl.new";
 
 /// The `verdict` of the first row, of a page that may not be asked for any more, and of an origin

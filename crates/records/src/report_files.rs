@@ -4,10 +4,13 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use crawl_archive::{ChangedFiles, DIGESTS, write_digests};
+
 use crate::error::RecordsError;
 use crate::figures::figures;
 use crate::report::{Report, report_with_gaps};
 use crate::report_page::page_of;
+use crate::rows::waiting;
 
 /// Sums a crawl's records up, and draws the sums as a self-contained HTML page with plots. Whatever
 /// came from a server is escaped in it.
@@ -40,6 +43,20 @@ pub fn write_report(dir: &Path) -> Result<Report, RecordsError> {
     replace(&dir.join("report.json"), &json)?;
     replace(&dir.join("report.html"), html.as_bytes())?;
     Ok(report)
+}
+
+/// Lists the digests of a crawl's files in `digests.jsonl`, where its last run has ended: the last
+/// thing to do once everything else is written. Of files that did not change nothing is read
+/// ([`write_digests`]).
+///
+/// # Errors
+/// Those of the file system.
+pub fn list_digests(dir: &Path, changed: ChangedFiles<'_>) -> Result<(), RecordsError> {
+    let mut rows = waiting(dir)?;
+    match rows.any(|row| row.is_ok_and(|row| row.origin.is_none())) {
+        true => write_digests(dir, changed).map_err(RecordsError::io(&dir.join(DIGESTS))),
+        false => Ok(()),
+    }
 }
 
 /// Writes a file whole or not at all.

@@ -229,6 +229,9 @@ pub(crate) struct ReportArgs {
         "html", "changes", "broken", "fail_on_broken", "fail_on_partial"
     ])]
     pub(crate) compare: Option<PathBuf>,
+    /// With --compare: the pages and requests of this round alone; 1 where one is a replay
+    #[arg(long, value_name = "N", requires = "compare", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) round: Option<u32>,
     /// List instead the broken pages, one a line, with the first pages where a link to it stands
     ///
     /// Broken is a page whose last visit had no answer, a status of 400 and above, or a redirect

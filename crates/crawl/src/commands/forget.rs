@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crawl_archive::{Removal, Timestamp};
+use crawl_archive::{ChangedFiles, Removal, Timestamp};
 use crawl_engine::{Forget, Forgotten, count_forgotten, forget};
-use crawl_records::{counted, recheck_rows};
+use crawl_records::{counted, list_digests, recheck_rows};
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, canonicalize};
 
 use super::index;
@@ -81,6 +81,7 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
             false => note("the search index is gone: there is no archive to build it from"),
         }
     }
+    list_digests(dir, ChangedFiles::All).map_err(of_records)?;
     show(&forgotten, "forgotten", args.json)
 }
 

@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crawl_archive::ChangedFiles;
 use crawl_engine::{EngineError, Reindex, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
-use crawl_records::{counted, stored_settings};
+use crawl_records::{counted, list_digests, stored_settings};
 
 use crate::cli::args::IndexArgs;
 use crate::error::engine::of_engine;
+use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl, no_threads};
 use crate::run::signals;
 use crate::settings::{ProfileName, default_of};
@@ -40,6 +42,7 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
         note("interrupted; the index is as it was");
         return Ok(INTERRUPTED);
     }
+    list_digests(&args.dir, ChangedFiles::Named(&["index", "state"])).map_err(of_records)?;
     if args.json {
         return print_json(&serde_json::json!({
             "pages": done.pages,

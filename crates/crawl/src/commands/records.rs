@@ -18,7 +18,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
     let dir = &args.dir;
     if let Some(a) = &args.compare {
         return show(
-            &crawl_records::compare(a, dir).map_err(of_records)?,
+            &crawl_records::compare_round(a, dir, args.round).map_err(of_records)?,
             args.json,
         );
     }

@@ -9,6 +9,9 @@ pub(crate) fn of_records(why: RecordsError) -> CommandError {
     match why {
         RecordsError::NoCrawl { .. } => CommandError::usage(why.to_string())
             .hint("give the directory that a crawl left, with its pages.jsonl"),
+        RecordsError::NoRound { rounds, .. } => {
+            CommandError::usage(why.to_string()).hint(format!("it has the rounds 1 to {rounds}"))
+        }
         why => CommandError::disk(why.to_string()),
     }
 }

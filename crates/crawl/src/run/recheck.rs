@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 
-use crawl_archive::{Timestamp, open_regular};
+use crawl_archive::{ChangedFiles, Timestamp, open_regular};
 use crawl_engine::{Config, Ended, Extent, ScopeRules, TrapRules, admit_at_rest, last_round};
 use crawl_policy::scope::ScopeMode;
-use crawl_records::{Recheck, page_urls, write_recheck};
+use crawl_records::{RECHECK, Recheck, list_digests, page_urls, write_recheck};
 use tokio::runtime::Runtime;
 
 use super::own_folder::OwnFolder;
@@ -48,8 +48,9 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandErr
     }
     let purpose = settings.exclusion.purpose.meaning();
     let purpose = purpose.map(|purpose| purpose.to_string());
-    let counts = write_recheck(learnt.path(), dir, at, purpose);
-    counts.map(Some).map_err(of_records)
+    let counts = write_recheck(learnt.path(), dir, at, purpose).map_err(of_records)?;
+    list_digests(dir, ChangedFiles::Named(&[RECHECK])).map_err(of_records)?;
+    Ok(Some(counts))
 }
 
 /// Asks for what decides whether a page may be asked for.

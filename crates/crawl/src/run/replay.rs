@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use crawl_archive::ChangedFiles;
 use crawl_engine::{Config, RecordedCrawl, ReplayTiming, Replayed};
-use crawl_records::stored_settings;
+use crawl_records::{list_digests, stored_settings};
 
 use super::engine_config::engine_config;
 use crate::error::CommandError;
@@ -41,6 +42,7 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     let replayed = crawl_engine::replay(config, recorded, timing);
     let replayed = replayed.map_err(|why| of_engine(&why, &output))?;
     crawl_records::write_report(&output).map_err(of_records)?;
+    list_digests(&output, ChangedFiles::All).map_err(of_records)?;
     Ok(ReplayRun { replayed, others })
 }
 

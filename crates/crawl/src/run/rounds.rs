@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crawl_archive::ChangedFiles;
 use crawl_engine::{
     Config, Controls, Ended, EngineError, FreeSpace, Progress, Stop, Summary, last_round,
 };
-use crawl_records::Report;
+use crawl_records::{Report, list_digests};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -156,6 +157,7 @@ impl Rounds<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let report = crawl_records::write_report(self.job.dir()).map_err(of_records)?;
+        list_digests(self.job.dir(), ChangedFiles::All).map_err(of_records)?;
         Ok(Ok(EndedRound { summary, report }))
     }
 

@@ -222,6 +222,15 @@ fn ours_two_crawls_of_one_site_are_compared() {
         text.contains(&format!("only A    2\n  {}\n", only_one[0])),
         "{text}"
     );
+    let of_round = cmd.run(&["report", "--compare", "one", "other", "--round", "1"]);
+    assert!(of_round.ok().contains("round     1 of 1 in A and 1 in B"));
+    let no_round = cmd.run(&["report", "--compare", "one", "other", "--round", "2"]);
+    let why = "has no round 2\nhint: it has the rounds 1 to 1";
+    assert!(
+        no_round.code == 2 && no_round.stderr.contains(why),
+        "{}",
+        no_round.stderr
+    );
     let nothing = cmd.run(&["report", "--compare", "one", "none"]);
     assert_eq!(nothing.code, 2, "{}", nothing.stderr);
 }

@@ -102,7 +102,13 @@ fn ours_a_bundle_is_whole_the_same_each_time_and_tells_no_secret() {
         said.ends_with("left out, as a bundle has no such files: notes.jsonl\n"),
         "{said}"
     );
-    export(&cmd, "again");
+    // Beside the archive others may keep theirs.
+    dir.write("c/archive/mine.warc.gz", "");
+    let said = export(&cmd, "again");
+    assert!(
+        said.ends_with(": archive/mine.warc.gz, notes.jsonl\n"),
+        "{said}"
+    );
     let bundle = files(&dir.file("b"));
     let names: Vec<_> = bundle.keys().collect();
     assert!(bundle == files(&dir.file("again")), "{names:?}");
@@ -290,6 +296,35 @@ fn ours_a_crawl_that_has_not_ended_is_no_bundle() {
          end, or go on with `crawl --output c` and end it by Ctrl-C; `--to wacz` takes what is there"
     );
     assert!(!dir.file("b").exists());
+}
+
+#[test]
+fn ours_a_folder_that_holds_no_crawl_is_no_bundle_and_an_empty_one_in_a_bundle_is_named() {
+    let (dir, mut cmd) = setup("bundle-folders");
+    fs::create_dir(dir.file("none")).unwrap();
+    let ran = cmd.run(&["export", "none", "--to", "bundle", "--out", "b"]);
+    assert_eq!(
+        ran.refusal(&dir),
+        "2\nerror: `none` holds no crawl\n\
+         hint: give the directory that a crawl left, with its pages.jsonl"
+    );
+    assert!(!dir.file("b").exists());
+    study(&dir, &mut cmd);
+    export(&cmd, "b");
+    fs::create_dir(dir.file("b/data/more")).unwrap();
+    let ran = cmd.run(&["verify", "b"]);
+    let defect = "  data/more: no manifest lists a file in this folder\n";
+    assert!(
+        ran.code == 4 && ran.stdout.contains(defect),
+        "{}",
+        ran.stdout
+    );
+    // What changed in the crawl since it ended is in no bundle.
+    let page = dir.read("c/report.html").replacen("<title>", "<title>x", 1);
+    dir.write("c/report.html", &page);
+    let ran = cmd.run(&["export", "c", "--to", "bundle", "--out", "b2"]);
+    let why = "report.html: its SHA-256 is not that of digests.jsonl";
+    assert!(ran.code == 4 && ran.stderr.contains(why), "{}", ran.stderr);
 }
 
 /// `CRAWL_DESCRIPTIONS_PYTHON` names a Python with roc-validator, mlcroissant, cffconvert and bagit,

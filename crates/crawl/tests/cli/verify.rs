@@ -97,48 +97,48 @@ fn ours_a_crawl_of_two_rounds_is_whole_and_what_is_changed_in_it_is_named() {
     let text = cmd.run(&["verify", "c"]).ok();
     assert!(text.ends_with("defects    none\n"), "{text}");
 
-    let first = |found: &Value| found[0].to_string();
+    let told = |found: &Value| found.to_string();
     let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         replaced(bytes, "\"depth\":1", "\"depth\":2");
     });
     assert!(
-        first(&found).contains("column `depth` is not what the record"),
+        told(&found).contains("column `depth` is not what the record"),
         "{found}"
     );
     let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         replaced(bytes, "\"status\":200", "\"status\":201");
     });
     assert!(
-        first(&found).contains("its status is not that of line"),
+        told(&found).contains("its status is not that of line"),
         "{found}"
     );
     let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
         replaced(bytes, "\"title\"", "\"tidle\"");
     });
     assert!(
-        first(&found).contains("no row has a column `tidle`"),
+        told(&found).contains("no row has a column `tidle`"),
         "{found}"
     );
     let found = doctored(&dir, &cmd, "c/requests.jsonl", |bytes| {
         replaced(bytes, "\"start\":1", "\"start\":2");
     });
     assert!(
-        first(&found).contains("requests.jsonl has no row for this URL"),
+        told(&found).contains("requests.jsonl has no row for this URL"),
         "{found}"
     );
     let found = doctored(&dir, &cmd, "c/report.json", |bytes| {
         replaced(bytes, "\"total\": ", "\"total\": 9");
     });
-    assert!(first(&found).contains("`pages.total` is 9"), "{found}");
+    assert!(told(&found).contains("`pages.total` is 9"), "{found}");
     let found = doctored(&dir, &cmd, "c/hosts.jsonl", |bytes| {
         replaced(bytes, "whole", "blocked");
     });
-    assert!(first(&found).contains("\"line\":"), "{found}");
+    assert!(told(&found).contains("\"line\":"), "{found}");
     let found = doctored(&dir, &cmd, "c/archive/index.cdxj", |bytes| {
         replaced(bytes, "\"status\": \"200\"", "\"status\": \"203\"");
     });
     assert!(
-        first(&found).contains("it is not the line of the record at offset"),
+        told(&found).contains("it is not the line of the record at offset"),
         "{found}"
     );
     let found = doctored(&dir, &cmd, "c/archive/captures.cdxj", |bytes| {
@@ -146,7 +146,7 @@ fn ours_a_crawl_of_two_rounds_is_whole_and_what_is_changed_in_it_is_named() {
         bytes.drain(..=end);
     });
     assert!(
-        first(&found).contains("no line of archive/captures.cdxj names"),
+        told(&found).contains("no line of archive/captures.cdxj names"),
         "{found}"
     );
 }
@@ -180,10 +180,14 @@ fn ours_a_crawl_that_was_killed_is_verified_as_far_as_it_was_committed() {
     crawl(&cmd, "c");
     fs::remove_file(dir.file("c/waiting.jsonl")).unwrap();
     fs::remove_file(dir.file("c/archive/index.cdxj")).unwrap();
+    // As the beginning of a run leaves the list.
+    crawl_archive::keep_archive_digests(&dir.file("c")).unwrap();
     let mut rows = fs::read(dir.file("c/pages.jsonl")).unwrap();
     rows.extend_from_slice(b"{\"url\":\"http");
     fs::write(dir.file("c/pages.jsonl"), rows).unwrap();
     let (code, found) = verify(&cmd, "c");
+    let checked = &found["checked"];
+    assert_eq!(checked["files"], checked["warc_files"], "{found:#}");
     assert_eq!(
         (code, &found["is_ended"]),
         (0, &Value::from(false)),
@@ -231,4 +235,121 @@ fn directories_that_hold_no_crawl_can_not_be_verified() {
         "2\nerror: `empty` holds no crawl\n\
          hint: give the directory that a crawl left, with its pages.jsonl"
     );
+}
+
+/// All files of a crawl's directory by their paths.
+fn files(dir: &Dir, crawl: &str) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![crawl.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(dir.file(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(path),
+                false => found.push((path.clone(), fs::read(dir.file(&path)).unwrap())),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn ours_each_flipped_bit_of_a_crawl_at_rest_is_named_by_its_file() {
+    let (dir, cmd) = setup("verify-rest");
+    crawl(&cmd, "c");
+    let scratch = dir.file("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let root = dir.file("c");
+    let whole = crawl_bundle::verify(&root, &scratch).unwrap();
+    assert!(whole.is_whole() && whole.unchecked.is_empty(), "{whole}");
+    // To look at a crawl changes nothing in it.
+    let seed = dir.rows("c/pages.jsonl")[0]["url"].clone();
+    let seed = seed.as_str().unwrap();
+    for looks in [
+        &["explain", "c", seed][..],
+        &["audit", "c"],
+        &["report", "c"],
+    ] {
+        cmd.run(looks).ok();
+    }
+    let all = files(&dir, "c");
+    for name in ["c/state/store/version", "c/report.html", "c/crawl.toml"] {
+        assert!(all.iter().any(|(path, _)| path == name), "{name}");
+    }
+    let full: Vec<_> = all.iter().filter(|(_, bytes)| !bytes.is_empty()).collect();
+    for flip in 0..2 * full.len() {
+        let (path, bytes) = full[flip % full.len()];
+        let at = (flip * 7919 + flip / full.len() * bytes.len() / 3) % bytes.len();
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (flip % 8);
+        fs::write(dir.file(path), &flipped).unwrap();
+        let found = crawl_bundle::verify(&root, &scratch).unwrap();
+        fs::write(dir.file(path), bytes).unwrap();
+        let name = path.strip_prefix("c/").unwrap();
+        let is_named = found.findings.iter().any(|finding| finding.file == name);
+        assert!(is_named, "bit {} of byte {at} of {name}: {found}", flip % 8);
+    }
+    let (code, found) = verify(&cmd, "c");
+    assert_eq!(code, 0, "{found:#}");
+    // What comes or goes is named too.
+    dir.write("c/archive/crawl-x-00001.warc.gz", "");
+    let found = crawl_bundle::verify(&root, &scratch).unwrap().to_string();
+    let unlisted = "archive/crawl-x-00001.warc.gz: digests.jsonl does not list it";
+    let unnamed = "archive/crawl-x-00001.warc.gz: neither captures.cdxj nor pages.jsonl names";
+    assert!(
+        found.contains(unlisted) && found.contains(unnamed),
+        "{found}"
+    );
+    fs::remove_file(dir.file("c/archive/crawl-x-00001.warc.gz")).unwrap();
+    fs::remove_file(dir.file("c/waiting.jsonl")).unwrap();
+    let found = doctored(&dir, &cmd, "c/report.json", |bytes| {
+        replaced(bytes, "\"total\": ", "\"total\": 9");
+    });
+    let found = found.to_string();
+    for defect in ["waiting.jsonl", "`pages.total` is 9"] {
+        assert!(found.contains(defect), "{defect} in {found}");
+    }
+}
+
+#[test]
+fn ours_a_value_that_became_null_is_named_by_what_others_say() {
+    let (dir, cmd) = setup("verify-null");
+    crawl(&cmd, "c");
+    // As in the directory of a version that left no digests.
+    fs::remove_file(dir.file("c/digests.jsonl")).unwrap();
+    assert_eq!(verify(&cmd, "c").0, 0);
+    let nulled = |column: &str, is_it: &dyn Fn(&Value) -> bool| {
+        let mut rows = dir.rows("c/pages.jsonl");
+        let row = rows.iter_mut().find(|row| is_it(row)).unwrap();
+        row[column] = Value::Null;
+        let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
+            *bytes = lines.into_bytes();
+        });
+        found.to_string()
+    };
+    let has = |column: &'static str| move |row: &Value| !row[column].is_null();
+    for (column, defect) in [
+        (
+            "digest",
+            "column `digest` is null, and the page was answered",
+        ),
+        ("warc", "column `warc` is null, and the page was answered"),
+        ("warc", "no row of pages.jsonl names this record of a page"),
+        ("status", "columns `status` and `error` are both null"),
+        ("redirect", "column `redirect` is not what the record"),
+        ("withheld", "column `withheld` is not what the record"),
+        ("via", "column `via` is not what the record"),
+    ] {
+        let found = nulled(column, &has(column));
+        assert!(found.contains(defect), "{defect} in {found}");
+    }
+    let found = doctored(&dir, &cmd, "c/pages.jsonl", |bytes| {
+        let sample = "\"sample\":{\"how\":\"drawn\",\"stratum\":\"a\",\"drawn\":1,\"of\":2,\"probability\":0.5}";
+        replaced(bytes, "\"sample\":null", sample);
+    });
+    let defect = "column `sample` tells of a sample, and crawl.toml of none";
+    assert!(found.to_string().contains(defect), "{found}");
 }

@@ -14,8 +14,8 @@ use std::path::Path;
 
 use crawl_archive::rows::TombstoneRow;
 use crawl_archive::{
-    CAPTURES, FOLDER, INDEX, Removal, RewrittenArchive, Timestamp, create_anew, rewrite_archive,
-    write_index,
+    CAPTURES, DIGESTS, DIGESTS_BESIDE, FOLDER, INDEX, Removal, RewrittenArchive, Timestamp,
+    create_anew, rewrite_archive, write_index,
 };
 use crawl_frontier::{Frontier as _, StoreRemoval};
 use crawl_weburl::{CanonicalUrl, HostKey};
@@ -195,7 +195,7 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
 }
 
 /// The files that are derived from rows and archive, and may name what is forgotten.
-const DERIVED: [&str; 9] = [
+const DERIVED: [&str; 11] = [
     INDEX_FOLDER,
     OLD_FOLDER,
     NEW_FOLDER,
@@ -205,6 +205,8 @@ const DERIVED: [&str; 9] = [
     "report.html.new",
     "hosts.jsonl",
     "hosts.jsonl.new",
+    DIGESTS,
+    DIGESTS_BESIDE,
 ];
 
 /// The counts so far, and what takes which place.

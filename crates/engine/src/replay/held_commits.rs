@@ -79,6 +79,15 @@ impl HeldCommits {
         out.extend(due.into_iter().map(|(_, message)| message));
     }
 
+    /// Hands on the next page. Says whether there is one.
+    pub(super) fn hand_on_page(&mut self, out: &mut Vec<WriterMessage>) -> bool {
+        let page = self.pages.pop_front();
+        self.done.pages += u64::from(page.is_some());
+        let is_there = page.is_some();
+        out.extend(page.map(|(_, message)| message));
+        is_there
+    }
+
     /// Hands on all, since the replay does not follow the records any more.
     pub(super) fn give_up(&mut self, out: &mut Vec<WriterMessage>) {
         self.levels.clear();

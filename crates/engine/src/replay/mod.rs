@@ -147,6 +147,8 @@ struct Replay {
     held: HeldCommits,
     /// A recorded request was sent now, and nothing was issued since.
     is_due: bool,
+    /// Requests begun when the loop was last let issue one.
+    begun_before: Option<u64>,
     requests: LogFile,
     delays: DelayLog,
     effects: Vec<Effect>,
@@ -214,6 +216,7 @@ impl Replay {
             order: CommitOrder::new(places),
             held: HeldCommits::new(levels),
             is_due: false,
+            begun_before: None,
             requests,
             delays: DelayLog::open(&config.output, now)?,
             effects: Vec::new(),
@@ -273,11 +276,9 @@ impl Replay {
             self.held.give_up(&mut self.items);
             return Step::Issue;
         }
+        let soonest = self.flights.peek().map(Flight::ends);
+        let has_ended = soonest.is_some_and(|ends| ends <= self.now);
         if std::mem::take(&mut self.is_due) && follows {
-            let has_ended = self
-                .flights
-                .peek()
-                .is_some_and(|flight| flight.ends() <= self.now);
             if self.held.lacks_pages()
                 && has_ended
                 && let Some(flight) = self.flights.pop()
@@ -286,6 +287,17 @@ impl Replay {
                 self.land(flight);
                 return Step::Hold;
             }
+            return self.issue();
+        }
+        // What is known of traps may hold a page back until a page before it is read: the crawl knew
+        // that sooner than the links.
+        let is_issued = self.begun_before.take() != Some(self.begun);
+        if follows
+            && is_behind
+            && !is_issued
+            && !has_ended
+            && self.held.hand_on_page(&mut self.items)
+        {
             return self.issue();
         }
         let wake = wake.filter(|wake| *wake > self.now);
@@ -331,6 +343,7 @@ impl Replay {
 
     /// Commits what the next request was chosen after, and lets the loop issue it.
     fn issue(&mut self) -> Step {
+        self.begun_before = Some(self.begun);
         if self.held.holds() {
             self.held.hand_on(&mut self.items);
         }

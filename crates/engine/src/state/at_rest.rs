@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crawl_archive::{ChangedFiles, DIGESTS, write_digests};
 use crawl_frontier::{Admission, Frontier};
 use crawl_weburl::{CanonicalUrl, HostKey};
 
@@ -117,5 +118,7 @@ fn change_at_rest(
     let mut transaction = frontier.begin()?;
     transaction.keep_meta(META_PARKED, &listed(hosts.iter()));
     transaction.commit()?;
-    Ok(())
+    drop(frontier);
+    let listed = write_digests(dir, ChangedFiles::Named(&[directory::STATE]));
+    listed.map_err(EngineError::disk(&dir.join(DIGESTS)))
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
-    Archive, ArchiveOptions, DigestAlgorithm, LogFile, LogSyncer, RowFile, Warcinfo, check_entries,
-    create_anew,
+    Archive, ArchiveOptions, DIGESTS, DIGESTS_BESIDE, DigestAlgorithm, LogFile, LogSyncer, RowFile,
+    Warcinfo, check_entries, create_anew, keep_archive_digests,
 };
 use crawl_frontier::{
     FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
@@ -32,7 +32,7 @@ const RUN_OPEN: &[u8] = b"open";
 const RUN_ENDED: &[u8] = b"ended";
 
 /// The folder of the state.
-const STATE: &str = "state";
+pub(crate) const STATE: &str = "state";
 /// Its mode: only the program reads it, and whatever the umask gives its files, nobody else may
 /// write to them.
 const STATE_MODE: u32 = 0o700;
@@ -45,7 +45,7 @@ const WAITING: &str = "waiting.jsonl";
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
 /// The entries of a crawl's directory, beside `state/`.
-const OURS: [&str; 25] = [
+const OURS: [&str; 27] = [
     "crawl.toml",
     TOML_BESIDE,
     "state",
@@ -71,6 +71,8 @@ const OURS: [&str; 25] = [
     LIST_BESIDE,
     WAITING,
     WAITING_BESIDE,
+    DIGESTS,
+    DIGESTS_BESIDE,
 ];
 
 /// The files that a crawl's rows go to.
@@ -123,6 +125,7 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
         return Err(Refused::Forgotten { url: seed.clone() }.into());
     }
     // From here on files change: whatever refuses the run stands above.
+    keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
     let mut files = open_files(config, &marks)?;
     let toml = dir.join("crawl.toml");

@@ -45,13 +45,13 @@ impl LatestRows {
         Ok(latest)
     }
 
-    /// Reads the rows of the rounds up to `last`, or of all. Lines that are no rows are passed over.
-    pub(crate) fn until(dir: &Path, last: Option<u32>) -> Result<LatestRows, RecordsError> {
+    /// Reads the rows of one round, or of all. Lines that are no rows are passed over.
+    pub(crate) fn of_round(dir: &Path, round: Option<u32>) -> Result<LatestRows, RecordsError> {
         let mut latest = LatestRows::default();
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next_sound() {
             let row = row?;
-            if last.is_none_or(|last| row.round <= last) {
+            if round.is_none_or(|round| row.round == round) {
                 latest.add(&row, rows.line());
             }
         }

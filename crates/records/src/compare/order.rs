@@ -2,32 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::Path;
+
+use crawl_archive::rows::RequestRow;
 
 use super::OrderDifferences;
-use crate::error::RecordsError;
-use crate::rows::requests;
 
 /// The order of requests, over all and by host: hashes, which grow with each request.
+#[derive(Default)]
 pub(super) struct Orders {
     all: DefaultHasher,
     hosts: BTreeMap<String, DefaultHasher>,
 }
 
 impl Orders {
-    pub(super) fn read(dir: &Path) -> Result<Orders, RecordsError> {
-        let mut orders = Orders {
-            all: DefaultHasher::new(),
-            hosts: BTreeMap::new(),
-        };
-        let mut rows = requests(dir)?;
-        while let Some(row) = rows.next_sound() {
-            let row = row?;
-            let asked = (&row.purpose, &row.url, row.answer());
-            asked.hash(&mut orders.all);
-            asked.hash(orders.hosts.entry(row.host).or_default());
-        }
-        Ok(orders)
+    /// Takes the next request.
+    pub(super) fn add(&mut self, row: &RequestRow) {
+        let asked = (&row.purpose, &row.url, row.answer());
+        asked.hash(&mut self.all);
+        asked.hash(self.hosts.entry(row.host.clone()).or_default());
     }
 
     pub(super) fn compare(&self, other: &Orders) -> OrderDifferences {

@@ -4,7 +4,7 @@ use std::path::Path;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::{Comparison, compare};
+use super::{ComparedCrawl, Comparison, compare, compare_round};
 use crate::error::RecordsError;
 
 const TOML: &str = "[politeness]\nper-host = 1\n";
@@ -169,15 +169,60 @@ fn ours_a_replay_is_compared_with_the_first_round_of_its_crawl() {
     let b = crawl(&of_both, &[], &[]);
     let comparison = compare(a.path(), b.path()).unwrap();
     assert!(!comparison.has_same_pages());
-    assert!(!comparison.to_string().contains("rounds "), "{comparison}");
+    assert!(!comparison.to_string().contains("round "), "{comparison}");
     let toml = format!("{TOML}[crawl]\nreplay-of = \"/a\"\n");
     fs::write(b.path().join("crawl.toml"), toml).unwrap();
-    for (a, b, name) in [(&a, &b, "A"), (&b, &a, "B")] {
+    for (a, b, rounds) in [(&a, &b, "2 in A and 1 in B"), (&b, &a, "1 in A and 2 in B")] {
         let comparison = compare(a.path(), b.path()).unwrap();
         assert!(comparison.has_same_pages(), "{comparison}");
-        let line = format!("rounds    {name} has 2; a replay is of the first");
+        let line = format!("round     1 of {rounds}; gaps");
         assert!(comparison.to_string().contains(&line), "{comparison}");
     }
+}
+
+#[test]
+fn ours_one_round_of_two_crawls_is_compared_with_its_requests() {
+    let at = |mut page: Value, second: u32| {
+        page["fetched_at"] = json!(format!("1970-01-01T00:00:{second:02}.000Z"));
+        page
+    };
+    let rounds = |second: &str| {
+        let pages = [
+            at(page("http://a.example/", Some(200), "sha1:1", 1), 1),
+            at(page("http://a.example/", Some(200), second, 2), 9),
+        ];
+        let requests = [
+            request("http://a.example/robots.txt", "a.example", 500),
+            request("http://a.example/", "a.example", 1000),
+            request("http://a.example/robots.txt", "a.example", 8500),
+            request("http://a.example/", "a.example", 9000),
+        ];
+        crawl(
+            &pages,
+            &requests[..if second == "sha1:3" { 4 } else { 3 }],
+            &[],
+        )
+    };
+    let (a, b) = (rounds("sha1:2"), rounds("sha1:3"));
+    let of_round = |round| compare_round(a.path(), b.path(), Some(round));
+    let first = of_round(1).unwrap();
+    assert!(first.has_same_pages() && first.order.is_same, "{first}");
+    let sums = |crawl: &ComparedCrawl| (crawl.pages, crawl.bytes, crawl.requests, crawl.took_ms);
+    assert_eq!(
+        (sums(&first.a), sums(&first.b)),
+        ((1, 10, 2, 540), (1, 10, 2, 540))
+    );
+    let second = of_round(2).unwrap();
+    assert_eq!(
+        (second.pages.digest.len(), second.order.is_same),
+        (1, false)
+    );
+    assert_eq!(
+        (sums(&second.a), sums(&second.b)),
+        ((1, 10, 1, 40), (1, 10, 2, 540))
+    );
+    let none = of_round(3).unwrap_err();
+    assert!(matches!(none, RecordsError::NoRound { rounds: 2, .. }));
 }
 
 #[test]

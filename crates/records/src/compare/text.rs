@@ -25,13 +25,13 @@ impl Display for Comparison {
             for flaw in &crawl.flaws {
                 writeln!(f, "flaw of {name} {}", safe_line(flaw))?;
             }
-            if self.last_round.is_some_and(|last| crawl.rounds > last) {
-                let rounds = grouped(crawl.rounds.into());
-                writeln!(
-                    f,
-                    "rounds    {name} has {rounds}; a replay is of the first: so are the pages here, the rest is of all"
-                )?;
-            }
+        }
+        if let Some(round) = self.round {
+            let (in_a, in_b) = (grouped(a.rounds.into()), grouped(b.rounds.into()));
+            writeln!(
+                f,
+                "round     {round} of {in_a} in A and {in_b} in B; gaps, waits, exclusions, what waits, coverage and hosts are those of all"
+            )?;
         }
         let mut row = |what: &str, of: &dyn Fn(&ComparedCrawl) -> String| {
             let (of_a, of_b) = (of(a), of(b));

@@ -1,0 +1,350 @@
+//! The digests of a crawl's files, kept while no run is under way: `digests.jsonl`.
+//!
+//! Each row names a file, its length and its SHA-256; the last one tells the same of the rows above
+//! it. A run leaves the rows of WARC files alone, as those only grow: the digest of their beginning
+//! stays right. When it ends, all files are listed again, and what is listed already of a WARC file
+//! that did not grow is kept, not read once more: so damage is not taken for what was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, BufReader, ErrorKind, Read, Write as _};
+use std::path::Path;
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
+
+use crate::bounded_read::{BoundedLine, LineReader};
+use crate::directory_check::is_of_archive;
+use crate::names::FOLDER;
+use crate::regular_file::{create_anew, open_regular};
+use crate::rows::DigestRow;
+
+/// The list of digests in a crawl's directory.
+pub const DIGESTS: &str = "digests.jsonl";
+/// The file that it is written to before it takes its name.
+pub const DIGESTS_BESIDE: &str = "digests.jsonl.new";
+/// A row is a path of our own making, and two numbers.
+const MAX_ROW_BYTES: usize = 64 * 1024;
+/// The files that only grow.
+const GROWING: &str = ".warc.gz";
+
+/// The files whose digests may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangedFiles<'a> {
+    /// All: a run ended.
+    All,
+    /// Those that have one of these names, or lie in a folder of that name.
+    Named(&'a [&'a str]),
+}
+
+/// A list of digests as it stands in a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DigestList {
+    /// Its rows but for the last, in the order of their paths.
+    pub rows: Vec<DigestRow>,
+    /// True if all files of the directory are listed: no run is under way.
+    pub is_whole: bool,
+    /// What is wrong with the list itself: the line, and the fault.
+    pub faults: Vec<(u64, &'static str)>,
+}
+
+impl DigestList {
+    /// Reads the list of a crawl's directory; none where there is no such file.
+    ///
+    /// # Errors
+    /// Those of reading it. What is wrong in it is no error.
+    pub fn read(dir: &Path) -> io::Result<Option<DigestList>> {
+        let file = match open_regular(&dir.join(DIGESTS)) {
+            Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut list = DigestList::default();
+        let mut above = Sha256::new();
+        let mut bytes = 0;
+        let mut last: Option<DigestRow> = None;
+        let mut lines = LineReader::new(BufReader::new(file), MAX_ROW_BYTES);
+        let mut number = 0;
+        while let Some(line) = lines.next_line()? {
+            number += 1;
+            if last.is_some() {
+                list.faults
+                    .push((number, "nothing belongs behind the last row"));
+                break;
+            }
+            let row = match line {
+                BoundedLine::Whole(line) => {
+                    let row: Option<DigestRow> = serde_json::from_slice(line).ok();
+                    let row = row.filter(|row| line_of(row) == line);
+                    if row.as_ref().is_none_or(|row| row.is_whole.is_none()) {
+                        above.update(line);
+                        bytes += line.len() as u64;
+                    }
+                    row
+                }
+                BoundedLine::TooLong { .. } | BoundedLine::Torn { .. } => None,
+            };
+            match row {
+                None => list.faults.push((number, "it is no row")),
+                Some(row) if row.is_whole.is_some() => last = Some(row),
+                Some(row) => {
+                    if list
+                        .rows
+                        .last()
+                        .is_some_and(|before| before.file >= row.file)
+                    {
+                        let what = "it belongs before the line above it";
+                        list.faults.push((number, what));
+                    }
+                    list.rows.push(row);
+                }
+            }
+        }
+        let sha256 = HEXLOWER.encode(&above.finalize());
+        match last {
+            Some(last) if last == last_row(bytes, sha256.clone(), last.is_whole == Some(true)) => {
+                list.is_whole = last.is_whole == Some(true);
+            }
+            Some(_) => {
+                let what = "it is not the length and the digest of the lines above it";
+                list.faults.push((number, what));
+            }
+            None => list.faults.push((number, "the last row is missing")),
+        }
+        Ok(Some(list))
+    }
+
+    fn write(&self, dir: &Path) -> io::Result<()> {
+        let mut text = Vec::new();
+        for row in &self.rows {
+            text.extend(line_of(row));
+        }
+        let sha256 = HEXLOWER.encode(&Sha256::digest(&text));
+        text.extend(line_of(&last_row(text.len() as u64, sha256, self.is_whole)));
+        let beside = dir.join(DIGESTS_BESIDE);
+        let mut file = create_anew(&beside)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&beside, dir.join(DIGESTS))?;
+        File::open(dir)?.sync_all()
+    }
+}
+
+fn last_row(bytes: u64, sha256: String, is_whole: bool) -> DigestRow {
+    DigestRow {
+        file: DIGESTS.to_owned(),
+        bytes,
+        sha256,
+        is_whole: Some(is_whole),
+    }
+}
+
+fn line_of(row: &DigestRow) -> Vec<u8> {
+    let mut line = serde_json::to_vec(row).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// Lists the files of a crawl's directory in which nothing is written now. Of files that did not
+/// change the digests are taken from the list that is there. Where [`ChangedFiles::Named`] finds no
+/// whole list nothing is written: the end of the next run lists all.
+///
+/// # Errors
+/// Those of reading the files, and of writing the list.
+pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
+    let before = DigestList::read(dir)?.filter(|list| list.faults.is_empty());
+    if matches!(changed, ChangedFiles::Named(_)) && !before.as_ref().is_some_and(|it| it.is_whole) {
+        return Ok(());
+    }
+    let rows = before.map(|list| list.rows).unwrap_or_default();
+    let known: BTreeMap<&str, &DigestRow> =
+        rows.iter().map(|row| (row.file.as_str(), row)).collect();
+    let has_changed = |path: &str| match changed {
+        ChangedFiles::All => !path.ends_with(GROWING),
+        ChangedFiles::Named(names) => names.iter().any(|name| {
+            let behind = path.strip_prefix(name);
+            behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
+        }),
+    };
+    let mut list = DigestList {
+        is_whole: true,
+        ..DigestList::default()
+    };
+    for path in digested_files(dir)? {
+        let kept = known.get(path.as_str()).filter(|_| !has_changed(&path));
+        let has_grown = |row: &DigestRow| {
+            let length = fs::symlink_metadata(dir.join(&path)).map(|found| found.len());
+            changed == ChangedFiles::All && length.is_ok_and(|length| length > row.bytes)
+        };
+        let row = match kept.filter(|row| !has_grown(row)) {
+            Some(row) => (*row).clone(),
+            None => {
+                let (sha256, bytes) = sha256_of(open_regular(&dir.join(&path))?)?;
+                DigestRow {
+                    file: path,
+                    bytes,
+                    sha256,
+                    is_whole: None,
+                }
+            }
+        };
+        list.rows.push(row);
+    }
+    list.write(dir)
+}
+
+/// Leaves the rows of WARC files alone in the list, as a run begins that changes the others.
+///
+/// # Errors
+/// Those of reading and writing the list.
+pub fn keep_archive_digests(dir: &Path) -> io::Result<()> {
+    let Some(mut list) = DigestList::read(dir)? else {
+        return Ok(());
+    };
+    if !list.faults.is_empty() {
+        return fs::remove_file(dir.join(DIGESTS));
+    }
+    list.rows.retain(|row| row.file.ends_with(GROWING));
+    list.is_whole = false;
+    list.write(dir)
+}
+
+/// The paths of the regular files that a list of digests has, in their order: those of a crawl,
+/// without the list itself and what others keep in the folder of the archive.
+///
+/// # Errors
+/// Those of looking at the directory.
+pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(dir.join(&folder))? {
+            let entry = entry?;
+            // No file of ours has a name that is no text.
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            let kind = entry.file_type()?;
+            let path = match folder.as_str() {
+                "" => name.clone(),
+                folder => format!("{folder}/{name}"),
+            };
+            let is_listed = path != DIGESTS && path != DIGESTS_BESIDE;
+            let is_foreign = folder == FOLDER && !is_of_archive(&name);
+            if kind.is_dir() && folder != FOLDER {
+                folders.push(path);
+            } else if kind.is_file() && is_listed && !is_foreign {
+                found.insert(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The SHA-256 of what comes, in lower case hexadecimal digits, and its length.
+///
+/// # Errors
+/// Those of reading.
+pub fn sha256_of(mut file: impl Read) -> io::Result<(String, u64)> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok((HEXLOWER.encode(&hash.finalize()), bytes)),
+            Ok(read) => {
+                hash.update(&piece[..read]);
+                bytes += read as u64;
+            }
+            Err(why) if why.kind() == ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::{ChangedFiles, DIGESTS, DigestList, keep_archive_digests, write_digests};
+
+    const WARC: &str = "archive/crawl-a-00000.warc.gz";
+
+    fn names(dir: &Path) -> (Vec<String>, bool) {
+        let list = DigestList::read(dir).unwrap().unwrap();
+        assert_eq!(list.faults, []);
+        (
+            list.rows.into_iter().map(|row| row.file).collect(),
+            list.is_whole,
+        )
+    }
+
+    fn sha256(dir: &Path, file: &str) -> String {
+        let list = DigestList::read(dir).unwrap().unwrap();
+        let row = list.rows.into_iter().find(|row| row.file == file);
+        row.unwrap().sha256
+    }
+
+    fn crawl() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("archive")).unwrap();
+        for (file, text) in [
+            ("pages.jsonl", "a"),
+            ("waiting.jsonl", "b"),
+            (WARC, "c"),
+            ("archive/notes", "of others"),
+        ] {
+            fs::write(dir.path().join(file), text).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn ours_a_run_leaves_the_rows_of_warc_files_and_its_end_lists_all() {
+        let dir = crawl();
+        let dir = dir.path();
+        write_digests(dir, ChangedFiles::Named(&["pages.jsonl"])).unwrap();
+        assert!(!dir.join(DIGESTS).exists());
+        write_digests(dir, ChangedFiles::All).unwrap();
+        let all = [WARC, "pages.jsonl", "waiting.jsonl"].map(str::to_owned);
+        assert_eq!(names(dir), (all.to_vec(), true));
+        keep_archive_digests(dir).unwrap();
+        assert_eq!(names(dir), (vec![WARC.to_owned()], false));
+        // A WARC file that did not grow is not read again, so its damage stays told.
+        let (warc, pages) = (sha256(dir, WARC), sha256(dir, "pages.jsonl"));
+        fs::write(dir.join(WARC), "x").unwrap();
+        fs::write(dir.join("pages.jsonl"), "other").unwrap();
+        write_digests(dir, ChangedFiles::All).unwrap();
+        assert_eq!(sha256(dir, WARC), warc);
+        assert_ne!(sha256(dir, "pages.jsonl"), pages);
+        fs::write(dir.join(WARC), "longer").unwrap();
+        write_digests(dir, ChangedFiles::All).unwrap();
+        let grown = sha256(dir, WARC);
+        assert_ne!(grown, warc);
+        // Neither is what is not named.
+        fs::write(dir.join(WARC), "longer still").unwrap();
+        fs::write(dir.join("recheck.jsonl"), "new").unwrap();
+        write_digests(dir, ChangedFiles::Named(&["recheck.jsonl"])).unwrap();
+        assert_eq!(sha256(dir, WARC), grown);
+        assert_eq!(names(dir).0.len(), 4);
+    }
+
+    #[test]
+    fn ours_each_byte_of_the_list_counts() {
+        let dir = crawl();
+        let dir = dir.path();
+        write_digests(dir, ChangedFiles::All).unwrap();
+        let whole = fs::read(dir.join(DIGESTS)).unwrap();
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1;
+            fs::write(dir.join(DIGESTS), &flipped).unwrap();
+            let list = DigestList::read(dir).unwrap().unwrap();
+            assert!(!list.faults.is_empty(), "byte {at}");
+        }
+        let lines = whole.split_inclusive(|&byte| byte == b'\n').count();
+        let cut = whole.iter().rposition(|&byte| byte == b'{').unwrap();
+        fs::write(dir.join(DIGESTS), &whole[..cut]).unwrap();
+        let list = DigestList::read(dir).unwrap().unwrap();
+        assert_eq!(list.faults, [(lines as u64 - 1, "the last row is missing")]);
+    }
+}

@@ -1,0 +1,92 @@
+//! The files of a crawl's directory, held against the digests that its last run left.
+
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Component, Path};
+
+use crawl_archive::rows::DigestRow;
+use crawl_archive::{DIGESTS, DigestList, digested_files, open_regular, sha256_of};
+
+use crate::error::{VerifyError, is_damage};
+use crate::verification::Verification;
+
+/// Checks each listed file. Says whether the list is one of all files: no run is under way then,
+/// and none was killed.
+pub(crate) fn check_digests(
+    dir: &Path,
+    verification: &mut Verification,
+) -> Result<bool, VerifyError> {
+    let list = match DigestList::read(dir) {
+        Err(why) if is_damage(&why) => {
+            verification.file(DIGESTS, format!("it can't be read: {why}"));
+            return Ok(false);
+        }
+        list => list.map_err(VerifyError::read(&dir.join(DIGESTS)))?,
+    };
+    let Some(list) = list else {
+        return Ok(false);
+    };
+    for (line, what) in &list.faults {
+        verification.line(DIGESTS, *line, *what);
+    }
+    let mut unreadable = BTreeSet::new();
+    for row in &list.rows {
+        let path = Path::new(&row.file);
+        if !path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+        {
+            let what = format!("it lists `{}`, which is no file of the crawl", row.file);
+            verification.file(DIGESTS, what);
+            continue;
+        }
+        match what_is_wrong(dir, row, list.is_whole) {
+            Ok(None) => {}
+            Ok(Some(what)) => verification.file(&row.file, what),
+            Err(why) if why.kind() == ErrorKind::PermissionDenied => {
+                unreadable.insert(row.file.as_str());
+            }
+            Err(why) if is_damage(&why) => {
+                let what = format!("{DIGESTS} lists it, and it can't be read: {why}");
+                verification.file(&row.file, what);
+            }
+            Err(why) => return Err(VerifyError::read(&dir.join(path))(why)),
+        }
+        verification.checked.files += 1;
+        verification.checked.bytes += row.bytes;
+    }
+    if let Some(first) = unreadable.first() {
+        verification.notes.push(format!(
+            "{} of the listed files can't be read by this user, such as {first}",
+            unreadable.len()
+        ));
+    } else if list.is_whole {
+        let there = digested_files(dir).map_err(VerifyError::read(dir))?;
+        let listed: BTreeSet<&str> = list.rows.iter().map(|row| row.file.as_str()).collect();
+        for file in there.iter().filter(|file| !listed.contains(file.as_str())) {
+            verification.file(file, format!("{DIGESTS} does not list it"));
+        }
+    }
+    Ok(list.is_whole)
+}
+
+/// The difference between a file and its row. While a run is under way only the beginning of a file
+/// is known.
+fn what_is_wrong(dir: &Path, row: &DigestRow, is_whole: bool) -> std::io::Result<Option<String>> {
+    let file = open_regular(&dir.join(&row.file))?;
+    let (sha256, bytes) = match is_whole {
+        true => sha256_of(file)?,
+        false => sha256_of(file.take(row.bytes))?,
+    };
+    Ok(match (sha256 == row.sha256, bytes == row.bytes) {
+        (true, true) => None,
+        (_, false) => Some(format!(
+            "it has {bytes} bytes, and {DIGESTS} says {}",
+            row.bytes
+        )),
+        (false, true) => Some(format!(
+            "its SHA-256 is {sha256}, and {DIGESTS} says {}",
+            row.sha256
+        )),
+    })
+}
