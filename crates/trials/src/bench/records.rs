@@ -204,6 +204,7 @@ fn request_row(row: &PageRow, hosts: u64, page: u64) -> RequestRow {
         gap_asked: 1000,
         why: "delay".to_owned(),
         wait_asked: None,
+        after: None,
     }
 }
 
