@@ -78,8 +78,8 @@ pub struct PageRow {
 /// The part of a page in a sample, and the probability by which it came into it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleRow {
-    /// Why the page was asked for: `drawn`; `frame`, as its links are the frame; or `redirect`, as
-    /// a page of the sample leads there.
+    /// Why the page was asked for: `drawn`; `frame`, as its links are the frame; `redirect`, as a
+    /// page of the sample leads there; or `walk`, as a walker came to it.
     pub how: String,
     /// The name of the stratum that it was drawn in.
     pub stratum: Option<String>,
@@ -87,9 +87,31 @@ pub struct SampleRow {
     pub drawn: Option<u64>,
     /// Pages that the stratum has.
     pub of: Option<u64>,
-    /// The inclusion probability, from 0 to 1. Null where none can be known: of a redirect's target
-    /// nobody knows which other pages of the frame lead there.
+    /// The inclusion probability, from 0 to 1. Null where none can be known.
     pub probability: Option<f64>,
+    /// Why none can be known.
+    #[serde(default)]
+    pub unknown: Option<String>,
+}
+
+/// A step of a random walk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WalkRow {
+    /// The number of the walker, from 1.
+    pub walker: u32,
+    /// The number of the step, from 1. A redirect belongs to the step that led to it.
+    pub step: u64,
+    /// `start`, the first step; `link`; `redirect`; or `restart`, a step to a seed.
+    pub how: String,
+    /// Of a restart, why: `chance`; `no links` to go on by; `no page`, as there was no answer or an
+    /// error; `excluded`, as it may not be asked for; `redirects`, more than are followed.
+    pub why: Option<String>,
+    /// The URL that the step leads to.
+    pub url: String,
+    /// The page that the walker stood on before.
+    pub from: Option<String>,
+    /// The links of that page that could have been followed, each URL once.
+    pub links: Option<u64>,
 }
 
 fn first_round() -> u32 {
@@ -371,7 +393,7 @@ mod tests {
 
     use super::{
         DelayRow, ExcludedRow, LinkRow, PageRow, PageUsage, RecheckRow, RequestRow, RobotsVerdict,
-        SampleRow, TombstoneRow, UsageStatement, WaitingRow, WarcPlace,
+        SampleRow, TombstoneRow, UsageStatement, WaitingRow, WalkRow, WarcPlace,
     };
     use crate::Timestamp;
 
@@ -407,6 +429,7 @@ mod tests {
         check("requests.jsonl", columns::<RequestRow>());
         check("excluded.jsonl", columns::<ExcludedRow>());
         check("links.jsonl", columns::<LinkRow>());
+        check("walk.jsonl", columns::<WalkRow>());
         check("waiting.jsonl", columns::<WaitingRow>());
         check("recheck.jsonl", columns::<RecheckRow>());
         check("tombstones.jsonl", columns::<TombstoneRow>());
@@ -493,11 +516,12 @@ mod tests {
                     drawn: Some(50),
                     of: Some(200),
                     probability: Some(0.25),
+                    unknown: None,
                 }),
                 label: Some("press".into()),
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","charset":"UTF-8","digest":"sha1:X","depth":1,"hops_off_scope":0,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"unwanted":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25},"label":"press"}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","charset":"UTF-8","digest":"sha1:X","depth":1,"hops_off_scope":0,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"unwanted":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25,"unknown":null},"label":"press"}"#
             ]],
         );
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{LinkRow, PageRow, RequestRow};
+use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, INDEX};
 
 use crate::statements::{FACTS, Statement, Statements, fact, key, number};
@@ -286,15 +286,11 @@ impl CrossCheck {
         self.add(exchange_key(&row.url, row.start), REQUEST_ROW, at, status)
     }
 
-    /// The first of the rows of `links.jsonl` that stand behind each other for one page.
-    pub(crate) fn link(&mut self, line: u64, row: &LinkRow) -> io::Result<()> {
-        let at = (self.file("links.jsonl"), line);
-        self.add(
-            key(PAGE, &[row.from.as_bytes()]),
-            LINK_SOURCE,
-            at,
-            [0; FACTS],
-        )
+    /// A row of that file for a link of a page; of those that stand behind each other for one page
+    /// the first.
+    pub(crate) fn source(&mut self, file: &str, line: u64, from: &str) -> io::Result<()> {
+        let at = (self.file(file), line);
+        self.add(key(PAGE, &[from.as_bytes()]), LINK_SOURCE, at, [0; FACTS])
     }
 
     /// Holds all statements against each other. Where the last run has not ended, what has no

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, TombstoneRow, WaitingRow,
+    DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, TombstoneRow, WaitingRow, WalkRow,
 };
 use crawl_archive::{ArchiveError, FOLDER, MAX_CONFIG_BYTES, check_entries, read_text};
 use crawl_records::CrawlSettings;
@@ -155,7 +155,21 @@ fn check_all_rows(
                 return Ok(());
             }
             source.clone_from(&row.from);
-            cross.link(line, row).map_err(VerifyError::Scratch)
+            cross
+                .source("links.jsonl", line, &row.from)
+                .map_err(VerifyError::Scratch)
+        },
+    )?;
+    check_rows(
+        dir,
+        "walk.jsonl",
+        is_ended,
+        found,
+        |line, row: &WalkRow, _| match (&*row.how, &row.from) {
+            ("link" | "redirect", Some(from)) => cross
+                .source("walk.jsonl", line, from)
+                .map_err(VerifyError::Scratch),
+            _ => Ok(()),
         },
     )?;
     check_rows(

@@ -134,7 +134,7 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 
 const JSON_LINES: &str = "application/jsonl";
 /// Files by name: media type, and what is in them.
-const NAMED: [(&str, &str, &str); 18] = [
+const NAMED: [(&str, &str, &str); 19] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
         "README.md",
@@ -212,6 +212,11 @@ const NAMED: [(&str, &str, &str); 18] = [
         "waiting.jsonl",
         JSON_LINES,
         "how the last run ended, and what was waiting",
+    ),
+    (
+        "walk.jsonl",
+        JSON_LINES,
+        "a row for each step of a random walk",
     ),
 ];
 /// Files by folder and ending.

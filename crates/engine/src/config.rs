@@ -10,7 +10,7 @@ use crawl_fetcher::{Contact, FetchConfig};
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ContentFilter, ProductToken, Profile, SeedTerms, SurtPrefix};
-use crawl_sample::SampleDesign;
+use crawl_sample::SampleMethod;
 use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
@@ -99,8 +99,8 @@ pub struct Config {
     pub index: bool,
     /// The kinds of documents that are asked for.
     pub extent: Extent,
-    /// The sample that is drawn from the URLs that are found; none: all are asked for.
-    pub sample: Option<SampleDesign>,
+    /// The way in which pages are chosen among the URLs that are found; none: all are asked for.
+    pub sample: Option<SampleMethod>,
     /// Name and version of the program, for the archive.
     pub software: String,
     /// The text of `crawl.toml`.

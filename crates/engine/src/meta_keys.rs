@@ -16,6 +16,12 @@ pub(crate) const META_PARKED: &str = "parked";
 pub(crate) const META_TRAPS: &str = "traps";
 /// The draw of the sample, once it was made.
 pub(crate) const META_SAMPLE: &str = crawl_sample::DRAW_KEY;
+/// The design of the walk and the seeds that it starts from.
+pub(crate) const META_WALK: &str = crawl_sample::WALK_KEY;
+/// Before the number of a walker: where it stands.
+pub(crate) const META_WALKER: &str = "walker ";
+/// Before a URL: the links of its page, by which a walker goes on that comes there again.
+pub(crate) const META_WALKED: &str = "walked ";
 /// The directory of the crawl whose replay this is.
 pub(crate) const META_REPLAY: &str = "replay";
 /// Which log the search index follows: grows by one each time that it is begun anew.

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::directory::holds_any;
 use crate::error::RecordsError;
-use crate::rows::{excluded, pages, requests};
+use crate::rows::{excluded, pages, requests, walk};
 pub use naming_page::NamedBy;
 
 /// Requests that are kept of those that were made for the URL, the latest.
@@ -53,6 +53,9 @@ pub struct Explanation {
     /// Its place in the draw of the sample, where it was in the frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SamplePlace>,
+    /// The steps of a random walk that led to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub walk: Option<WalkPlace>,
     /// The number of the next try, where it is pending.
     pub next_attempt: Option<u32>,
     /// Links followed from a seed to it.
@@ -85,6 +88,16 @@ pub struct SamplePlace {
     pub last_rank: String,
     /// True if it was drawn.
     pub is_drawn: bool,
+}
+
+/// The steps of a random walk that led to a URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct WalkPlace {
+    /// Their number.
+    pub steps: u64,
+    /// The walker and the number of the first that was taken.
+    pub first: (u32, u64),
 }
 
 impl SamplePlace {
@@ -160,6 +173,17 @@ pub fn explain(
     while let Some(row) = rows.next_with(&needle) {
         let row = found.sound(row);
         found.excluded = row.filter(|row| row.url == url.as_str()).or(found.excluded);
+    }
+    let mut rows = walk(dir)?;
+    while let Some(row) = rows.next_with(&needle) {
+        let row = found.sound(row);
+        if let Some(row) = row.filter(|row| row.url == url.as_str()) {
+            let led_here = found.walk.get_or_insert_with(|| WalkPlace {
+                steps: 0,
+                first: (row.walker, row.step),
+            });
+            led_here.steps += 1;
+        }
     }
     found.read_requests(dir, url, &needle)?;
     match known(dir, url) {

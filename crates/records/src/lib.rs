@@ -48,6 +48,7 @@ mod report_page;
 mod rows;
 mod sample;
 mod text;
+mod walk;
 
 pub use audit::{Audit, Breach, CitedRow, audit};
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
@@ -60,7 +61,7 @@ pub use coverage::{Coverage, HostOutcomes, MissingReason, Shortfall, coverage};
 pub use decoded_body::decoded_body;
 pub use directory::{seeds_of, stored_settings};
 pub use error::RecordsError;
-pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, explain};
+pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, WalkPlace, explain};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use outcome::outcome;
@@ -68,12 +69,14 @@ pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, pla
 pub use recheck::{RECHECK, Recheck, page_urls, recheck_file, recheck_rows, write_recheck};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, LabelCounts, Operator, PageCounts,
-    Report, RequestCounts, report,
+    Report, RequestCounts, SampleSettings, report,
 };
 pub use report_files::{list_digests, report_page, write_report};
-pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting};
+pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting, walk};
 pub use sample::{SampleEstimates, SampleReport, sample};
+pub use walk::{VisitedPage, WalkReport};
 
 pub use crawl_archive::rows::{
-    ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, RobotsVerdict, WaitingRow, WarcPlace,
+    ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, RobotsVerdict, WaitingRow, WalkRow,
+    WarcPlace,
 };

@@ -15,6 +15,7 @@ use crate::numbers::grouped;
 use crate::outcome::outcome;
 use crate::rows::{excluded, pages, requests, waiting};
 use crate::sample::{SampleReport, SampleRows};
+use crate::walk::{WalkReport, WalkSteps};
 
 /// The numbers of a crawl, over all its runs.
 ///
@@ -40,6 +41,9 @@ pub struct Report {
     /// The sample, where the crawl drew one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleReport>,
+    /// The random walk, where the crawl is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walk: Option<WalkReport>,
     /// Hosts by their coverage verdict; those that were never to be asked have none.
     #[serde(default)]
     pub coverage: BTreeMap<Coverage, u64>,
@@ -68,6 +72,22 @@ pub struct CrawlSettings {
     /// Who answers for it, and what it is for.
     #[serde(default)]
     pub operator: Operator,
+    /// The sample that was to be drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleSettings>,
+}
+
+/// The design of a sample, as `[sample]` of `crawl.toml` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleSettings {
+    /// Pages of each stratum, at most.
+    pub pages: u64,
+    /// The strata: `crawl`, `host`, `depth` or `path`.
+    pub by: String,
+    /// The text from which the draw follows.
+    pub seed: String,
+    /// Pages that are fewer links away from a seed were read to find what could be drawn.
+    pub frame_depth: u64,
 }
 
 /// Who answers for a crawl, and what it is for, as `[operator]` of `crawl.toml` says; each may not
@@ -301,6 +321,9 @@ impl Report {
         }
         self.note_torn("pages.jsonl", rows.is_torn());
         self.sample = sample.report();
+        let (steps, is_torn) = WalkSteps::read(dir, |row| self.sound(row))?;
+        self.note_torn("walk.jsonl", is_torn);
+        self.walk = steps.report(&sample);
         let mut broken_now = BrokenCounts::default();
         let is_later = hosts.take_last_rows(dir, |row| broken_now.add(row))?;
         self.broken = if is_later { broken_now } else { broken };
@@ -405,6 +428,21 @@ impl CrawlSettings {
                 study: said("study"),
                 study_page: said("study-page"),
             },
+            sample: table.get("sample").and_then(SampleSettings::read),
+        })
+    }
+}
+
+impl SampleSettings {
+    /// Reads the table `[sample]`; none where no sample is drawn.
+    fn read(table: &toml::Value) -> Option<SampleSettings> {
+        let number = |key: &str| u64::try_from(table.get(key)?.as_integer()?).ok();
+        let text = |key: &str| Some(table.get(key)?.as_str()?.to_owned());
+        Some(SampleSettings {
+            pages: number("sample")?,
+            by: text("sample-by").unwrap_or_default(),
+            seed: text("sample-seed").unwrap_or_default(),
+            frame_depth: number("frame-depth").unwrap_or_default(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The report as one page: for the appendix of a paper, and for the owner of a site.
 
 mod plots;
+mod sample;
 mod sites;
 mod sketch;
 mod svg;
@@ -60,6 +61,8 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
             (how_politely(report, figures))
             (how_complete(report))
         }
+        @if let Some(sample) = &report.sample { (sample::drawn(sample, report.crawl.sample.as_ref())) }
+        @if let Some(walk) = &report.walk { (sample::walked(walk)) }
         h2 { "Plots" }
         (plots::plots(report, gaps, figures))
         (sketch::sketch(&figures.links))

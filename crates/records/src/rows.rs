@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crawl_archive::RowReader;
-use crawl_archive::rows::{DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, WaitingRow};
+use crawl_archive::rows::{
+    DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, WaitingRow, WalkRow,
+};
 use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
@@ -47,6 +49,14 @@ pub fn waiting(dir: &Path) -> Result<RowsOf<WaitingRow>, RecordsError> {
 /// As for [`RowsOf`]; a file that is missing has no rows.
 pub fn links(dir: &Path) -> Result<RowsOf<LinkRow>, RecordsError> {
     RowsOf::open(dir, "links.jsonl")
+}
+
+/// The rows of `walk.jsonl`: the steps of a random walk, those of each walker in their order.
+///
+/// # Errors
+/// As for [`RowsOf`]; a file that is missing has no rows.
+pub fn walk(dir: &Path) -> Result<RowsOf<WalkRow>, RecordsError> {
+    RowsOf::open(dir, "walk.jsonl")
 }
 
 /// The rows of `state/delays.jsonl`: delays that were set while the crawl ran.

@@ -29,6 +29,9 @@ pub struct SampleReport {
     pub frame: u64,
     /// URLs that were drawn.
     pub drawn: u64,
+    /// Strata of which a page has a row.
+    #[serde(default)]
+    pub strata: u64,
     /// URLs among them that have no row: excluded after all, or not asked for yet.
     pub without_row: u64,
     /// Pages that were read to find the frame. Each stands for itself.
@@ -95,6 +98,15 @@ enum Part {
     Drawn(usize),
     /// Only a page of the sample leads there.
     Target,
+    /// A walker came to it: it is in no sample that was drawn.
+    Walked,
+}
+
+impl SampledPage {
+    fn status_name(&self) -> String {
+        self.status
+            .map_or(NO_TYPE.to_owned(), |status| status.to_string())
+    }
 }
 
 impl SampleRows {
@@ -109,6 +121,7 @@ impl SampleRows {
                 Part::Drawn(self.stratum(stratum, drawn, of))
             }
             (_, _, _, Some(1.0)) => Part::Certain,
+            _ if sample.how == "walk" => Part::Walked,
             _ => Part::Target,
         };
         let page = SampledPage {
@@ -151,13 +164,11 @@ impl SampleRows {
 
     /// The sample and its estimates; none where no row is of a sample.
     pub(crate) fn report(&self) -> Option<SampleReport> {
-        if self.by_url.is_empty() {
+        let is_drawn = |page: &SampledPage| page.part != Part::Walked;
+        if !self.by_url.values().any(is_drawn) {
             return None;
         }
-        let units = self
-            .by_url
-            .values()
-            .filter(|page| page.part != Part::Target);
+        let units = self.by_url.values();
         let certain = units.filter(|page| page.part == Part::Certain).count() as u64;
         let sum = |sum: u64, pages: u64| sum.saturating_add(pages);
         let drawn = self.strata.iter().map(|(_, drawn, _)| *drawn).fold(0, sum);
@@ -167,6 +178,7 @@ impl SampleRows {
         Some(SampleReport {
             frame,
             drawn,
+            strata: self.strata.len() as u64,
             without_row: drawn.saturating_sub(rows),
             certain,
             estimates: (drawn > 0).then(|| self.estimates()),
@@ -184,10 +196,10 @@ impl SampleRows {
             let Some(probability) = self.probability(page.part) else {
                 continue;
             };
-            let status = page
-                .status
-                .map_or(NO_TYPE.to_owned(), |status| status.to_string());
-            statuses.entry(status).or_default().push(probability);
+            statuses
+                .entry(page.status_name())
+                .or_default()
+                .push(probability);
             every.add(probability, 0.0, 1.0);
             match self.come_to(page) {
                 Some(found) => {
@@ -224,7 +236,7 @@ impl SampleRows {
 
     fn probability(&self, part: Part) -> Option<Probability<'_>> {
         match part {
-            Part::Target => None,
+            Part::Target | Part::Walked => None,
             Part::Certain => Some(Probability::Certain),
             Part::Drawn(number) => {
                 let (stratum, drawn, of) = self.strata.get(number)?;
@@ -232,6 +244,16 @@ impl SampleRows {
                 Some(Probability::Drawn { stratum, drawn, of })
             }
         }
+    }
+
+    /// The status of a URL, as a report names it, and the content type of the page that it comes to.
+    pub(crate) fn answer_of(&self, url: &str) -> (String, Option<String>) {
+        let Some(page) = self.by_url.get(&key(url)) else {
+            return ("excluded".to_owned(), None);
+        };
+        let kind = self.come_to(page).map(|page| page.content_type);
+        let kind = kind.and_then(|number| self.types.get(number)).cloned();
+        (page.status_name(), kind)
     }
 
     /// The page that a URL comes to, by redirects too; none where it is no page.
@@ -253,6 +275,21 @@ fn key(url: &str) -> u64 {
     hash.finish()
 }
 
+/// A share and its interval in words.
+pub(crate) fn share_words(share: &Interval) -> String {
+    let [value, low, high] = [share.value, share.low, share.high].map(|it| 100.0 * it);
+    format!("{value:.1} % ({low:.1} to {high:.1})")
+}
+
+/// A length in bytes and its interval in words.
+pub(crate) fn length_words(length: &Interval) -> String {
+    let text = [length.value, length.low, length.high].map(|it| size(it.max(0.0) as u64));
+    if !length.is_bounded() {
+        return format!("{} (no interval)", text[0]);
+    }
+    format!("{} ({} to {})", text[0], text[1], text[2])
+}
+
 /// Lines for a person, as a part of those of the report.
 impl fmt::Display for SampleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -272,31 +309,20 @@ impl fmt::Display for SampleReport {
             };
         };
         writeln!(f, "  of all of them, with intervals of 95 %:")?;
-        let percent = |share: &Interval| {
-            let [value, low, high] = [share.value, share.low, share.high].map(|it| 100.0 * it);
-            format!("{value:.1} % ({low:.1} to {high:.1})")
-        };
         if let Some(answered) = &estimates.answered {
-            writeln!(f, "    come to a page: {}", percent(answered))?;
+            writeln!(f, "    come to a page: {}", share_words(answered))?;
         }
         for (status, share) in &estimates.statuses {
-            writeln!(f, "    status {status}: {}", percent(share))?;
+            writeln!(f, "    status {status}: {}", share_words(share))?;
         }
-        let bytes = |amount: &Interval| {
-            let text = [amount.value, amount.low, amount.high].map(|it| size(it.max(0.0) as u64));
-            if !amount.is_bounded() {
-                return format!("{} (no interval)", text[0]);
-            }
-            format!("{} ({} to {})", text[0], text[1], text[2])
-        };
         if let (Some(mean), Some(total)) = (&estimates.mean_bytes, &estimates.total_bytes) {
             writeln!(f, "  of the pages:")?;
             for (kind, share) in &estimates.types {
                 let kind = crawl_weburl::safe_line(kind);
-                writeln!(f, "    type {kind}: {}", percent(share))?;
+                writeln!(f, "    type {kind}: {}", share_words(share))?;
             }
-            writeln!(f, "    bytes of each: {}", bytes(mean))?;
-            writeln!(f, "    bytes of all: {}", bytes(total))?;
+            writeln!(f, "    bytes of each: {}", length_words(mean))?;
+            writeln!(f, "    bytes of all: {}", length_words(total))?;
         }
         Ok(())
     }

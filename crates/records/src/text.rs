@@ -60,6 +60,9 @@ impl Display for Report {
         if let Some(sample) = &self.sample {
             write!(f, "{sample}")?;
         }
+        if let Some(walk) = &self.walk {
+            write!(f, "{walk}")?;
+        }
         let (hosts, unasked) = self.hosts_asked();
         writeln!(f, "coverage  {}", self.coverage_line())?;
         writeln!(f, "hosts     {}", grouped(hosts.len() as u64))?;
@@ -90,7 +93,9 @@ impl Report {
         match counts.collect::<Vec<_>>() {
             none if none.is_empty() => "no host was asked".to_owned(),
             // What was not drawn is not missing, and was not had either.
-            counts if self.sample.is_some() => counts.join(", ") + " (of the sample)",
+            counts if self.sample.is_some() || self.walk.is_some() => {
+                counts.join(", ") + " (of the sample)"
+            }
             counts => counts.join(", "),
         }
     }

@@ -5,6 +5,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use strum::{Display, EnumString};
 
+use crate::walk::WalkDesign;
+
+/// The way in which the pages of a crawl are chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SampleMethod {
+    /// They are drawn from a frame, by known probabilities.
+    Draw(SampleDesign),
+    /// They are those that a random walk comes to.
+    Walk(WalkDesign),
+}
+
 /// The pages to draw, and the frame they are drawn from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleDesign {

@@ -6,6 +6,9 @@
 //! tells of each URL whether it is in the sample, and [`RatioEstimate`] what the sample says of the
 //! frame.
 //!
+//! Where nothing lists the pages, a [`WalkDesign`] says which link a random walk follows next; of its
+//! pages no probability can be known.
+//!
 //! It does no I/O and reads no clock; its randomness is the seed.
 //!
 //! ```
@@ -36,8 +39,10 @@ mod design;
 mod draw;
 mod estimate;
 mod quantile;
+mod walk;
 
-pub use self::design::{SampleDesign, StratumRule, rank};
+pub use self::design::{SampleDesign, SampleMethod, StratumRule, rank};
 pub use self::draw::{DRAW_KEY, Draw, DrawnStratum, Frame, NOT_DRAWN};
 pub use self::estimate::{Interval, Probability, RatioEstimate};
 pub use self::quantile::t_995;
+pub use self::walk::{NOT_WALKED, WALK_KEY, WalkDesign};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::export::{TablesError, sums_of_rows};
 use crate::pages::{CRAWL_COLUMN, PAGES};
-use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS};
+use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::sums::sums_of_parquet;
 use crate::table::{Kind, Table};
 
@@ -47,6 +47,7 @@ pub fn table_columns() -> Vec<TableColumns> {
     vec![
         columns(&PAGES),
         columns(&LINKS),
+        columns(&WALK),
         columns(&HOSTS),
         columns(&REQUESTS),
         columns(&EXCLUDED),

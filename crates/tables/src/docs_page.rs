@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use expect_test::expect_file;
 
 use crate::pages::PAGES;
-use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS};
+use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
 use crate::table::{About, Kind, Table};
 
 const HEAD: &str = "\
@@ -79,6 +79,7 @@ fn the_documentation_has_every_column_with_type_unit_meaning_and_source() {
     let mut page = HEAD.to_owned();
     push(&PAGES, &mut page);
     push(&LINKS, &mut page);
+    push(&WALK, &mut page);
     push(&HOSTS, &mut page);
     push(&REQUESTS, &mut page);
     push(&EXCLUDED, &mut page);

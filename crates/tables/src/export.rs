@@ -10,14 +10,14 @@ use std::sync::Arc;
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, create_anew};
 use crawl_records::{CrawlSettings, HostReport, HostSums, RecordsError, RowsOf};
-use crawl_records::{excluded, links, pages, requests, waiting};
+use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
 
 use crate::csv_file::CsvFile;
 use crate::pages::{PAGES, Page};
 use crate::parquet_file::ParquetFile;
 use crate::record_lengths::RecordLengths;
-use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobots, REQUESTS, ROBOTS};
+use crate::row_tables::{EXCLUDED, HOSTS, LINKS, OriginRobots, REQUESTS, ROBOTS, WALK};
 use crate::sums::{SumSink, SumsByTable, TableSums};
 use crate::table::{RowSink, Table};
 use crate::url_parts::UrlParts;
@@ -120,9 +120,14 @@ fn export_to(dir: &Path, folder: &Folder<'_>) -> Result<Vec<WrittenTable>, Table
         true => Some(folder.copy(&LINKS, links(dir)?, Ok)?),
         false => None,
     };
+    let walk = match dir.join("walk.jsonl").exists() {
+        true => Some(folder.copy(&WALK, walk(dir)?, Ok)?),
+        false => None,
+    };
     let hosts = hosts.finish();
     let mut written = vec![pages];
     written.extend(links);
+    written.extend(walk);
     written.extend([folder.all(&HOSTS, &hosts)?, requests, excluded]);
     written.push(folder.all(&ROBOTS, &origins(&hosts))?);
     Ok(written)

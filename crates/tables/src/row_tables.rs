@@ -1,6 +1,6 @@
-//! The tables `requests`, `excluded`, `links`, `hosts` and `robots`.
+//! The tables `requests`, `excluded`, `links`, `walk`, `hosts` and `robots`.
 
-use crawl_archive::rows::{ExcludedRow, LinkRow, RequestRow};
+use crawl_archive::rows::{ExcludedRow, LinkRow, RequestRow, WalkRow};
 use crawl_records::{Coverage, HostReport, RobotsReport};
 
 use crate::table::{Kind, Order, Table, Value, column};
@@ -208,6 +208,68 @@ pub(crate) const LINKS: Table<LinkRow> = Table {
                 "its text, up to 1,024 bytes of it",
                 "`text`",
                 |row| row.text.as_ref().into(),
+            ),
+        ],
+    )],
+};
+
+pub(crate) const WALK: Table<WalkRow> = Table {
+    name: "walk",
+    row: "a step of a random walk: a line of `walk.jsonl`. Without that file (`--walk`) there is no such table",
+    order: Order::AsRead,
+    parts: &[(
+        "",
+        &[
+            column(
+                "walker",
+                Integer,
+                "number",
+                "which walker, from 1",
+                "`walker`",
+                |row| row.walker.into(),
+            ),
+            column(
+                "step",
+                Long,
+                "number",
+                "which of its steps, from 1; a redirect belongs to the step that led to it",
+                "`step`",
+                |row| row.step.into(),
+            ),
+            column(
+                "how",
+                Text,
+                "word",
+                "`start`, `link`, `redirect` or `restart`",
+                "`how`",
+                |row| Value::from(&row.how),
+            ),
+            column(
+                "why",
+                Text,
+                "word",
+                "the reason of a restart: `chance`, `no links`, `no page`, `excluded`, `redirects`",
+                "`why`",
+                |row| row.why.as_ref().into(),
+            ),
+            column("url", Text, "URL", "what it led to", "`url`", |row| {
+                Value::from(&row.url)
+            }),
+            column(
+                "from_url",
+                Text,
+                "URL",
+                "the page that the walker stood on before",
+                "`from`",
+                |row| row.from.as_ref().into(),
+            ),
+            column(
+                "links",
+                Long,
+                "links",
+                "links of that page among which the step was chosen",
+                "`links`",
+                |row| row.links.into(),
             ),
         ],
     )],

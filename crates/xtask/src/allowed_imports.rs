@@ -285,6 +285,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "index",
                     "meta_keys",
                     "revisit",
+                    "sampling",
                     "scope_seeds",
                     "state",
                     "tombstones",

@@ -7,7 +7,7 @@ use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
 use crawl_policy::ContentFilter;
 use crawl_records::stored_settings;
-use crawl_sample::SampleDesign;
+use crawl_sample::{SampleDesign, SampleMethod, WalkDesign};
 use crawl_scheduler::Politeness;
 use crawl_weburl::SpellingRules;
 
@@ -77,7 +77,8 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         max_redirects: scope.max_redirects,
         max_sitemap_urls: scope.max_sitemap_urls.0.map(|urls| urls.0),
         retries: settings.fetch.retries,
-        sitemaps: scope.sitemaps.is_on(),
+        // A walk goes by links alone.
+        sitemaps: scope.sitemaps.is_on() && settings.sample.walk.0.is_none(),
         feeds: scope.feeds.is_on(),
         forms: scope.forms.is_on(),
         resources: scope.resources.meaning(),
@@ -93,7 +94,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         links: settings.output.links.is_on(),
         index: settings.output.index.is_on(),
         extent: Extent::Crawl,
-        sample: sample_design(settings),
+        sample: sample_method(settings),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
     }
@@ -104,14 +105,23 @@ pub(super) fn user_agent_of(checked: &Checked) -> String {
     user_agent(&checked.agent, checked.contact.as_ref())
 }
 
-fn sample_design(settings: &Settings) -> Option<SampleDesign> {
+fn sample_method(settings: &Settings) -> Option<SampleMethod> {
     let asked = &settings.sample;
-    Some(SampleDesign {
+    let seed = asked.sample_seed.clone();
+    if let Some(steps) = asked.walk.0 {
+        return Some(SampleMethod::Walk(WalkDesign {
+            walkers: asked.walkers,
+            steps: steps.0,
+            restart: asked.walk_restart.0,
+            seed,
+        }));
+    }
+    Some(SampleMethod::Draw(SampleDesign {
         pages: usize::try_from(asked.sample.0?.0).unwrap_or(usize::MAX),
         by: asked.sample_by.meaning(),
-        seed: asked.sample_seed.clone(),
+        seed,
         frame_depth: asked.frame_depth,
-    })
+    }))
 }
 
 fn trap_rules(settings: &Settings) -> TrapRules {

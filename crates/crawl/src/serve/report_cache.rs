@@ -31,7 +31,7 @@ struct Made {
     report: Arc<Report>,
     at: Instant,
     took: Duration,
-    of: [u64; 4],
+    of: [u64; 5],
 }
 
 impl Reports {
@@ -71,12 +71,13 @@ impl Reports {
 }
 
 /// Lengths of the files that a report is made of.
-fn lengths(dir: &Path) -> [u64; 4] {
+fn lengths(dir: &Path) -> [u64; 5] {
     let files = [
         "pages.jsonl",
         "requests.jsonl",
         "excluded.jsonl",
         "waiting.jsonl",
+        "walk.jsonl",
     ];
     files.map(|name| fs::metadata(dir.join(name)).map_or(0, |file| file.len()))
 }

@@ -18,6 +18,11 @@ const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 /// RFC 9309 section 2.3.1.4.
 const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 
+/// Steps of a walker: where all links are known, they are taken in one transaction.
+const MAX_STEPS: u64 = 1_000_000;
+/// Each is looked at when a page is settled that one of them waits for.
+const MAX_WALKERS: u64 = 1_000;
+
 pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     let (politeness, exclusion) = (&settings.politeness, &settings.exclusion);
     let (fetch, recrawl) = (&settings.fetch, &settings.recrawl);
@@ -65,6 +70,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
             CommandError::usage(what).hint(hint).about("hops-off-scope"),
         ));
     }
+    check_walk(settings, problems);
     if let Some(size) = settings.display.log_max_size.0
         && size < MIN_LOG_SIZE
     {
@@ -140,6 +146,50 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         problems.note(Err::<(), _>(
             CommandError::usage(what).hint(hint).about("per-site"),
         ));
+    }
+}
+
+/// Checks the walk, where the crawl is one.
+fn check_walk(settings: &Settings, problems: &mut Problems) {
+    let sample = &settings.sample;
+    let Some(steps) = sample.walk.0 else {
+        return;
+    };
+    let mut refuse = |flag: &'static str, what: String, hint: &str| {
+        problems.note(Err::<(), _>(
+            CommandError::usage(what).hint(hint).about(flag),
+        ));
+    };
+    if sample.sample.0.is_some() {
+        let what = "--sample and --walk choose pages in two ways".to_owned();
+        refuse("walk", what, "leave one of them out");
+    }
+    if let Some(depth) = settings.scope.max_depth.0 {
+        let what = format!("--max-depth {depth} says nothing of a walk, which may go round");
+        let hint = "--walk-restart says how far a walker goes: 1 / 0.15 steps in the mean";
+        refuse("max-depth", what, hint);
+    }
+    if settings.scope.hops_off_scope > 0 {
+        let what = "--hops-off-scope with --walk: how far off a page lies depends on the way to it";
+        let hint = "leave one of them out, or widen the scope by --scope, --host or --surt";
+        refuse("hops-off-scope", what.to_owned(), hint);
+    }
+    for (flag, value, most) in [
+        ("walk", steps.0, MAX_STEPS),
+        ("walkers", u64::from(sample.walkers), MAX_WALKERS),
+    ] {
+        if value == 0 || value > most {
+            let what = format!("--{flag} {value} is not from 1 to {most}");
+            refuse(
+                flag,
+                what,
+                "the walk is held in one place: take several crawls for more",
+            );
+        }
+    }
+    if !(0.0..=1.0).contains(&sample.walk_restart.0) {
+        let what = format!("--walk-restart {} is no probability", sample.walk_restart);
+        refuse("walk-restart", what, "a number from 0 to 1, such as 0.15");
     }
 }
 

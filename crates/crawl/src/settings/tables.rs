@@ -395,7 +395,7 @@ tables! {
         /// more than --sample pages are one.
         #[arg(value_name = "STRATA", value_enum, hide_possible_values = true)]
         sample_by: StratumName = StratumName::Host, Kept;
-        /// The text from which the draw follows: the same gives the same sample
+        /// The text from which the draw or the walk follows: the same gives the same sample
         #[arg(value_name = "TEXT")]
         sample_seed: String = "1".to_owned(), Kept;
         /// Read the pages that are fewer links away from a seed, to find what may be drawn
@@ -404,6 +404,19 @@ tables! {
         /// what may be drawn.
         #[arg(value_name = "N")]
         frame_depth: u32 = 1, Kept;
+        /// Ask for the pages that a random walk comes to: so many steps of each walker
+        ///
+        /// A walker starts at a seed. Each further step follows one of the page's links by chance,
+        /// or starts again at a seed. Sitemaps are not read. How likely a page was to be come to
+        /// can't be known, and the rows say so; walk.jsonl has the steps.
+        #[arg(value_name = "STEPS")]
+        walk: Limit<Count> = Limit::UNLIMITED, Kept;
+        /// Walkers of a random walk, each by itself
+        #[arg(value_name = "N")]
+        walkers: u32 = 4, Kept;
+        /// The probability that a step starts again at a seed instead of following a link
+        #[arg(value_name = "P")]
+        walk_restart: Factor = Factor(0.15), Kept;
     }
 
     politeness, "How politely", PolitenessLayer, Politeness {

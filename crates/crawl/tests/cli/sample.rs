@@ -1,13 +1,15 @@
-//! A crawl that draws a sample.
+//! A crawl that draws a sample, or takes a random walk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_testweb::{Answer, TestWeb};
 use serde_json::Value;
 
-use crate::harness::setup;
+use crate::harness::{Cmd, Dir, setup};
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
@@ -86,13 +88,18 @@ fn ours_a_sample_is_drawn_told_of_and_explained() {
 
 /// The files of a crawl with their bytes, but for those of its state.
 fn files(crawl: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = every_file(crawl);
+    files.retain(|path, _| !path.starts_with(crawl.join("state")));
+    files
+}
+
+fn every_file(crawl: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![crawl.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             match path.is_dir() {
-                true if path.ends_with("state") => {}
                 true => folders.push(path),
                 false => drop(files.insert(path.clone(), fs::read(path).unwrap())),
             }
@@ -111,4 +118,200 @@ fn ours_a_sample_of_one_page_is_refused() {
         "{}",
         ran.stderr
     );
+}
+
+/// A web of two hosts, and the seeds of a crawl of it.
+fn two_hosts() -> (TestWeb, [String; 2]) {
+    let web = TestWeb::builder().hosts(2).pages(60).start();
+    let seeds = [web.url(0, "/"), web.url(1, "/")];
+    (web, seeds)
+}
+
+fn typed<Row: serde::de::DeserializeOwned>(dir: &Dir, name: &str) -> Vec<Row> {
+    let rows = dir.rows(name).into_iter();
+    rows.map(|row| serde_json::from_value(row).unwrap())
+        .collect()
+}
+
+/// The pages of a sample with what their rows say of it, and the steps of a walk.
+fn chosen(dir: &Dir, crawl: &str) -> (BTreeMap<String, Value>, Vec<String>) {
+    let pages = dir.rows(&format!("{crawl}/pages.jsonl")).into_iter();
+    let pages = pages.filter(|row| !row["sample"].is_null());
+    let pages = pages.map(|row| (row["url"].to_string(), row["sample"].clone()));
+    let mut steps = match dir.file(crawl).join("walk.jsonl").exists() {
+        true => dir.rows(&format!("{crawl}/walk.jsonl")),
+        false => Vec::new(),
+    };
+    steps.sort_by_key(|row| (row["walker"].as_u64(), row["step"].as_u64()));
+    (
+        pages.collect(),
+        steps.iter().map(ToString::to_string).collect(),
+    )
+}
+
+/// Kills a crawl again and again, at moments that its servers see, and holds what comes of it
+/// against one that nobody disturbs.
+fn check_kills(cmd: &Cmd, dir: &Dir, flags: &[&str]) {
+    const KILLS: usize = 5;
+    let (web, seeds) = two_hosts();
+    let command = |crawl: &str| -> Vec<String> {
+        let seeds = seeds.iter().flat_map(|seed| ["--seed", &**seed]);
+        let more = [
+            "--delay",
+            "10ms",
+            "--delay-factor",
+            "0",
+            "--progress",
+            "off",
+            "--output",
+            crawl,
+        ];
+        let all = seeds.chain(flags.iter().copied()).chain(more);
+        all.map(str::to_owned).collect()
+    };
+    let run = |crawl: &str| {
+        let args = command(crawl);
+        let ran = cmd.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    };
+    run("whole");
+    let requests = web.take_log().len();
+    for kill in 1..=KILLS {
+        let args = command("killed");
+        let running = cmd.start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        // A crawl that is killed asks for no less than one that is not, so it comes to that.
+        let least = requests * kill / (KILLS + 2);
+        assert!(web.wait_for(Duration::from_secs(120), |log| log.len() >= least));
+        running.signal("KILL");
+        running.end();
+    }
+    run("killed");
+    assert_eq!(chosen(dir, "killed"), chosen(dir, "whole"));
+    let requests: Vec<RequestRow> = typed(dir, "killed/requests.jsonl");
+    for page in typed::<PageRow>(dir, "killed/pages.jsonl") {
+        let settled = page.fetched_at.as_micros() / 1_000;
+        let later = requests
+            .iter()
+            .filter(|row| row.url == page.url && row.start > settled);
+        assert_eq!(
+            later.count(),
+            0,
+            "{} is asked for again, though it was settled",
+            page.url
+        );
+    }
+    for args in [["audit", "killed"], ["verify", "killed"]] {
+        let ran = cmd.run(&args);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
+fn ours_a_sample_is_the_same_however_often_its_crawl_is_killed() {
+    let (dir, cmd) = setup("sample-killed");
+    check_kills(&cmd, &dir, &["--sample", "12", "--sample-by", "path"]);
+    let (pages, _) = chosen(&dir, "whole");
+    let is_drawn = |row: &&Value| row["how"] == "drawn";
+    assert!(pages.values().filter(is_drawn).count() >= 12, "{pages:?}");
+}
+
+#[test]
+fn ours_a_walk_is_the_same_however_often_its_crawl_is_killed() {
+    let (dir, cmd) = setup("walk-killed");
+    check_kills(&cmd, &dir, &["--walk", "30", "--walkers", "3"]);
+    let (_, steps) = chosen(&dir, "whole");
+    assert!(steps.len() >= 90, "{}", steps.len());
+}
+
+#[test]
+fn ours_a_walk_is_taken_told_of_and_explained() {
+    let (dir, cmd) = setup("walk");
+    let (web, seeds) = two_hosts();
+    let flags = ["--walk", "40", "--walkers", "2", "--output", "c"];
+    let ran = cmd.run(&[&[&*seeds[0]], &flags[..], &QUICK[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let steps = dir.rows("c/walk.jsonl");
+    let taken = steps.iter().filter(|row| row["how"] != "redirect");
+    assert_eq!(taken.count(), 80);
+    // Pages that were come to, and no other; sitemaps are not read.
+    let pages = dir.rows("c/pages.jsonl");
+    let came_to: BTreeSet<_> = steps.iter().map(|row| row["url"].to_string()).collect();
+    for row in &pages {
+        assert_eq!(row["sample"]["how"], "walk");
+        assert!(row["sample"]["probability"].is_null() && row["sample"]["unknown"].is_string());
+        assert!(came_to.contains(&row["url"].to_string()), "{row}");
+    }
+    let excluded = dir.rows("c/excluded.jsonl");
+    let left = |row: &&Value| row["rule"] == "no walker came to it";
+    let left = excluded.iter().find(left).unwrap()["url"].clone();
+    let report = cmd.run(&["report", "c"]).ok();
+    assert!(
+        report.contains("walk      2 walkers, 80 steps to "),
+        "{report}"
+    );
+    assert!(
+        report.contains("for which no interval is known"),
+        "{report}"
+    );
+    let html = dir.read("c/report.html");
+    assert!(html.contains("<h2>Random walk</h2>"));
+    let explained = |url: &str| cmd.run(&["explain", "c", url]).ok();
+    let told = explained(&seeds[0]);
+    assert!(
+        told.contains(" led to it, the first of them step 1 of walker "),
+        "{told}"
+    );
+    let told = explained(left.as_str().unwrap());
+    assert!(
+        told.contains("reason: sample, by `no walker came to it`"),
+        "{told}"
+    );
+    // The same command changes nothing, and another walk needs another directory.
+    let asked = web.log().len();
+    let again = cmd.run(&[&[&*seeds[0]], &flags[..], &QUICK[..]].concat());
+    assert_eq!((again.code, web.log().len()), (0, asked));
+    assert_eq!(dir.rows("c/walk.jsonl"), steps);
+    let other = cmd.run(&[&[&*seeds[0], "--sample-seed", "2"], &flags[..], &QUICK[..]].concat());
+    assert_eq!(other.code, 2, "{}", other.stderr);
+    // What is forgotten is in no step.
+    let page = pages[1]["url"].as_str().unwrap();
+    let ran = cmd.run(&["forget", "c", page, "--reason", "asked"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for (path, bytes) in every_file(&dir.file("c")) {
+        let quoted = format!("\"{page}\"");
+        let is_in = bytes
+            .windows(quoted.len())
+            .any(|part| part == quoted.as_bytes());
+        assert!(!is_in, "{}", path.display());
+    }
+    let ran = cmd.run(&["verify", "c"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn ours_a_walk_that_contradicts_itself_is_refused() {
+    let (_dir, cmd) = setup("walk-refused");
+    for (flags, words) in [
+        (
+            &["--walk", "9", "--sample", "9"][..],
+            "choose pages in two ways",
+        ),
+        (
+            &["--walk", "9", "--max-depth", "3"][..],
+            "--max-depth 3 says nothing of a walk",
+        ),
+        (&["--walk", "0"][..], "--walk 0 is not from 1 to 1000000"),
+        (
+            &["--walk", "9", "--walkers", "0"][..],
+            "--walkers 0 is not from 1 to 1000",
+        ),
+        (
+            &["--walk", "9", "--walk-restart", "1.5"][..],
+            "--walk-restart 1.5 is no probability",
+        ),
+    ] {
+        let ran = cmd.run(&[&["http://127.0.0.1:1/"], flags].concat());
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
 }

@@ -29,6 +29,7 @@ use crate::meta_keys::{
     META_INDEX, META_PARKED, META_SCOPE_SEEDS, META_SEED_TARGETS, META_TOMBSTONE_KEY, META_TRAPS,
 };
 use crate::revisit::visit::without_redirect_to;
+use crate::sampling::walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::directory::{examine, open_at_rest, open_resting};
 use crate::state::swap::{self, Swap};
@@ -351,7 +352,7 @@ impl StoreRemoval for StateRemoval<'_> {
                 let lines = text.split('\n').filter(|line| !removal.is_named_in(line));
                 Some(lines.collect::<Vec<_>>().join("\n").into_bytes())
             }
-            _ => Some(bytes),
+            _ => without_forgotten(name, bytes, &|url| removal.holds_text(url)),
         }
     }
 

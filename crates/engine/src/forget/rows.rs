@@ -5,13 +5,14 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, WaitingRow,
+    DelayRow, ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, WaitingRow, WalkRow,
 };
 use crawl_archive::{Removal, RewrittenArchive, RewrittenRows, RowEdit, rewrite_rows};
 use crawl_weburl::HostKey;
 
 use super::Counts;
 use crate::error::EngineError;
+use crate::state::directory::WALK;
 
 /// A row file of a crawl's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +21,19 @@ pub(super) enum RowFileKind {
     Requests,
     Excluded,
     Links,
+    Walk,
     Delays,
     Recheck,
     Waiting,
 }
 
 /// All of them. What waits comes last: its counts follow from the state.
-pub(super) const ROW_FILES: [RowFileKind; 7] = [
+pub(super) const ROW_FILES: [RowFileKind; 8] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
     RowFileKind::Excluded,
     RowFileKind::Links,
+    RowFileKind::Walk,
     RowFileKind::Delays,
     RowFileKind::Recheck,
     RowFileKind::Waiting,
@@ -44,6 +47,7 @@ impl RowFileKind {
             RowFileKind::Requests => "requests.jsonl",
             RowFileKind::Excluded => "excluded.jsonl",
             RowFileKind::Links => "links.jsonl",
+            RowFileKind::Walk => WALK,
             RowFileKind::Delays => "state/delays.jsonl",
             RowFileKind::Recheck => "recheck.jsonl",
             RowFileKind::Waiting => "waiting.jsonl",
@@ -80,6 +84,11 @@ pub(super) fn rewrite_file(
             let is_out = removal.holds_text(&row.from) || removal.holds_text(&row.to);
             keep_unless(is_out || !is_committed)
         }),
+        // A step from or to what is forgotten goes; the others keep their numbers.
+        RowFileKind::Walk => rewrite_rows(&from, to, mark, |row: &mut WalkRow, is_committed| {
+            let mut names = std::iter::once(&row.url).chain(&row.from);
+            keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
+        }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row: &mut DelayRow, _| {
             keep_unless(
                 row.host
@@ -112,7 +121,7 @@ pub(super) fn rewrite_file(
         RowFileKind::Requests => done.requests = rewritten.dropped,
         RowFileKind::Excluded => done.excluded = rewritten.dropped,
         RowFileKind::Links => done.links = rewritten.dropped,
-        RowFileKind::Delays | RowFileKind::Recheck | RowFileKind::Waiting => {}
+        RowFileKind::Walk | RowFileKind::Delays | RowFileKind::Recheck | RowFileKind::Waiting => {}
     }
     done.changed += rewritten.cleared;
     Ok(match is_changed {

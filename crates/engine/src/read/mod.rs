@@ -27,6 +27,7 @@ use crawl_frontier::{Frontier, Lease, UrlKind};
 use crawl_index::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use crawl_policy::{ContentFilter, PageDirectives, ProductToken, Profile};
+use crawl_sample::SampleMethod;
 use crawl_weburl::CanonicalUrl;
 use http::header::CONTENT_ENCODING;
 
@@ -71,6 +72,9 @@ pub(crate) struct PageReader {
     pub(crate) revisit: Option<u32>,
     /// True once pages are given back as they are, the one that is being read too.
     pub(crate) gives_back: Arc<AtomicBool>,
+    /// True if the writer is to have all links of a page, those that are known too: a random walk
+    /// chooses among them.
+    keeps_known_links: bool,
     /// The URLs and traps that the crawl knows, where reading asks for them.
     shared: Option<(Arc<dyn Frontier>, SharedTraps)>,
     events: TraceEvents,
@@ -99,6 +103,7 @@ impl PageReader {
             sitemap_turn: Arc::default(),
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
+            keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
             shared: None,
             events: TraceEvents::new(config),
         }
@@ -117,7 +122,7 @@ impl PageReader {
     fn settled_at(&self, lease: &Lease) -> Option<u64> {
         let (frontier, traps) = self.shared.as_ref()?;
         let has_say = traps.lock().knows_of(&lease.url.host_key());
-        (!has_say).then(|| frontier.reopenings())
+        (!has_say && !self.keeps_known_links).then(|| frontier.reopenings())
     }
 
     /// Compares a page with others of its host, and leaves out its links that are known: most are.
@@ -129,7 +134,10 @@ impl PageReader {
             traps.compare(lease, fingerprint);
         }
         // What a list says of changes is looked up among its links.
-        if findings.modified.is_empty() && !traps.may_change(&lease.url, &findings.links) {
+        if findings.modified.is_empty()
+            && !self.keeps_known_links
+            && !traps.may_change(&lease.url, &findings.links)
+        {
             let mut known = self.known_links.borrow_mut();
             let settled = &mut |url: &CanonicalUrl| known.note_settled(url);
             frontier.leave_out_known(&mut findings.links, settled);

@@ -10,6 +10,7 @@ mod sample_coverage;
 pub(crate) mod script;
 mod slow_reader;
 mod steered;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,6 +26,7 @@ use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchConfig};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::ProductToken;
 use crawl_policy::scope::{Scope, ScopeMode};
+use crawl_sample::SampleMethod;
 use crawl_scheduler::{Politeness, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::{HeaderMap, HeaderValue, Version};
@@ -329,11 +331,13 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     scope.add_seed(&config.seeds[0]);
     scope.allow_hops_off(config.scope.hops_off);
     let rows = |name: &str| RowFile::open(&config.output.join(name), None).unwrap();
+    let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
     let files = Files {
         archive: None,
         pages: rows("pages.jsonl"),
         excluded: rows("excluded.jsonl"),
         links: None,
+        walk: is_walk.then(|| rows("walk.jsonl")),
         index: None,
         requests: None,
     };

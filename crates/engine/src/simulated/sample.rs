@@ -9,7 +9,7 @@ use std::time::Duration;
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Frontier as _, MemoryFrontier, WaitingUrl};
-use crawl_sample::{SampleDesign, rank};
+use crawl_sample::{SampleDesign, SampleMethod, rank};
 use crawl_scheduler::Tick;
 use crawl_weburl::canonicalize;
 
@@ -79,13 +79,13 @@ fn run(
     play_run(run, &mut |_, _| Vec::new(), servers)
 }
 
-fn design(pages: usize, frame_depth: u32, seed: &str) -> SampleDesign {
-    SampleDesign {
+fn design(pages: usize, frame_depth: u32, seed: &str) -> SampleMethod {
+    SampleMethod::Draw(SampleDesign {
         pages,
         seed: seed.to_owned(),
         frame_depth,
         ..SampleDesign::default()
-    }
+    })
 }
 
 /// The pages asked for, and what the rows say of them: the path, then how it came into the sample.

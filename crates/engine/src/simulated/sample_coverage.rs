@@ -2,6 +2,7 @@
 //! of one known web, each with a seed of its own.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Frontier as _, MemoryFrontier};
 use crawl_records::SampleEstimates;
-use crawl_sample::{SampleDesign, StratumRule};
+use crawl_sample::{SampleDesign, SampleMethod, StratumRule};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -27,6 +28,8 @@ const PAGES: u32 = 5_000;
 const FOLDERS: u32 = 6;
 /// Crawls that go on at a time.
 const THREADS: u32 = 2;
+/// Crawls after which it is told how many held the truth so far.
+const PIECE: u32 = 100;
 
 /// A web of 100,000 pages that its sitemaps list. Hosts and folders differ in what they hold.
 #[derive(Clone, Copy)]
@@ -160,7 +163,7 @@ fn crawl(
     let seeds = (0..HOSTS).map(|host| canonicalize(None, &url(host, 0)).unwrap());
     config.seeds = seeds.collect();
     config.hosts_in_memory = 100;
-    config.sample = Some(design);
+    config.sample = Some(SampleMethod::Draw(design));
     let sampling = prepare(&config);
     let run = Run {
         config,
@@ -200,15 +203,19 @@ fn frame() -> MemoryFrontier {
     Arc::try_unwrap(frontier).unwrap()
 }
 
-/// How many of so many crawls have each quantity in its interval.
-fn coverage(by: StratumRule, pages: usize, crawls: u32) -> [u32; 5] {
-    let (frame, truth) = (frame(), truth());
+/// How many of the crawls with these seeds have each quantity in its interval.
+fn coverage(
+    (by, pages): (StratumRule, usize),
+    seeds: Range<u32>,
+    frame: &MemoryFrontier,
+    truth: &[f64; 5],
+) -> [u32; 5] {
     let counts: [AtomicU32; 5] = Default::default();
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (frame, truth, counts) = (&frame, &truth, &counts);
+            let (counts, first) = (&counts, seeds.start + thread);
             scope.spawn(move || {
-                for seed in (thread..crawls).step_by(THREADS as usize) {
+                for seed in (first..seeds.end).step_by(THREADS as usize) {
                     let design = SampleDesign {
                         pages,
                         by,
@@ -229,12 +236,22 @@ fn coverage(by: StratumRule, pages: usize, crawls: u32) -> [u32; 5] {
 
 /// Holds the counts of so many crawls against bounds.
 fn check(by: StratumRule, pages: usize, crawls: u32, least: u32, most: u32) {
-    let counts = coverage(by, pages, crawls);
-    let named: BTreeMap<_, _> = NAMES.into_iter().zip(counts).collect();
-    println!("{by}, {pages} pages of each stratum, {crawls} crawls: {named:?}");
+    let (frame, truth) = (frame(), truth());
+    let mut counts = [0; 5];
+    for first in (0..crawls).step_by(PIECE as usize) {
+        let seeds = first..crawls.min(first + PIECE);
+        let done = seeds.end;
+        let piece = coverage((by, pages), seeds, &frame, &truth);
+        counts
+            .iter_mut()
+            .zip(piece)
+            .for_each(|(count, held)| *count += held);
+        let named: BTreeMap<_, _> = NAMES.into_iter().zip(counts).collect();
+        println!("{by}, {pages} pages of each stratum, {done} crawls: {named:?}");
+    }
     assert!(
         counts.iter().all(|count| (least..=most).contains(count)),
-        "{named:?}"
+        "{counts:?}"
     );
 }
 

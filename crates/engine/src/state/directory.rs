@@ -15,6 +15,7 @@ use crawl_archive::{
 use crawl_frontier::{
     FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
 };
+use crawl_sample::SampleMethod;
 use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
@@ -44,8 +45,11 @@ const TOML_BESIDE: &str = "crawl.toml.new";
 const WAITING: &str = "waiting.jsonl";
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
+/// The steps of a random walk.
+pub(crate) const WALK: &str = "walk.jsonl";
+
 /// The entries of a crawl's directory, beside `state/`.
-const OURS: [&str; 27] = [
+const OURS: [&str; 28] = [
     "crawl.toml",
     TOML_BESIDE,
     "state",
@@ -53,6 +57,7 @@ const OURS: [&str; 27] = [
     "requests.jsonl",
     "excluded.jsonl",
     "links.jsonl",
+    WALK,
     "archive",
     "index",
     "index.new",
@@ -81,6 +86,8 @@ pub(crate) struct Files {
     pub(crate) pages: RowFile,
     pub(crate) excluded: RowFile,
     pub(crate) links: Option<RowFile>,
+    /// Where the crawl is a random walk.
+    pub(crate) walk: Option<RowFile>,
     /// The log of the search index.
     pub(crate) index: Option<RowFile>,
     /// `requests.jsonl`, which the loop writes. None where there is no such log.
@@ -251,11 +258,14 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
     let links = (config.links || has("links.jsonl"))
         .then(|| rows("links.jsonl"))
         .transpose()?;
+    let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
+    let walk = (is_walk || has(WALK)).then(|| rows(WALK)).transpose()?;
     Ok(Files {
         archive: archive.filter(|_| config.warc),
         pages: rows("pages.jsonl")?,
         excluded: rows("excluded.jsonl")?,
         links: links.filter(|_| config.links),
+        walk: walk.filter(|_| is_walk),
         index: None,
         requests: None,
     })

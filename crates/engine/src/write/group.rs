@@ -31,6 +31,7 @@ use crate::revisit::visit::{
     PreviousVisit, RevisitSchedule, VisitResult, ask_in_full, without_redirect_to,
 };
 use crate::sampling::Sampling;
+use crate::sampling::walk::WalkedPage;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
@@ -43,9 +44,9 @@ use crate::trace_events::TraceEvents;
 
 /// A transaction under way, with the files that go along.
 pub(super) struct Group<'a> {
-    transaction: Box<dyn Transaction + 'a>,
-    frontier: &'a dyn Frontier,
-    files: &'a mut Files,
+    pub(super) transaction: Box<dyn Transaction + 'a>,
+    pub(super) frontier: &'a dyn Frontier,
+    pub(super) files: &'a mut Files,
     totals: Totals,
     others: u64,
     visits: RevisitSchedule,
@@ -53,9 +54,11 @@ pub(super) struct Group<'a> {
     newest: &'a mut HashMap<HostKey, u64>,
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
-    sampling: Option<&'a Sampling>,
+    pub(super) sampling: Option<&'a Sampling>,
+    /// What walkers go on by from URLs that were looked up in this group.
+    pub(super) walked: HashMap<String, Arc<WalkedPage>>,
     events: &'a TraceEvents,
-    tombstones: &'a Tombstones,
+    pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
     /// URLs that were put aside are to be looked at, by this scope where there is one: once,
     /// however often that was asked for.
@@ -86,6 +89,7 @@ impl<'a> Group<'a> {
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
             sampling: writer.sampling.as_ref(),
+            walked: HashMap::new(),
             events: &writer.events,
             tombstones: &writer.tombstones,
             redirects: SettledRedirects::default(),
@@ -127,9 +131,7 @@ impl Group<'_> {
                 exclusion,
                 past,
             } => self.excluded(lease, exclusion, past),
-            WriterMessage::PutAside { lease, exclusion } => Ok(self
-                .transaction
-                .settle(lease, Outcome::Deferred(exclusion))?),
+            WriterMessage::PutAside { lease, exclusion } => self.put_aside(lease, exclusion),
             WriterMessage::Later(leases) => {
                 let mut again = Vec::with_capacity(leases.len());
                 for (lease, priority) in leases {
@@ -152,7 +154,8 @@ impl Group<'_> {
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
-                Ok(())
+                // Each run begins with it, whether it names seeds or goes on.
+                self.move_walkers(None)
             }
             WriterMessage::DrawSample => {
                 self.draws_sample = true;
@@ -204,8 +207,12 @@ impl Group<'_> {
             found,
             None,
         );
-        let outcome = Outcome::Excluded(exclusion);
-        Ok(self.transaction.settle_until(lease, outcome, visit)?)
+        let (outcome, url) = (Outcome::Excluded(exclusion), lease.url.clone());
+        self.transaction.settle_until(lease, outcome, visit)?;
+        match self.walk() {
+            Some(_) => self.walked(&url, WalkedPage::dead_end("excluded")),
+            None => Ok(()),
+        }
     }
 
     fn tell_index(&mut self, entry: &IndexEntry) -> Result<(), EngineError> {
@@ -225,6 +232,7 @@ impl Group<'_> {
                 self.committed.seeds_failed.push(SeedFailure { url, why });
             }
         }
+        self.begin_walk(&seeds);
         self.admit(&seeds).map(drop)
     }
 
@@ -336,6 +344,7 @@ impl Group<'_> {
         if failed && lease.kind != UrlKind::Sitemap {
             self.totals.failed += 1;
         }
+        let status = row.status;
         row.sample = self.sampling.and_then(|sampling| sampling.row(&lease));
         if (lease.is_seed || row.sample.is_some())
             && row
@@ -392,7 +401,12 @@ impl Group<'_> {
             self.scope_seeds.add_target(&lease.url, &target);
         }
         let modified = of_wanted(modified, &links);
+        let walked = self.walked_page(&lease, status, &links);
+        let url = lease.url.clone();
         self.links(lease, (outcome, visit), &signal, links)?;
+        if let Some(page) = walked {
+            self.walked(&url, page)?;
+        }
         self.visit_modified(modified)
     }
 
@@ -436,9 +450,7 @@ impl Group<'_> {
 
     /// Admits URLs; gives the outcome of each.
     pub(super) fn admit(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, EngineError> {
-        let sampled = self
-            .sampling
-            .and_then(|it| it.outside_the_frame(admissions));
+        let sampled = self.sampling.and_then(|it| it.outside(admissions));
         let admissions = sampled.as_deref().unwrap_or(admissions);
         let admitted = self.tombstones.admit(&mut *self.transaction, admissions)?;
         if TraceEvents::are_wanted() {
@@ -534,6 +546,7 @@ impl Group<'_> {
             Some(&mut self.files.pages),
             Some(&mut self.files.excluded),
             self.files.links.as_mut(),
+            self.files.walk.as_mut(),
             self.files.index.as_mut(),
         ];
         for file in rows.into_iter().flatten() {

@@ -11,6 +11,7 @@ pub(crate) mod run_end;
 mod sample_draw;
 mod take_back;
 mod trap_evidence;
+mod walk;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -12,7 +12,8 @@ use super::Writer;
 use super::group::Group;
 use crate::error::EngineError;
 use crate::priority::Priority;
-use crate::sampling::is_in_frame;
+use crate::sampling::Sampling;
+use crate::sampling::drawn::is_in_frame;
 
 impl Writer {
     /// Draws the sample and admits it in one transaction: after a death either all of it is
@@ -23,7 +24,7 @@ impl Writer {
         frontier: &dyn Frontier,
         abandon: &AtomicBool,
     ) -> Result<BTreeMap<Origin, u64>, EngineError> {
-        let Some(sampling) = self.sampling.clone() else {
+        let Some(Sampling::Draw(sampling)) = self.sampling.clone() else {
             return Ok(BTreeMap::new());
         };
         let go_on = || match abandon.load(Ordering::Relaxed) {

@@ -1,5 +1,6 @@
 //! A frontier in memory.
 
+mod records;
 mod transaction;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashSet};
 
+use self::records::Records;
 use self::transaction::MemoryTransaction;
 use crate::admission::{Admission, depth_and_hops};
 use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, Queued, Rank, meet};
@@ -35,7 +37,7 @@ pub struct MemoryFrontier {
 
 #[derive(Clone, Debug, Default)]
 struct Shared {
-    records: HashMap<CanonicalUrl, Record>,
+    records: Records,
     /// The pending URLs in their order; no empty ones.
     queues: BTreeMap<Origin, BTreeMap<Rank, CanonicalUrl>>,
     leased: HashSet<CanonicalUrl>,
@@ -94,10 +96,13 @@ impl MemoryFrontier {
     pub fn forked(&self) -> MemoryFrontier {
         // No transaction is under way while this is held.
         let seq = lock(&self.writer);
+        let mut shared = self.shared();
+        shared.records.share();
         let copy = MemoryFrontier {
             writer: Mutex::new(*seq),
-            shared: Mutex::new(self.shared().clone()),
+            shared: Mutex::new(shared.clone()),
         };
+        drop(shared);
         copy.restarted()
     }
 
@@ -330,15 +335,12 @@ impl Frontier for MemoryFrontier {
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
         // Copied first: `visit` may use the frontier.
-        let mut found: Vec<(CanonicalUrl, Record)> = Vec::new();
-        for (url, record) in &self.shared().records {
-            if matches!(record.state, RecordState::Deferred(_)) {
-                found.push((url.clone(), record.clone()));
+        let records = self.shared().records.clone();
+        for (url, record) in records.deferred() {
+            if visit(record.waiting(url)).is_break() {
+                break;
             }
         }
-        // In the order of their admission, so that a simulation is the same each time.
-        found.sort_unstable_by_key(|(_, record)| record.place.seq);
-        show(&found, visit);
         Ok(())
     }
 

@@ -95,6 +95,14 @@ impl fmt::Display for Explanation {
                 sample.stratum, sample.drawn, sample.of, sample.rank, sample.last_rank
             )?;
         }
+        if let Some(walk) = &self.walk {
+            let steps = counted(walk.steps, "step", "steps");
+            let (walker, step) = walk.first;
+            writeln!(
+                f,
+                "  walk: {steps} led to it, the first of them step {step} of walker {walker}"
+            )?;
+        }
         if let Some(attempt) = self.next_attempt.filter(|attempt| *attempt > 1) {
             writeln!(f, "  tries so far: {}", attempt - 1)?;
         }

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use crawl_sample::Interval;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
@@ -189,6 +190,24 @@ pub(super) fn bars(rows: &[(String, u64)], show: impl Fn(u64) -> String) -> Mark
             @if *value > 0 {
                 rect class="c0" x="0" y=(unit(y + 15.0)) width=(unit(part(*value, most, WIDTH).max(1.0))) height="7" rx="2" {}
             }
+        }
+    }
+}
+
+/// Rows with a share from 0 to 1 each: its interval as a bar, the share itself as a mark. One whose
+/// interval has no ends has the mark alone.
+pub(super) fn shares(rows: &[(String, Interval)], show: impl Fn(&Interval) -> String) -> Markup {
+    let place = |share: f64| share.clamp(0.0, 1.0) * WIDTH;
+    html! {
+        @for (at, (name, share)) in rows.iter().enumerate() {
+            @let y = ROW * at as f64;
+            (row_label(name, &show(share), y))
+            rect class="track" x="0" y=(unit(y + 15.0)) width=(unit(WIDTH)) height="7" rx="2" {}
+            @if share.is_bounded() {
+                rect class="c1" x=(unit(place(share.low))) y=(unit(y + 15.0))
+                    width=(unit((place(share.high) - place(share.low)).max(1.0))) height="7" {}
+            }
+            rect class="c0" x=(unit((place(share.value) - 1.0).max(0.0))) y=(unit(y + 13.0)) width="2" height="11" {}
         }
     }
 }

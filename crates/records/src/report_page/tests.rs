@@ -197,3 +197,73 @@ fn ours_the_page_does_not_grow_with_the_crawl() {
     let (some, more) = (rows(1_200), rows(2_400));
     assert!(more < some + some / 20, "{some} and {more} bytes");
 }
+
+/// A crawl that drew ten pages of two hosts, one of them with a hostile type.
+#[test]
+fn ours_the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let toml = "seed = [\"http://h0.example/\"]\n[sample]\nsample = 5\nsample-by = \"host\"\n\
+                sample-seed = \"<wave> 2\"\nframe-depth = 1\n";
+    fs::write(dir.path().join("crawl.toml"), toml).unwrap();
+    let rows = (0..10).map(|number| {
+        let host = format!("h{}.example", number % 2);
+        let kind = if number == 4 { HOSTILE } else { "text/html" };
+        json!({"url": format!("http://{host}/{number}"), "status": if number == 7 { 404 } else { 200 },
+            "fetched_at": "2026-11-21T00:00:10.123Z", "ms": 12, "bytes": number * 100 + 1,
+            "content_type": kind, "digest": null, "depth": 1, "via": null, "title": null,
+            "robots": null, "usage": null, "warc": null, "withheld": null, "error": null,
+            "sample": {"how": "drawn", "stratum": host, "drawn": 5, "of": 50, "probability": 0.1}})
+    });
+    lines(dir.path(), "pages.jsonl", &rows.collect::<Vec<_>>());
+    let (report, html) = page(dir.path());
+    for words in [
+        "10 drawn of 100 URLs that were found, in 2 strata by host, 5 of each at most",
+        "<code>&lt;wave&gt; 2</code>",
+        "come to a page",
+        "its interval of 95 %",
+    ] {
+        assert!(html.contains(words), "{words}");
+    }
+    let figure = all_between(&html, "<figure id=\"sample\">", "</figure>")[0];
+    // One mark and one interval for each share: that of pages, two statuses, two types.
+    assert_eq!(figure.matches("class=\"c0\"").count(), 5 + 1);
+    assert_eq!(figure.matches("class=\"c1\"").count(), 5 + 1);
+    let answered = report.sample.unwrap().estimates.unwrap().answered.unwrap();
+    let words = crate::sample::share_words(&answered);
+    assert_eq!(
+        figure.matches(&words).count(),
+        // That of status 200 is the same.
+        4,
+        "in the plot and in the table: {words}"
+    );
+    assert!(
+        !html.contains("<script"),
+        "the words of a server are markup"
+    );
+}
+
+#[test]
+fn ours_the_page_of_a_walk_claims_no_interval() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(
+        dir.path().join("crawl.toml"),
+        "seed = [\"http://h0.example/\"]\n",
+    )
+    .unwrap();
+    let url = format!("http://h0.example/{HOSTILE}");
+    let step = |step: u32, how: &str| {
+        json!({"walker": 1, "step": step, "how": how, "why": (how == "restart").then_some("chance"),
+            "url": url, "from": null, "links": null})
+    };
+    let steps = [step(1, "start"), step(2, "link"), step(3, "restart")];
+    lines(dir.path(), "walk.jsonl", &steps);
+    let (report, html) = page(dir.path());
+    assert_eq!(report.walk.unwrap().steps, 3);
+    assert!(html.contains("1 walker took 3 steps to 1 URL"), "{html}");
+    assert!(html.contains("can't be known, so there are no intervals"));
+    assert!(html.contains("status excluded 100.0 %"));
+    assert!(
+        !html.contains("<script"),
+        "the words of a server are markup"
+    );
+}

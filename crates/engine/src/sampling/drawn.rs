@@ -1,0 +1,150 @@
+//! A sample that is drawn.
+//!
+//! Until the draw, URLs of the frame are put aside as they are leased, so that what robots.txt
+//! excludes is not among them. The writer draws once nothing more is found, and what was drawn is
+//! pending from then on.
+
+use std::sync::{Arc, OnceLock};
+
+use crawl_archive::rows::SampleRow;
+use crawl_frontier::{Admission, Frontier, Lease, Reason, WaitingUrl};
+use crawl_sample::{Draw, NOT_DRAWN, SampleDesign};
+
+use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
+use crate::error::EngineError;
+use crate::meta_keys::META_SAMPLE;
+
+/// The rule by which a URL is put aside that was found when the draw was over.
+const FOUND_AFTER: &str = "found after the draw";
+
+/// The sample of a crawl: its design, and the draw once it was made.
+#[derive(Clone, Debug)]
+pub(crate) struct DrawnSample {
+    design: SampleDesign,
+    draw: Arc<OnceLock<Draw>>,
+    /// True if this run asked for the draw.
+    is_asked: bool,
+}
+
+impl DrawnSample {
+    /// The sample by this design, with the draw of an earlier run.
+    ///
+    /// # Errors
+    /// The store failed, or that draw has another design.
+    pub(super) fn open(
+        design: &SampleDesign,
+        frontier: &dyn Frontier,
+    ) -> Result<DrawnSample, EngineError> {
+        let draw = OnceLock::new();
+        if let Some(stored) = frontier.meta(META_SAMPLE)? {
+            let stored = Draw::read(&stored);
+            match stored.filter(|draw| draw.design() == design) {
+                Some(stored) => {
+                    let _ = draw.set(stored);
+                }
+                None => return Err(EngineError::SampleDrawn),
+            }
+        }
+        Ok(DrawnSample {
+            design: design.clone(),
+            draw: Arc::new(draw),
+            is_asked: false,
+        })
+    }
+
+    pub(crate) fn design(&self) -> &SampleDesign {
+        &self.design
+    }
+
+    pub(super) fn is_to_draw(&mut self) -> bool {
+        let is_asked = std::mem::replace(&mut self.is_asked, true);
+        !is_asked && self.draw.get().is_none()
+    }
+
+    /// The draw is durable.
+    pub(crate) fn drawn(&self, draw: Draw) {
+        let _ = self.draw.set(draw);
+    }
+
+    pub(super) fn judge(&self, lease: &Lease) -> SampleVerdict {
+        match self.draw.get() {
+            None if lease.depth < self.design.frame_depth => SampleVerdict::Usual,
+            None => SampleVerdict::Out(out(NOT_DRAWN)),
+            // A redirect is asked for by no page but one of the sample.
+            Some(_) if lease.redirects > 0 => SampleVerdict::In,
+            Some(draw) if draw.stratum_of(&lease.url).is_some() => SampleVerdict::In,
+            Some(_) => SampleVerdict::Out(out(FOUND_AFTER)),
+        }
+    }
+
+    /// The same admissions once the sample was drawn, when no link adds to the frame; none where
+    /// they are as they were.
+    pub(super) fn outside_the_frame(&self, admissions: &[Admission]) -> Option<Vec<Admission>> {
+        let draw = self.draw.get()?;
+        deferred(admissions, FOUND_AFTER, |link| {
+            link.redirects == 0 && draw.stratum_of(&link.url).is_none()
+        })
+    }
+
+    pub(super) fn row(&self, lease: &Lease) -> SampleRow {
+        let draw = self.draw.get();
+        match draw.map(|draw| draw.stratum_of(&lease.url)) {
+            Some(Some(stratum)) => SampleRow {
+                stratum: Some(stratum.name.to_owned()),
+                drawn: Some(stratum.drawn),
+                of: Some(stratum.of),
+                ..row_without_stratum("drawn", Ok(stratum.drawn as f64 / stratum.of as f64))
+            },
+            // One that is nearer was read to find the frame, and is visited again.
+            Some(None) if lease.redirects > 0 && lease.depth >= self.design.frame_depth => {
+                row_without_stratum("redirect", Err(REDIRECTED))
+            }
+            Some(None) | None => row_without_stratum("frame", Ok(1.0)),
+        }
+    }
+}
+
+/// Returns whether a URL that was put aside is one of the frame.
+pub(crate) fn is_in_frame(waiting: &WaitingUrl<'_>) -> bool {
+    waiting
+        .exclusion
+        .is_some_and(|why| why.reason == Reason::Sample && why.rule.as_deref() == Some(NOT_DRAWN))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, OnceLock};
+
+    use crawl_frontier::{Admission, Frontier as _, MemoryFrontier};
+    use crawl_sample::{Frame, SampleDesign};
+    use crawl_weburl::canonicalize;
+
+    use super::DrawnSample;
+
+    /// In later rounds the draw is known, and the page was met by a redirect.
+    #[test]
+    fn ours_a_page_that_was_read_to_find_the_frame_stays_one() {
+        let design = SampleDesign::default();
+        assert_eq!(design.frame_depth, 1);
+        let sample = DrawnSample {
+            draw: Arc::new(OnceLock::from(Frame::new(&design).draw())),
+            design,
+            is_asked: true,
+        };
+        for (depth, how, probability) in [(0, "frame", Some(1.0)), (1, "redirect", None)] {
+            let frontier = MemoryFrontier::new();
+            let url = canonicalize(None, "http://a.example/target").unwrap();
+            let mut transaction = frontier.begin().unwrap();
+            let admission = Admission {
+                redirects: 1,
+                ..Admission::link(url.clone(), depth, url.clone())
+            };
+            transaction.admit(admission).unwrap();
+            transaction.commit().unwrap();
+            let lease = frontier.lease(&url.origin()).unwrap().unwrap();
+            let row = sample.row(&lease);
+            assert_eq!((&*row.how, row.probability), (how, probability));
+            assert_eq!(row.unknown.is_some(), probability.is_none());
+        }
+    }
+}

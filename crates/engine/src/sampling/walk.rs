@@ -1,0 +1,344 @@
+//! The random walk of a crawl: where its walkers stand, as the crawl loop and the writer share it.
+//!
+//! A step depends on the seed, the walker, the number of the step and the links of the page it leads
+//! from, as they were when that page was first read. So the walk is the same in whatever order
+//! servers answer and however often a run is cut off.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crawl_frontier::{Admission, Frontier, NewState, UrlKind};
+use crawl_sample::WalkDesign;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use serde::{Deserialize, Serialize};
+
+use crate::error::EngineError;
+use crate::meta_keys::{META_WALK, META_WALKED, META_WALKER};
+
+/// Redirects in a row that a walker follows among pages that were asked for before.
+const MAX_HOPS: u8 = 20;
+
+/// The walk of a crawl.
+#[derive(Clone, Debug)]
+pub(crate) struct Walk {
+    design: WalkDesign,
+    walkers: Arc<Mutex<Walkers>>,
+}
+
+/// The walkers of a walk, and the seeds that they start from.
+#[derive(Debug, Default)]
+pub(crate) struct Walkers {
+    /// Ascending, each once.
+    pub(crate) seeds: Arc<[CanonicalUrl]>,
+    /// In the order of their numbers.
+    pub(crate) each: Vec<Walker>,
+    /// The URLs that they stand at.
+    awaited: HashSet<CanonicalUrl>,
+}
+
+/// A walker. It waits where it stands until what is there is settled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Walker {
+    /// The number of its last step; 0 before the first.
+    pub(crate) step: u64,
+    /// Redirects that this step went on by.
+    hops: u8,
+    /// The URL that it stands at; none before the first step, and where that page was forgotten.
+    pub(crate) at: Option<String>,
+    /// True once it took all of its steps, and what it came to is settled.
+    pub(crate) is_done: bool,
+}
+
+/// The design of a walk and its seeds, as they are kept on disk.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredWalk {
+    design: WalkDesign,
+    seeds: Vec<String>,
+}
+
+/// What a walker goes on by from a URL that is settled.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WalkedPage {
+    depth: u32,
+    redirects: u8,
+    is_seed: bool,
+    leads_to: LeadsTo,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LeadsTo {
+    /// To these, ascending, each once.
+    Links(Vec<String>),
+    Redirect(String),
+    /// To nothing; the reason, as rows have it.
+    Nothing(String),
+}
+
+/// A step of a walker, or the redirect that it goes on by.
+#[derive(Debug)]
+pub(crate) struct Move {
+    pub(crate) how: &'static str,
+    pub(crate) why: Option<String>,
+    pub(crate) links: Option<u64>,
+    pub(crate) to: Admission,
+}
+
+impl WalkedPage {
+    /// A page that was read, with the links that were found on it.
+    pub(crate) fn read(
+        (depth, redirects, is_seed): (u32, u8, bool),
+        status: Option<u16>,
+        links: &[Admission],
+        is_kept: impl Fn(&CanonicalUrl) -> bool,
+    ) -> WalkedPage {
+        let wanted = links.iter().filter(|link| {
+            link.kind == UrlKind::Page && link.state == NewState::Pending && is_kept(&link.url)
+        });
+        let leads_to = match status {
+            Some(200..=299) => {
+                let mut links: Vec<_> = wanted.map(|link| link.url.to_string()).collect();
+                links.sort_unstable();
+                links.dedup();
+                LeadsTo::Links(links)
+            }
+            Some(300..=399) => match wanted.map(|link| link.url.to_string()).next() {
+                Some(target) => LeadsTo::Redirect(target),
+                None => LeadsTo::Nothing("redirects".to_owned()),
+            },
+            _ => LeadsTo::Nothing("no page".to_owned()),
+        };
+        WalkedPage {
+            depth,
+            redirects,
+            is_seed,
+            leads_to,
+        }
+    }
+
+    /// A URL that leads nowhere, and why.
+    pub(crate) fn dead_end(why: &str) -> WalkedPage {
+        WalkedPage {
+            depth: 0,
+            redirects: 0,
+            is_seed: false,
+            leads_to: LeadsTo::Nothing(why.to_owned()),
+        }
+    }
+
+    /// Reads what was kept of a URL, if anything was.
+    pub(crate) fn stored(
+        frontier: &dyn Frontier,
+        url: &str,
+    ) -> Result<Option<WalkedPage>, EngineError> {
+        let stored = frontier.meta(&walked_key(url))?;
+        Ok(stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// The same without links to what was forgotten.
+    fn without(self, is_gone: &dyn Fn(&str) -> bool) -> WalkedPage {
+        let leads_to = match self.leads_to {
+            LeadsTo::Links(mut links) => {
+                links.retain(|link| !is_gone(link));
+                LeadsTo::Links(links)
+            }
+            LeadsTo::Redirect(target) if is_gone(&target) => {
+                LeadsTo::Nothing("excluded".to_owned())
+            }
+            other => other,
+        };
+        WalkedPage { leads_to, ..self }
+    }
+}
+
+/// The name under which the links of a page are kept.
+pub(crate) fn walked_key(url: &str) -> String {
+    format!("{META_WALKED}{url}")
+}
+
+/// The name under which a walker is kept, by its number from 1.
+pub(crate) fn walker_key(number: u32) -> String {
+    format!("{META_WALKER}{number}")
+}
+
+impl Walk {
+    /// The walk by this design, where earlier runs left it.
+    ///
+    /// # Errors
+    /// The store failed, or that walk has another design.
+    pub(super) fn open(design: &WalkDesign, frontier: &dyn Frontier) -> Result<Walk, EngineError> {
+        let mut walkers = Walkers::default();
+        if let Some(bytes) = frontier.meta(META_WALK)? {
+            let stored: Option<StoredWalk> = serde_json::from_slice(&bytes).ok();
+            let stored = stored.filter(|stored| stored.design == *design);
+            let stored = stored.ok_or(EngineError::SampleDrawn)?;
+            walkers.seeds = urls(&stored.seeds).into();
+            for number in 1..=design.walkers {
+                let bytes = frontier.meta(&walker_key(number))?;
+                let walker = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                walkers.each.push(walker.unwrap_or_default());
+            }
+            walkers.note_awaited();
+        }
+        Ok(Walk {
+            design: design.clone(),
+            walkers: Arc::new(Mutex::new(walkers)),
+        })
+    }
+
+    /// Returns whether a walker waits for a URL.
+    pub(crate) fn awaits(&self, url: &CanonicalUrl) -> bool {
+        self.lock().awaited.contains(url)
+    }
+
+    /// The walkers, for the writer alone to move.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Walkers> {
+        self.walkers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes these as the seeds of a walk that has none; its durable form, where it is new.
+    pub(crate) fn begin(&self, mut seeds: Vec<CanonicalUrl>) -> Option<Vec<u8>> {
+        let mut walkers = self.lock();
+        if !walkers.seeds.is_empty() || seeds.is_empty() {
+            return None;
+        }
+        seeds.sort_unstable();
+        seeds.dedup();
+        let stored = StoredWalk {
+            design: self.design.clone(),
+            seeds: seeds.iter().map(ToString::to_string).collect(),
+        };
+        walkers.seeds = seeds.into();
+        let count = usize::try_from(self.design.walkers).unwrap_or(usize::MAX);
+        walkers.each.resize_with(count, Walker::default);
+        serde_json::to_vec(&stored).ok()
+    }
+
+    /// Moves a walker on from the URL that it stands at, where what it goes on by is known; none
+    /// once it took all of its steps, or where no seed is left.
+    pub(crate) fn go_on(
+        &self,
+        number: u32,
+        walker: &mut Walker,
+        page: Option<&WalkedPage>,
+        seeds: &[CanonicalUrl],
+    ) -> Option<Move> {
+        if let Some(moved) = walker.redirect(page) {
+            return Some(moved);
+        }
+        if walker.step >= self.design.steps || seeds.is_empty() {
+            walker.is_done = true;
+            return None;
+        }
+        walker.step += 1;
+        walker.hops = 0;
+        let from = walker
+            .at
+            .as_deref()
+            .and_then(|at| canonicalize(None, at).ok());
+        let links = match page.map(|page| &page.leads_to) {
+            Some(LeadsTo::Links(links)) => &links[..],
+            _ => &[],
+        };
+        let next = self.design.link(number, walker.step, links.len());
+        let next = next.and_then(|place| canonicalize(None, links.get(place)?).ok());
+        let count = page.and(Some(links.len() as u64));
+        let moved = match (from, next, page) {
+            (Some(from), Some(url), Some(page)) => Move {
+                how: "link",
+                why: None,
+                links: count,
+                to: Admission::link(url, page.depth.saturating_add(1), from),
+            },
+            (from, ..) => {
+                let seed = self.design.start(number, walker.step, seeds.len());
+                let why = match page.map(|page| &page.leads_to) {
+                    Some(LeadsTo::Nothing(why)) => Some(why.clone()),
+                    Some(LeadsTo::Redirect(_)) => Some("redirects".to_owned()),
+                    Some(LeadsTo::Links(links)) if links.is_empty() => Some("no links".to_owned()),
+                    Some(LeadsTo::Links(_)) => Some("chance".to_owned()),
+                    None if walker.step > 1 => Some("excluded".to_owned()),
+                    None => None,
+                };
+                Move {
+                    how: match from.is_some() || walker.step > 1 {
+                        true => "restart",
+                        false => "start",
+                    },
+                    why,
+                    links: count,
+                    to: Admission::seed(seeds.get(seed)?.clone()),
+                }
+            }
+        };
+        walker.at = Some(moved.to.url.to_string());
+        Some(moved)
+    }
+}
+
+impl Walkers {
+    /// Notes which URLs are waited for, once walkers have moved.
+    pub(crate) fn note_awaited(&mut self) {
+        let waiting = self.each.iter().filter(|walker| !walker.is_done);
+        let waiting: Vec<_> = waiting.filter_map(|walker| walker.at.clone()).collect();
+        self.awaited = urls(&waiting).into_iter().collect();
+    }
+}
+
+impl Walker {
+    /// The redirect that a walker goes on by, if it stands at one.
+    fn redirect(&mut self, page: Option<&WalkedPage>) -> Option<Move> {
+        let page = page?;
+        let LeadsTo::Redirect(target) = &page.leads_to else {
+            return None;
+        };
+        if self.hops >= MAX_HOPS {
+            return None;
+        }
+        let from = canonicalize(None, self.at.as_deref()?).ok()?;
+        let url = canonicalize(None, target).ok()?;
+        self.hops += 1;
+        self.at = Some(url.to_string());
+        Some(Move {
+            how: "redirect",
+            why: None,
+            links: None,
+            to: Admission {
+                redirects: page.redirects.saturating_add(1),
+                is_seed: page.is_seed,
+                ..Admission::link(url, page.depth, from)
+            },
+        })
+    }
+}
+
+/// What the state keeps under a name, without what was forgotten; none where all of it goes.
+pub(crate) fn without_forgotten(
+    name: &str,
+    bytes: Vec<u8>,
+    is_gone: &dyn Fn(&str) -> bool,
+) -> Option<Vec<u8>> {
+    if let Some(url) = name.strip_prefix(META_WALKED) {
+        let page: WalkedPage = serde_json::from_slice(&bytes).ok()?;
+        return match is_gone(url) {
+            true => None,
+            false => serde_json::to_vec(&page.without(is_gone)).ok(),
+        };
+    }
+    if name.starts_with(META_WALKER) {
+        let mut walker: Walker = serde_json::from_slice(&bytes).ok()?;
+        walker.at = walker.at.filter(|at| !is_gone(at));
+        return serde_json::to_vec(&walker).ok();
+    }
+    if name == META_WALK {
+        let mut walk: StoredWalk = serde_json::from_slice(&bytes).ok()?;
+        walk.seeds.retain(|seed| !is_gone(seed));
+        return serde_json::to_vec(&walk).ok();
+    }
+    Some(bytes)
+}
+
+fn urls(texts: &[String]) -> Vec<CanonicalUrl> {
+    let urls = texts.iter().map(|text| canonicalize(None, text));
+    urls.filter_map(Result::ok).collect()
+}

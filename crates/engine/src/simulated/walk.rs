@@ -1,0 +1,288 @@
+//! Random walks in virtual time, held against a walk that the test takes itself.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_archive::rows::{PageRow, WalkRow};
+use crawl_fetcher::{Exchange, Failure};
+use crawl_frontier::{Frontier as _, MemoryFrontier, WaitingUrl};
+use crawl_sample::{SampleMethod, WalkDesign};
+use crawl_scheduler::Tick;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use super::script::{answer, moved, page, rows};
+use super::{Played, Run, Servers, config, drawn, play_run};
+use crate::config::Config;
+use crate::messages::Job;
+use crate::revisit::visit::Round;
+use crate::sampling::Sampling;
+use crate::summary::Ended;
+
+const PAGES: u64 = 40;
+const SEEDS: [&str; 2] = ["http://a.example/p0", "http://b.example/p1"];
+
+/// Two hosts whose pages link to each other. Their answers take times that follow from `pace`.
+struct Maze {
+    pace: u64,
+}
+
+/// What a page of it leads to, or why to nothing.
+enum Leads {
+    Links(Vec<String>),
+    Redirect(String),
+    Nothing(&'static str),
+}
+
+fn number(url: &CanonicalUrl) -> Option<u64> {
+    url.path().strip_prefix("/p")?.parse().ok()
+}
+
+fn at(host: &str, number: u64) -> String {
+    format!("http://{host}/p{}", number % PAGES)
+}
+
+fn leads(url: &str) -> Leads {
+    let url = canonicalize(None, url).unwrap();
+    let number = number(&url).unwrap();
+    match number % 10 {
+        3 => Leads::Nothing("no page"),
+        4 => Leads::Redirect(at(url.host(), number + 1)),
+        6 => Leads::Nothing("no links"),
+        7 => Leads::Nothing("excluded"),
+        _ => {
+            let host = url.host();
+            let link = |link: u64| {
+                let draw = drawn(
+                    5,
+                    &[
+                        host.len() as u64 + u64::from(host.as_bytes()[0]),
+                        number,
+                        link,
+                    ],
+                );
+                let to = ["a.example", "b.example"][(draw % 2) as usize];
+                at(to, draw / 7)
+            };
+            let links: BTreeSet<_> = (0..5).map(link).collect();
+            Leads::Links(links.into_iter().collect())
+        }
+    }
+}
+
+impl Servers for Maze {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        let url = job.url();
+        let found = match number(url) {
+            None => answer(
+                200,
+                "User-agent: *\nDisallow: /p7\nDisallow: /p17\nDisallow: /p27\nDisallow: /p37\n",
+            ),
+            Some(number) => match leads(url.as_str()) {
+                Leads::Links(links) => {
+                    let barred = at(url.host(), number + 11);
+                    let links = links.iter().rev().map(|to| format!("<a href={to}>x</a>"));
+                    let links = links.chain([format!("<a rel=nofollow href={barred}>x</a>")]);
+                    // Twice, as pages do.
+                    page(&links.collect::<String>().repeat(2))
+                }
+                Leads::Redirect(to) => moved(&to),
+                Leads::Nothing("no links") => page("nothing"),
+                Leads::Nothing(_) => answer(404, "<a href=/p0>x</a>"),
+            },
+        };
+        let takes = drawn(
+            self.pace,
+            &[number(url).unwrap_or(99), url.host().len() as u64],
+        ) % 3_000;
+        found.taking(Duration::from_millis(takes)).result(url, now)
+    }
+}
+
+fn design() -> WalkDesign {
+    WalkDesign {
+        walkers: 3,
+        steps: 60,
+        restart: 0.1,
+        seed: "press 2026".to_owned(),
+    }
+}
+
+/// A run over a frontier that earlier runs may have left, with the rows that it adds.
+fn run(
+    frontier: &Arc<MemoryFrontier>,
+    dir: &Path,
+    pace: u64,
+    change: impl FnOnce(&mut Config),
+) -> Played {
+    let mut config = config(dir);
+    config.seeds = SEEDS.map(|url| canonicalize(None, url).unwrap()).into();
+    config.sitemaps = false;
+    config.sample = Some(SampleMethod::Walk(design()));
+    change(&mut config);
+    let run = Run {
+        config,
+        frontier: Arc::clone(frontier),
+        seed: pace,
+        round: Round::first(0),
+        page_takes: Duration::ZERO,
+        earlier: &mut |_| {},
+    };
+    play_run(run, &mut |_, _| Vec::new(), &mut Maze { pace })
+}
+
+/// The steps that a run added, by walker and step.
+fn steps(dir: &Path) -> Vec<WalkRow> {
+    let mut steps = rows::<WalkRow>(dir, "walk.jsonl");
+    steps.sort_by_key(|row| (row.walker, row.step));
+    steps
+}
+
+/// The walk as the documentation has it.
+fn expected() -> Vec<WalkRow> {
+    let design = design();
+    let mut steps = Vec::new();
+    for walker in 1..=design.walkers {
+        let mut at: Option<String> = None;
+        for step in 1..=design.steps {
+            let row =
+                |how: &str, why: Option<&str>, url: &str, from: &Option<String>, links| WalkRow {
+                    walker,
+                    step,
+                    how: how.to_owned(),
+                    why: why.map(str::to_owned),
+                    url: url.to_owned(),
+                    from: from.clone(),
+                    links,
+                };
+            let seed = SEEDS[design.start(walker, step, SEEDS.len())];
+            let mut next = match at.as_deref().map(leads) {
+                None => row("start", None, seed, &at, None),
+                Some(Leads::Links(links)) => match design.link(walker, step, links.len()) {
+                    Some(link) => row("link", None, &links[link], &at, Some(links.len() as u64)),
+                    None => row(
+                        "restart",
+                        Some("chance"),
+                        seed,
+                        &at,
+                        Some(links.len() as u64),
+                    ),
+                },
+                // It has no links, which is all that a row says of why.
+                Some(Leads::Nothing(why)) => row("restart", Some(why), seed, &at, Some(0)),
+                Some(Leads::Redirect(_)) => unreachable!("it was followed"),
+            };
+            loop {
+                at = Some(next.url.clone());
+                steps.push(next);
+                match leads(at.as_deref().unwrap()) {
+                    Leads::Redirect(to) => next = row("redirect", None, &to, &at, None),
+                    _ => break,
+                }
+            }
+        }
+    }
+    steps
+}
+
+fn asked(played: &Played) -> Vec<String> {
+    let pages = played.requests.iter().filter(|row| row.purpose != "robots");
+    pages.map(|row| row.url.clone()).collect()
+}
+
+#[test]
+fn ours_a_walk_is_the_same_in_whatever_order_servers_answer() {
+    let expected = expected();
+    let how = |how: &str| expected.iter().filter(|row| row.how == how).count();
+    assert!(how("redirect") > 3 && how("restart") > 20 && how("link") > 60);
+    let mut orders = BTreeSet::new();
+    for pace in 0..3 {
+        let dir = tempfile::tempdir().unwrap();
+        let frontier = Arc::new(MemoryFrontier::new());
+        let played = run(&frontier, dir.path(), pace, |_| {});
+        assert_eq!(played.ended, Ended::Finished);
+        assert_eq!(steps(dir.path()), expected);
+        let mut asked = asked(&played);
+        orders.insert(asked.clone());
+        let times = asked.len();
+        asked.sort_unstable();
+        asked.dedup();
+        assert_eq!(asked.len(), times, "a page is asked for twice");
+        // All that walkers came to and robots.txt allows, and nothing else.
+        let came_to: BTreeSet<_> = expected
+            .iter()
+            .filter(|row| !matches!(leads(&row.url), Leads::Nothing("excluded")))
+            .map(|row| row.url.clone())
+            .collect();
+        assert_eq!(asked, came_to.iter().cloned().collect::<Vec<_>>());
+        let pages = rows::<PageRow>(dir.path(), "pages.jsonl");
+        assert_eq!(pages.len(), came_to.len());
+        for row in pages {
+            let sample = row.sample.unwrap();
+            assert_eq!((&*sample.how, sample.probability), ("walk", None));
+            assert!(sample.unknown.is_some());
+        }
+        let mut aside = 0;
+        let count = &mut |waiting: WaitingUrl<'_>| {
+            assert!(!came_to.contains(waiting.url.as_str()), "{}", waiting.url);
+            aside += 1;
+            ControlFlow::Continue(())
+        };
+        frontier.each_deferred(count).unwrap();
+        assert!(aside > 0 && frontier.counts().pending == 0);
+    }
+    assert!(orders.len() > 1, "the answers came in one order");
+}
+
+#[test]
+fn ours_a_walk_that_is_cut_off_goes_on_as_if_it_were_not() {
+    let expected = expected();
+    for seconds in [1, 2, 5, 11, 30, 47] {
+        let mut frontier = Arc::new(MemoryFrontier::new());
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let played = run(&frontier, first.path(), 1, |config| {
+            config.budgets.max_time = Some(Duration::from_secs(seconds));
+        });
+        assert_eq!(played.ended, Ended::Budget("max-time"), "{seconds}");
+        frontier = Arc::new(Arc::try_unwrap(frontier).unwrap().restarted());
+        // The seeds of a later run do not join a walk.
+        let again = run(&frontier, second.path(), 2, |config| {
+            config.seeds.truncate(1);
+        });
+        assert_eq!(again.ended, Ended::Finished);
+        let mut both = steps(first.path());
+        both.extend(steps(second.path()));
+        both.sort_by_key(|row| (row.walker, row.step));
+        assert_eq!(both, expected, "{seconds}");
+        let settled: Vec<_> = rows::<PageRow>(first.path(), "pages.jsonl")
+            .into_iter()
+            .map(|row| row.url)
+            .collect();
+        assert!(asked(&again).iter().all(|url| !settled.contains(url)));
+        let mut config = config(second.path());
+        config.sample = Some(SampleMethod::Walk(WalkDesign {
+            seed: "another".to_owned(),
+            ..design()
+        }));
+        assert!(Sampling::open(&config, &*frontier).is_err());
+    }
+}
+
+#[test]
+fn ours_a_walk_whose_seeds_are_all_excluded_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let frontier = Arc::new(MemoryFrontier::new());
+    let played = run(&frontier, dir.path(), 0, |config| {
+        config.seeds = vec![canonicalize(None, "http://a.example/p7").unwrap()];
+    });
+    assert_eq!(
+        (played.ended.clone(), asked(&played)),
+        (Ended::Finished, Vec::new())
+    );
+    let steps = steps(dir.path());
+    assert_eq!(steps.len(), 3 * 60);
+    let is_restart = |row: &&WalkRow| row.why.as_deref() == Some("excluded");
+    assert_eq!(steps.iter().filter(is_restart).count(), 3 * 59);
+}

@@ -1,0 +1,199 @@
+//! The steps of a random walk, in the transaction of the page that a walker stood on.
+
+use std::sync::Arc;
+
+use crawl_archive::rows::WalkRow;
+use crawl_frontier::{Admission, Exclusion, KnownState, Lease, NewState, Outcome};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use super::group::Group;
+use crate::admissions::admission_of;
+use crate::error::EngineError;
+use crate::meta_keys::META_WALK;
+use crate::priority::Priority;
+use crate::sampling::walk::{Move, Walk, WalkedPage, Walker, walked_key, walker_key};
+
+impl Group<'_> {
+    /// The walk of the crawl, if it is one.
+    pub(super) fn walk(&self) -> Option<&Walk> {
+        self.sampling.and_then(|sampling| sampling.walk())
+    }
+
+    /// Takes the seeds that may be asked for as those of the walk, where it has none yet.
+    pub(super) fn begin_walk(&mut self, seeds: &[Admission]) {
+        let seeds = seeds
+            .iter()
+            .filter(|seed| seed.state == NewState::Pending && !self.tombstones.holds(&seed.url));
+        let seeds = seeds.map(|seed| seed.url.clone()).collect();
+        if let Some(stored) = self.walk().and_then(|walk| walk.begin(seeds)) {
+            self.transaction.keep_meta(META_WALK, &stored);
+        }
+    }
+
+    /// The part of a page that walkers go on by; none where the crawl is no walk.
+    pub(super) fn walked_page(
+        &self,
+        lease: &Lease,
+        status: Option<u16>,
+        links: &[Admission],
+    ) -> Option<WalkedPage> {
+        self.walk()?;
+        let way = (lease.depth, lease.redirects, lease.is_seed);
+        let is_kept = |url: &CanonicalUrl| !self.tombstones.holds(url);
+        Some(WalkedPage::read(way, status, links, is_kept))
+    }
+
+    /// Moves walkers on from a URL that is settled. What a later round finds there changes nothing.
+    pub(super) fn walked(
+        &mut self,
+        url: &CanonicalUrl,
+        page: WalkedPage,
+    ) -> Result<(), EngineError> {
+        if self.walked_before(url.as_str())?.is_none() {
+            if let Ok(bytes) = serde_json::to_vec(&page) {
+                self.transaction
+                    .keep_meta(&walked_key(url.as_str()), &bytes);
+            }
+            self.walked.insert(url.to_string(), Arc::new(page));
+        }
+        self.move_walkers(Some(url))
+    }
+
+    /// Moves on those of all walkers that can, and asks for what the others wait for.
+    pub(super) fn move_walkers(&mut self, from: Option<&CanonicalUrl>) -> Result<(), EngineError> {
+        let Some(walk) = self.walk().cloned() else {
+            return Ok(());
+        };
+        if from.is_some_and(|url| !walk.awaits(url)) {
+            return Ok(());
+        }
+        let (seeds, before) = {
+            let walkers = walk.lock();
+            (walkers.seeds.clone(), walkers.each.clone())
+        };
+        let mut after = before.clone();
+        let mut targets = Vec::new();
+        for (number, walker) in (1..).zip(&mut after) {
+            let is_here = from.is_none_or(|url| walker.at.as_deref() == Some(url.as_str()));
+            if is_here && !walker.is_done {
+                targets.extend(self.move_walker(&walk, number, walker, &seeds)?);
+            }
+        }
+        for (number, (before, after)) in (1..).zip(before.iter().zip(&after)) {
+            if before != after
+                && let Ok(bytes) = serde_json::to_vec(after)
+            {
+                self.transaction.keep_meta(&walker_key(number), &bytes);
+            }
+        }
+        {
+            let mut walkers = walk.lock();
+            walkers.each = after;
+            walkers.note_awaited();
+        }
+        self.admit(&targets).map(drop)
+    }
+
+    /// Moves one walker until it comes to a URL that is not settled, or to its end. Gives that URL,
+    /// where it does not wait for its turn already.
+    fn move_walker(
+        &mut self,
+        walk: &Walk,
+        number: u32,
+        walker: &mut Walker,
+        seeds: &[CanonicalUrl],
+    ) -> Result<Option<Admission>, EngineError> {
+        let mut target = None;
+        loop {
+            let page = match &walker.at {
+                Some(at) => match self.walked_before(at)? {
+                    Some(page) => Some(page),
+                    None => return self.waiting(at, target),
+                },
+                None => None,
+            };
+            let from = walker.at.clone();
+            let Some(moved) = walk.go_on(number, walker, page.as_deref(), seeds) else {
+                return Ok(None);
+            };
+            let Move {
+                how,
+                why,
+                links,
+                to,
+            } = moved;
+            if let Some(file) = &mut self.files.walk {
+                file.append(&WalkRow {
+                    walker: number,
+                    step: walker.step,
+                    how: how.to_owned(),
+                    why,
+                    url: to.url.to_string(),
+                    from,
+                    links,
+                })?;
+            }
+            target = Some(to);
+        }
+    }
+
+    /// What walkers go on by from a URL; none where it is not settled.
+    fn walked_before(&mut self, url: &str) -> Result<Option<Arc<WalkedPage>>, EngineError> {
+        if let Some(page) = self.walked.get(url) {
+            return Ok(Some(Arc::clone(page)));
+        }
+        let page = match WalkedPage::stored(self.frontier, url)? {
+            Some(page) => page,
+            // It was settled before the walk met it, as a part of another page for one.
+            None => match canonicalize(None, url).map(|url| self.frontier.known(&url)) {
+                Ok(known) => match known?.map(|known| known.state) {
+                    Some(KnownState::Excluded(_)) => WalkedPage::dead_end("excluded"),
+                    Some(KnownState::Fetched { .. } | KnownState::Failed { .. }) => {
+                        WalkedPage::dead_end("no page")
+                    }
+                    _ => return Ok(None),
+                },
+                Err(_) => WalkedPage::dead_end("excluded"),
+            },
+        };
+        let page = Arc::new(page);
+        self.walked.insert(url.to_owned(), Arc::clone(&page));
+        Ok(Some(page))
+    }
+
+    /// The admission of a URL that a walker waits at: as it came there, or as the state has it.
+    fn waiting(
+        &self,
+        at: &str,
+        target: Option<Admission>,
+    ) -> Result<Option<Admission>, EngineError> {
+        let Ok(url) = canonicalize(None, at) else {
+            return Ok(None);
+        };
+        let again = match (target, self.frontier.known(&url)?) {
+            (Some(target), _) => target,
+            (None, Some(known)) => Admission {
+                via: known.via,
+                ..Admission::link(url.clone(), known.depth, url)
+            },
+            (None, None) => Admission::seed(url),
+        };
+        Ok(Some(Admission {
+            priority: Priority::LINK.byte(),
+            ..again
+        }))
+    }
+
+    /// Puts a URL aside that was leased, unless a walker came to it meanwhile.
+    pub(super) fn put_aside(
+        &mut self,
+        lease: Lease,
+        exclusion: Exclusion,
+    ) -> Result<(), EngineError> {
+        let is_awaited = self.walk().is_some_and(|walk| walk.awaits(&lease.url));
+        let again = is_awaited.then(|| admission_of(&lease, lease.url.clone(), Priority::LINK));
+        self.transaction
+            .settle(lease, Outcome::Deferred(exclusion))?;
+        self.admit(again.as_slice()).map(drop)
+    }
+}

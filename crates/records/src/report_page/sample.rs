@@ -1,0 +1,154 @@
+//! The sample of a crawl, or its random walk: how pages were chosen, and what they say.
+
+use crawl_sample::Interval;
+use crawl_weburl::safe_line;
+use maud::{Markup, html};
+
+use crate::html::link;
+use crate::numbers::{counted, grouped};
+use crate::report::SampleSettings;
+use crate::sample::{SampleReport, length_words, share_words};
+use crate::walk::WalkReport;
+
+use super::svg::{Figure, bars, rows_height, shares};
+
+/// Statuses, and types, of a plot, those with the greatest shares; the table has all.
+const MAX_SHARES: usize = 6;
+
+/// A sample that was drawn.
+pub(super) fn drawn(sample: &SampleReport, settings: Option<&SampleSettings>) -> Markup {
+    html! {
+        h2 { "Sample" }
+        p {
+            (grouped(sample.drawn)) " drawn of " (counted(sample.frame, "URL", "URLs"))
+            " that were found, in " (counted(sample.strata, "stratum", "strata"))
+            @if let Some(settings) = settings {
+                " by " (safe_line(&settings.by)) ", " (grouped(settings.pages)) " of each at most, by the seed "
+                code { (safe_line(&settings.seed)) }
+            }
+            ". "
+            @if sample.certain > 0 {
+                (counted(sample.certain, "page was", "pages were")) " read to find them, and "
+                (if sample.certain == 1 { "stands" } else { "stand" }) " for "
+                (if sample.certain == 1 { "itself" } else { "themselves" }) ". "
+            }
+            @if sample.without_row > 0 {
+                (counted(sample.without_row, "URL that was drawn has", "URLs that were drawn have")) " no row."
+            }
+        }
+        (estimates(sample))
+    }
+}
+
+fn estimates(sample: &SampleReport) -> Markup {
+    let Some(estimates) = &sample.estimates else {
+        return html! { p { "There are no estimates: pages that were drawn wait still, or none has a row." } };
+    };
+    let greatest = |what: &str, found: &std::collections::BTreeMap<String, Interval>| {
+        let mut rows: Vec<_> = found
+            .iter()
+            .map(|(name, share)| (format!("{what} {name}"), *share))
+            .collect();
+        rows.sort_by(|one, other| other.1.value.total_cmp(&one.1.value));
+        rows
+    };
+    let answered = estimates.answered.iter();
+    let answered = answered.map(|share| ("come to a page".to_owned(), *share));
+    let statuses = greatest("status", &estimates.statuses);
+    let types = greatest("type", &estimates.types);
+    let plotted: Vec<_> = answered
+        .clone()
+        .chain(statuses.iter().take(MAX_SHARES).cloned())
+        .chain(types.iter().take(MAX_SHARES).cloned())
+        .collect();
+    let all = answered.chain(statuses).chain(types);
+    let lengths = [
+        ("bytes of a page", estimates.mean_bytes),
+        ("bytes of all pages", estimates.total_bytes),
+    ];
+    let lengths: Vec<_> = lengths
+        .iter()
+        .filter_map(|(name, length)| Some((*name, length_words(length.as_ref()?))))
+        .collect();
+    let words = match lengths.as_slice() {
+        [(_, mean), (_, total)] => format!(
+            "Shares of all URLs, and of types among those that come to a page. Bytes of a page: {mean}; of all: {total}."
+        ),
+        _ => "Shares of all URLs. None comes to a page.".to_owned(),
+    };
+    let table = html! {
+        thead { tr { th scope="col" { "of what" } th scope="col" { "estimate, and its interval of 95 %" } } }
+        tbody {
+            @for (name, share) in all {
+                tr { th scope="row" { (safe_line(&name)) } td.n { (share_words(&share)) } }
+            }
+            @for (name, length) in &lengths { tr { th scope="row" { (name) } td.n { (length) } } }
+        }
+    };
+    Figure {
+        id: "sample",
+        title: "Estimates",
+        words: &words,
+        height: rows_height(plotted.len()),
+        drawing: shares(&plotted, share_words),
+        legend: &["estimate", "its interval of 95 %"],
+        table,
+    }
+    .draw()
+}
+
+/// A random walk.
+pub(super) fn walked(walk: &WalkReport) -> Markup {
+    let rows = walk.most_visited.iter();
+    let rows: Vec<_> = rows.map(|page| (page.url.clone(), page.steps)).collect();
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let restarts = walk.restarts.iter();
+    let restarts: Vec<_> = restarts
+        .map(|(why, steps)| format!("{why}: {}", grouped(*steps)))
+        .collect();
+    let table = html! {
+        thead { tr { th scope="col" { "page" } th scope="col" { "steps" } } }
+        tbody {
+            @for page in &walk.most_visited {
+                tr { th scope="row" { (link(&page.url)) } td.n { (grouped(page.steps)) } }
+            }
+        }
+    };
+    let words = format!(
+        "{} of {} came to a page; those that came most often to one URL.",
+        percent(walk.answered),
+        counted(walk.steps, "step", "steps"),
+    );
+    html! {
+        h2 { "Random walk" }
+        p {
+            (counted(walk.walkers, "walker", "walkers")) " took " (counted(walk.steps, "step", "steps"))
+            " to " (counted(walk.pages, "URL", "URLs")) ". "
+            @if !restarts.is_empty() { "Started again at a seed, " (safe_line(&restarts.join(", "))) ". " }
+            "How likely a page was to be come to can't be known, so there are no intervals."
+        }
+        p {
+            "Of the steps: "
+            @for (at, (status, share)) in walk.statuses.iter().enumerate() {
+                @if at > 0 { ", " } "status " (safe_line(status)) " " (percent(*share))
+            }
+            "."
+            @if !walk.types.is_empty() {
+                " Of those that come to a page: "
+                @for (at, (kind, share)) in walk.types.iter().enumerate() {
+                    @if at > 0 { ", " } (safe_line(kind)) " " (percent(*share))
+                }
+                "."
+            }
+        }
+        (Figure {
+            id: "walk",
+            title: "Come to most often",
+            words: &words,
+            height: rows_height(rows.len()),
+            drawing: bars(&rows, grouped),
+            legend: &[],
+            table,
+        }.draw())
+    }
+}
