@@ -72,7 +72,8 @@ pub fn sample(dir: &Path) -> Result<Option<SampleReport>, RecordsError> {
 /// The rows of a sample, of each URL the last. Some 100 bytes for each.
 #[derive(Debug, Default)]
 pub(crate) struct SampleRows {
-    by_url: HashMap<u64, SampledPage>,
+    /// Ordered, so that sums are the same to the last bit whenever they are made.
+    by_url: BTreeMap<u64, SampledPage>,
     /// Name, pages drawn, pages.
     strata: Vec<(String, u64, u64)>,
     stratum_numbers: HashMap<String, usize>,
