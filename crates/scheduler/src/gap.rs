@@ -263,6 +263,14 @@ impl Host {
             next_at: end + Duration::from_micros(stretched),
             why,
         });
+        // There may be more where fewer are allowed than when they were taken.
+        self.drop_slots(politeness.per_host);
+    }
+
+    /// The end of the gap under way, whatever the hour.
+    pub(crate) fn gap_until(&self, politeness: &Politeness, now: Tick) -> Moment {
+        let slot = self.next_slot(politeness, now);
+        self.floor(politeness, slot.map(|index| self.slots[index]), None)
     }
 }
 

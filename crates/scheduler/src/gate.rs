@@ -29,6 +29,8 @@ pub(crate) struct Gate {
     delay: Duration,
     /// Start or end of a request, whichever came last.
     pub(crate) last: Tick,
+    /// A delay that was longer holds until then.
+    promised: Tick,
     /// Hosts that belong to it.
     hosts: u32,
     /// Hosts that wait for it, each in its turn.
@@ -53,7 +55,7 @@ impl Gate {
         let room = self.in_flight + self.held < self.limit;
         // Under a delay each start puts the next one off, so who holds a place goes first.
         let turn = self.held == 0 || self.delay.is_zero();
-        (room && turn).then(|| self.last + self.delay)
+        (room && turn).then(|| self.rested_at())
     }
 
     pub(crate) fn is_open(&self, now: Tick) -> bool {
@@ -62,7 +64,11 @@ impl Gate {
 
     /// Its delay is over: enough for a host that holds a place.
     pub(crate) fn is_rested(&self, now: Tick) -> bool {
-        self.last + self.delay <= now
+        self.rested_at() <= now
+    }
+
+    fn rested_at(&self) -> Tick {
+        (self.last + self.delay).max(self.promised)
     }
 }
 
@@ -106,12 +112,42 @@ impl Gates {
                 held: 0,
                 delay,
                 last: Tick::ZERO,
+                promised: Tick::ZERO,
                 hosts: 0,
                 queue: BTreeSet::new(),
                 wake: None,
             })
         });
         self.slab[id].hosts += 1;
+        id
+    }
+
+    /// Other limits hold from now on, but the delay under way ends no earlier. Gives the numbers of
+    /// all gates: what waits at them may be due at another time.
+    pub(crate) fn set_limits(&mut self, now: Tick, politeness: &Politeness) -> Vec<u32> {
+        self.address = (politeness.per_address, politeness.address_delay);
+        let ids: Vec<u32> = self.slab.ids().collect();
+        for &id in &ids {
+            let gate = &mut self.slab[id];
+            let limits = match &gate.key {
+                GateKey::Address(_) => Some(self.address),
+                GateKey::Site(site) => politeness.site_limits(site),
+            };
+            gate.promised = gate.rested_at();
+            // A site without limits goes once its requests have ended.
+            (gate.limit, gate.delay) = limits.unwrap_or((u32::MAX, Duration::ZERO));
+            if gate.hosts == 0 {
+                self.drop_unused(id, now);
+            }
+        }
+        ids
+    }
+
+    /// The number of the gate of a site that was not limited before, and so knows no last request:
+    /// it keeps its delay from now on.
+    pub(crate) fn join_site_late(&mut self, now: Tick, site: Site, limits: (u32, Duration)) -> u32 {
+        let id = self.join_site(site, limits);
+        self.slab[id].last = self.slab[id].last.max(now);
         id
     }
 
@@ -155,7 +191,7 @@ impl Gates {
             return;
         }
         if !gate.is_rested(now) {
-            self.fading.insert((gate.last + gate.delay, id));
+            self.fading.insert((gate.rested_at(), id));
             return;
         }
         self.by_key.remove(&gate.key);

@@ -105,6 +105,21 @@ impl Host {
         self.slots.push(slot);
     }
 
+    /// Drops slots where there are more than `per_host`. The one that is free first goes, but no
+    /// end is forgotten that is later than another's.
+    pub(crate) fn drop_slots(&mut self, per_host: u32) {
+        let room = per_host.saturating_sub(self.in_flight);
+        while self.slots.len() > room as usize {
+            let slots = &self.slots;
+            let first = (0..slots.len()).min_by_key(|index| slots[*index].next_at);
+            let gone = self.slots.swap_remove(first.unwrap_or(0));
+            let oldest = self.slots.iter_mut().min_by_key(|slot| slot.last_end);
+            if let Some(oldest) = oldest {
+                oldest.last_end = oldest.last_end.max(gone.last_end);
+            }
+        }
+    }
+
     /// There is something to ask it, and the operator lets us.
     pub(crate) fn has_work(&self) -> bool {
         !self.is_parked && (self.due > 0 || self.queued_requests > 0)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawl_weburl::HostKey;
 
-use crate::host::Host;
+use crate::host::{Host, NO_GATE};
 use crate::overrides::PolitenessOverrides;
 use crate::politeness::Politeness;
 use crate::scheduler::Scheduler;
@@ -74,19 +74,75 @@ impl Scheduler {
             }
             None => {
                 self.host_limits.clear();
+                self.set_delay = Some(delay);
                 for limits in &mut self.limits {
                     limits.delay = delay;
                 }
-                let hosts: Vec<_> = self
-                    .by_host
-                    .iter()
-                    .map(|(key, id)| (key.clone(), *id))
-                    .collect();
-                for (key, id) in hosts {
-                    self.hosts[id].limits = self.limits_index(&key);
+                for id in self.hosts.ids().collect::<Vec<_>>() {
+                    self.hosts[id].limits = self.limits_index(&self.hosts[id].key);
                     self.refresh(id);
                 }
                 self.limits.truncate(self.by_pattern.len() + 1);
+            }
+        }
+    }
+
+    /// The operator's politeness is another from now on, all but delays that were set by
+    /// [`Scheduler::set_delay`].
+    ///
+    /// No wait that a host asked for ends earlier, and neither does a gap under way: it is kept by
+    /// the stricter of both rules. Requests in flight end as ever; where more are than may be now,
+    /// none follows until there is room. Walks over all hosts in memory.
+    pub fn set_politeness(&mut self, now: Tick, politeness: Politeness) {
+        self.advance(now);
+        let politeness = politeness.made_usable();
+        let mut limits = politeness.of_all_patterns();
+        if let Some(delay) = self.set_delay {
+            limits.iter_mut().for_each(|limits| limits.delay = delay);
+        }
+        let before = std::mem::replace(&mut self.limits, limits);
+        self.by_pattern = politeness.by_pattern();
+        self.limits_sites = politeness.limits_sites();
+        self.rate.set(self.now, politeness.max_rate);
+        for (host, number) in std::mem::take(&mut self.host_limits) {
+            let own = self.host_limits_index(&host);
+            self.limits[own as usize].delay = before[number as usize].delay;
+        }
+        let hosts: Vec<u32> = self.hosts.ids().collect();
+        for &id in &hosts {
+            self.take_over(id, &before[self.hosts[id].limits as usize]);
+        }
+        for number in self.gates.set_limits(self.now, &politeness) {
+            self.requeue_gate(number);
+        }
+        for id in hosts {
+            self.refresh(id);
+        }
+    }
+
+    /// Other politeness holds for a host than before.
+    fn take_over(&mut self, id: u32, before: &Politeness) {
+        let number = self.limits_index(&self.hosts[id].key);
+        let per_host = self.limits[number as usize].per_host;
+        let host = &mut self.hosts[id];
+        host.limits = number;
+        let (until, why) = host.gap_until(before, self.now);
+        // A slot that there was not before would be free at once.
+        if per_host > before.per_host && until > self.now {
+            host.backoff_mut().hold(until, why);
+        }
+        host.drop_slots(per_host);
+        let site = self.site_limits(&self.hosts[id].key);
+        match (self.hosts[id].site, site) {
+            (NO_GATE, Some((site, limits))) => {
+                self.dequeue(id);
+                self.hosts[id].site = self.gates.join_site_late(self.now, site, limits);
+            }
+            (NO_GATE, None) | (_, Some(_)) => {}
+            (gate, None) => {
+                self.dequeue(id);
+                self.hosts[id].site = NO_GATE;
+                self.gates.leave(gate, self.now);
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Politeness: the limits and gaps that the operator sets for every host.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crawl_weburl::Site;
+use foldhash::fast::RandomState;
 
 use crate::daily_hours::DailyHours;
 use crate::overrides::{PolitenessOverride, PolitenessOverrides};
@@ -100,6 +102,20 @@ impl Politeness {
             ..self.clone()
         }
         .made_usable()
+    }
+
+    /// As it is for every host, and then for the hosts of each pattern, in their order.
+    pub(crate) fn of_all_patterns(&self) -> Vec<Politeness> {
+        let of_patterns = self.sites.iter().map(|(_, limits)| self.with(limits));
+        std::iter::once(self.clone()).chain(of_patterns).collect()
+    }
+
+    /// The place of each pattern there.
+    pub(crate) fn by_pattern(&self) -> HashMap<Box<str>, u32, RandomState> {
+        let patterns = self.sites.iter().zip(1..);
+        patterns
+            .map(|((pattern, _), number)| (pattern.into(), number))
+            .collect()
     }
 
     /// Returns whether requests to any site are bounded at all.

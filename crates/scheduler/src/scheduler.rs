@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
+use std::time::Duration;
 
-use crawl_weburl::{HostKey, Origin};
+use crawl_weburl::{HostKey, Origin, Site};
 use foldhash::fast::RandomState;
 
 use crate::gate::{GateKey, Gates};
@@ -53,8 +54,10 @@ pub struct Scheduler {
     pub(crate) parked: BTreeSet<HostKey>,
     /// The number among the limits of each host whose delay was set while the crawl ran.
     pub(crate) host_limits: HashMap<HostKey, u32, RandomState>,
+    /// The delay that was set for every host while the crawl ran.
+    pub(crate) set_delay: Option<Duration>,
     /// Some site is limited.
-    limits_sites: bool,
+    pub(crate) limits_sites: bool,
     jitter_source: SplitMix64,
 }
 
@@ -63,17 +66,9 @@ impl Scheduler {
     #[must_use]
     pub fn new(politeness: Politeness, seed: u64) -> Scheduler {
         let politeness = politeness.made_usable();
-        let patterns = politeness.sites.iter();
-        let by_pattern = patterns
-            .zip(1..)
-            .map(|((pattern, _), number)| (pattern.into(), number));
-        let limits = politeness
-            .sites
-            .iter()
-            .map(|(_, limits)| politeness.with(limits));
         Scheduler {
-            by_pattern: by_pattern.collect(),
-            limits: std::iter::once(politeness.clone()).chain(limits).collect(),
+            by_pattern: politeness.by_pattern(),
+            limits: politeness.of_all_patterns(),
             now: Tick::ZERO,
             hosts: Slab::new(),
             by_host: HashMap::default(),
@@ -89,6 +84,7 @@ impl Scheduler {
             in_flight: 0,
             parked: BTreeSet::new(),
             host_limits: HashMap::default(),
+            set_delay: None,
             limits_sites: politeness.limits_sites(),
             jitter_source: SplitMix64::new(seed),
         }
@@ -295,6 +291,7 @@ impl Scheduler {
         host.in_flight -= 1;
         if let Some(slot) = data.slot {
             host.free_slot(slot);
+            host.drop_slots(self.limits[host.limits as usize].per_host);
         }
         match &data.purpose {
             Purpose::Page { origin } => {
@@ -355,17 +352,23 @@ impl Scheduler {
         let mut host = Host::new(key.clone());
         host.limits = self.limits_index(key);
         host.is_parked = self.parked.contains(key);
-        if self.limits_sites
-            // The scheme and port do not change the site.
-            && let Ok(origin) = Origin::parse(&format!("http://{key}"))
-            && let site = origin.site()
-            && let Some(limits) = self.limits[0].site_limits(&site)
-        {
+        if let Some((site, limits)) = self.site_limits(key) {
             host.site = self.gates.join_site(site, limits);
         }
         let id = self.hosts.insert(host);
         self.by_host.insert(key.clone(), id);
         id
+    }
+
+    /// The site of a host, and its limits, where it has any.
+    pub(crate) fn site_limits(&self, key: &HostKey) -> Option<(Site, (u32, Duration))> {
+        if !self.limits_sites {
+            return None;
+        }
+        // The scheme and port do not change the site.
+        let site = Origin::parse(&format!("http://{key}")).ok()?.site();
+        let limits = self.limits[0].site_limits(&site)?;
+        Some((site, limits))
     }
 
     /// The number of the politeness that holds for a host.

@@ -55,6 +55,12 @@ impl<T> Slab<T> {
         self.parts.iter().flatten().flatten()
     }
 
+    /// The numbers that are given out, in their order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
+        let places = self.parts.iter().flatten().zip(0..);
+        places.filter_map(|(item, id)| item.is_some().then_some(id))
+    }
+
     fn place(&mut self, id: u32) -> Option<&mut Option<T>> {
         let (part, place) = split(id);
         self.parts.get_mut(part)?.get_mut(place)

@@ -242,16 +242,7 @@ impl Scheduler {
         let per_host = self.limits_of(&self.hosts[id]).per_host;
         let host = &mut self.hosts[id];
         host.free_slot(slot);
-        let room = per_host.saturating_sub(host.in_flight);
-        while host.slots.len() > room as usize {
-            let slots = &host.slots;
-            let first = (0..slots.len()).min_by_key(|index| slots[*index].next_at);
-            let gone = host.slots.swap_remove(first.unwrap_or(0));
-            let oldest = host.slots.iter_mut().min_by_key(|slot| slot.last_end);
-            if let Some(oldest) = oldest {
-                oldest.last_end = oldest.last_end.max(gone.last_end);
-            }
-        }
+        host.drop_slots(per_host);
     }
 }
 

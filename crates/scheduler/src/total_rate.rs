@@ -19,13 +19,23 @@ const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 impl TotalRate {
     /// At most `per_second` requests a second.
     pub(crate) fn new(per_second: Option<f64>) -> TotalRate {
-        let limit = per_second.filter(|rate| *rate > 0.0 && rate.is_finite());
-        let interval =
-            limit.map(|rate| Duration::try_from_secs_f64(rate.recip()).unwrap_or(MAX_INTERVAL));
         TotalRate {
-            interval: interval.map(|interval| interval.min(MAX_INTERVAL)),
+            interval: interval(per_second),
             last: 0,
             closed_until: Tick::ZERO,
+        }
+    }
+
+    /// Another rate holds from now on. The time under way ends no earlier, and that of the new rate
+    /// begins now: without a limit before, nobody knows when the last request was sent.
+    pub(crate) fn set(&mut self, now: Tick, per_second: Option<f64>) {
+        let before = std::mem::replace(&mut self.interval, interval(per_second));
+        if let Some(interval) = self.interval
+            && before != self.interval
+        {
+            self.closed_until = self.closed_until.max(now + interval);
+            // What was sent before gives no time back.
+            self.last += 1;
         }
     }
 
@@ -50,6 +60,13 @@ impl TotalRate {
             self.closed_until = Tick::ZERO;
         }
     }
+}
+
+/// The time from one request to the next; none without a limit.
+fn interval(per_second: Option<f64>) -> Option<Duration> {
+    let limit = per_second.filter(|rate| *rate > 0.0 && rate.is_finite())?;
+    let interval = Duration::try_from_secs_f64(limit.recip()).unwrap_or(MAX_INTERVAL);
+    Some(interval.min(MAX_INTERVAL))
 }
 
 #[cfg(test)]

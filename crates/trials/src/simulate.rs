@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// the process
     #[arg(long, value_name = "N", default_value_t = 0)]
     churn: u32,
+    /// Of a thousand steps, so many see the politeness change that the operator asks for
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    reloads: u32,
 }
 
 /// Of a hundred hosts, so many have urls under a second origin.
@@ -98,6 +101,24 @@ fn plan(args: &Args, seed: u64) -> Plan {
             ..Politeness::default()
         },
         overrides,
+        reloads: args.reloads,
+        other: Politeness {
+            delay: Duration::from_millis(1_500),
+            delay_factor: 3.0,
+            per_host: 2,
+            per_address: 4,
+            concurrency: u32::MAX,
+            site_delay: Duration::from_millis(50),
+            quiet: vec![night],
+            ..Politeness::default()
+        },
+        other_overrides: vec![(
+            "h1.s1.example".to_owned(),
+            PolitenessOverride {
+                delay: Some(Duration::from_millis(700)),
+                ..PolitenessOverride::default()
+            },
+        )],
     }
 }
 
@@ -139,6 +160,7 @@ fn simulate(plan: Plan) -> Outcome {
     row("  answered by 429 or 503", group(tally.waits_asked));
     let evictions = group(tally.evictions);
     row("evictions, kills", format!("{evictions}, {}", tally.kills));
+    row("changes of politeness", group(tally.reloads));
     row("rules broken", group(world.check.breaches));
     row("urls never asked for", group(world.left()));
     row("utilisation", format!("{share:.3} %"));
@@ -208,6 +230,7 @@ mod tests {
                 seed: None,
                 trouble: 40,
                 churn: 3,
+                reloads: 20 * seed as u32,
             };
             let outcome = simulate(plan(&args, seed));
             assert_eq!(outcome.breach, None, "{seed}: {}", outcome.table);

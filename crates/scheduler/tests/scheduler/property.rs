@@ -75,8 +75,26 @@ prop_compose! {
         churn in 0..30u32,
         politeness in politeness(),
         overrides in prop::collection::vec((pattern(), terms()), 0..3),
+        reloads in prop_oneof![Just(0), 0..40u32],
+        other in politeness(),
+        other_overrides in prop::collection::vec((pattern(), terms()), 0..3),
     ) -> Plan {
+        // What is in flight is counted at no site that was not limited before.
+        let other = match politeness.per_site.is_some() || !politeness.site_delay.is_zero() {
+            true => Politeness {
+                site_delay: other.site_delay.max(Duration::from_millis(1)),
+                ..other
+            },
+            false => Politeness {
+                per_site: None,
+                site_delay: Duration::ZERO,
+                ..other
+            },
+        };
         Plan {
+            reloads,
+            other,
+            other_overrides,
             seed,
             hosts: sizes.0,
             addresses: sizes.1,

@@ -35,9 +35,12 @@ pub(crate) struct Check {
 
 #[derive(Clone, Default)]
 struct HostSeen {
-    /// Of its free slots that were used: when their last request ended.
-    ends: Vec<Tick>,
+    /// Of its free slots that were used: when their last request ended, and the delay then.
+    ends: Vec<(Tick, Duration)>,
+    /// The end of the gap that was under way when other politeness was taken over.
+    kept_until: Tick,
     in_flight: u16,
+    name: String,
     /// The override that it has; 0: none.
     terms: u8,
     /// The robots pace in force for its origins; 0: none.
@@ -96,12 +99,13 @@ pub(crate) struct Sent {
 
 impl Check {
     pub(crate) fn new(plan: &Plan, pace: Vec<WorldPace>, hosts: &[HostPlan]) -> Check {
-        let seen = hosts.iter().zip(0u32..).map(|(host, number)| HostSeen {
-            terms: pattern_of(
-                &plan.overrides,
-                &format!("h{number}.s{}.example", host.site),
-            ),
-            ..HostSeen::default()
+        let seen = hosts.iter().zip(0u32..).map(|(host, number)| {
+            let name = format!("h{number}.s{}.example", host.site);
+            HostSeen {
+                terms: pattern_of(&plan.overrides, &name),
+                name,
+                ..HostSeen::default()
+            }
         });
         Check {
             politeness: plan.politeness.clone(),
@@ -184,7 +188,7 @@ impl Check {
         let paced = self.is_paced(host);
         let per_host = self.per_host(host);
         let seen = &mut self.hosts[host as usize];
-        let kept = seen.take_slot(now, gap, paced, per_host);
+        let kept = now >= seen.kept_until && seen.take_slot(now, gap, paced, per_host);
         seen.in_flight += 1;
         self.judge(kept, || format!("{}: gap of {gap:?}", name()));
     }
@@ -309,10 +313,45 @@ impl Check {
         self.last_start = None;
     }
 
+    /// Other politeness is taken over; of hosts that left memory a gap under way is known no more.
+    pub(crate) fn reload(&mut self, now: Tick, plan: &Plan, is_away: impl Fn(u32) -> bool) {
+        let before: Vec<_> = (0..self.hosts.len())
+            .map(|host| {
+                let number = u32::try_from(host).unwrap_or(u32::MAX);
+                (self.per_host(number), self.steady_gap(number))
+            })
+            .collect();
+        self.politeness = plan.politeness.clone();
+        self.overrides.clone_from(&plan.overrides);
+        self.quiet = quiet_spans(plan);
+        for (number, (per_host, gap)) in (0u32..).zip(before) {
+            let seen = &mut self.hosts[number as usize];
+            seen.terms = pattern_of(&self.overrides, &seen.name);
+            let used = usize::from(seen.in_flight) + seen.ends.len();
+            let rested = seen.ends.iter().map(|(end, delay)| *end + gap.max(*delay));
+            let rested = rested.min().filter(|_| used >= per_host as usize);
+            let is_wider = self.per_host(number) > per_host && !is_away(number);
+            if let Some(until) = rested.filter(|_| is_wider) {
+                let seen = &mut self.hosts[number as usize];
+                seen.kept_until = seen.kept_until.max(until.min(now + gap));
+            }
+        }
+        for (site, terms) in (0u32..).zip(&mut self.site_terms) {
+            *terms = pattern_of(&self.overrides, &format!("s{site}.example"));
+        }
+    }
+
     fn ended(&mut self, end: Tick, sent: &Sent) {
+        let delay = self.delay(sent.host);
+        let per_host = self.per_host(sent.host) as usize;
         let seen = &mut self.hosts[sent.host as usize];
         seen.in_flight -= 1;
-        seen.ends.push(end);
+        seen.ends.push((end, delay));
+        // There are more where fewer are allowed than when they began.
+        while seen.ends.len() > per_host.saturating_sub(seen.in_flight.into()) {
+            let first = (0..seen.ends.len()).min_by_key(|index| seen.ends[*index].0);
+            seen.ends.swap_remove(first.unwrap_or(0));
+        }
         self.in_flight -= 1;
         if let Some(address) = sent.address {
             self.addresses[address as usize].end(end);
@@ -329,6 +368,11 @@ impl Check {
         own.unwrap_or(self.politeness.per_host)
     }
 
+    fn delay(&self, host: u32) -> Duration {
+        let own = self.terms(host).and_then(|terms| terms.delay);
+        own.unwrap_or(self.politeness.delay)
+    }
+
     /// The pace that the host names is one for all its slots.
     fn is_paced(&self, host: u32) -> bool {
         let pace = self.hosts[host as usize].pace;
@@ -343,11 +387,10 @@ impl Check {
         let seen = &self.hosts[host as usize];
         let terms = self.terms(host);
         let politeness = &self.politeness;
-        let delay = terms.and_then(|terms| terms.delay);
         let factor = terms.and_then(|terms| terms.delay_factor);
         let quickest = Duration::from_millis(seen.quickest_ms.unwrap_or(0).into());
         let factor = quickest.mul_f64(factor.unwrap_or(politeness.delay_factor));
-        let mut gap = delay.unwrap_or(politeness.delay).max(factor);
+        let mut gap = self.delay(host).max(factor);
         for pace in seen.pace {
             let pace = &self.pace[usize::from(pace)];
             gap = gap.max(pace.crawl_delay);
@@ -383,7 +426,7 @@ impl HostSeen {
     /// A request starts: some slot's gap must be over. Of those the one that ended last is
     /// taken, which leaves the most freedom for what follows. Whether the gap was kept.
     fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
-        let rested = |end: &Tick| *end + gap <= now;
+        let rested = |(end, delay): &(Tick, Duration)| *end + gap.max(*delay) <= now;
         let alone = self.in_flight == 0 && self.ends.iter().all(rested);
         let used = usize::from(self.in_flight) + self.ends.len();
         let latest = self.ends.iter().copied().filter(rested).max();

@@ -38,6 +38,10 @@ pub(crate) struct Plan {
     pub(crate) politeness: Politeness,
     /// Host names that have other politeness, with it.
     pub(crate) overrides: Vec<(String, PolitenessOverride)>,
+    /// Of a thousand steps, so many see the operator's politeness change places with another.
+    pub(crate) reloads: u32,
+    pub(crate) other: Politeness,
+    pub(crate) other_overrides: Vec<(String, PolitenessOverride)>,
 }
 
 /// Spans of minutes of the day, the end no longer within.
@@ -91,6 +95,12 @@ impl Plan {
         }
     }
 
+    /// The other politeness is in force from now on.
+    pub(crate) fn reload(&mut self) {
+        std::mem::swap(&mut self.politeness, &mut self.other);
+        std::mem::swap(&mut self.overrides, &mut self.other_overrides);
+    }
+
     pub(crate) fn draw_host(&self, dice: &mut Dice) -> HostPlan {
         HostPlan {
             site: dice.below(self.sites),
@@ -108,8 +118,10 @@ impl Plan {
     /// The asks that hosts share; the first asks for nothing.
     pub(crate) fn draw_paces(&self, dice: &mut Dice) -> Vec<WorldPace> {
         // Visit times within quiet hours would leave nothing.
-        let own = self.overrides.iter().flat_map(|(_, terms)| &terms.quiet);
-        let is_loud = self.politeness.quiet.is_empty() && own.count() == 0;
+        let own = self.overrides.iter().chain(&self.other_overrides);
+        let own = own.flat_map(|(_, terms)| &terms.quiet);
+        let usual = self.politeness.quiet.is_empty() && self.other.quiet.is_empty();
+        let is_loud = usual && own.count() == 0;
         let pace = (0..PACES).map(|kind| WorldPace::draw(kind, is_loud, dice));
         std::iter::once(WorldPace::default()).chain(pace).collect()
     }

@@ -50,6 +50,7 @@ pub(crate) struct Tally {
     pub(crate) waits_asked: u64,
     pub(crate) evictions: u64,
     pub(crate) kills: u64,
+    pub(crate) reloads: u64,
     /// Sums over all requests that came after one of the same host: gaps that were asked
     /// for with the answers before them, and what was waited beyond.
     pub(crate) asked: Duration,
@@ -125,6 +126,7 @@ impl World {
         let most = 200_000 + 100 * u64::from(self.plan.hosts) * u64::from(self.plan.urls);
         while self.tally.polls < most {
             self.churn();
+            self.reload();
             self.tally.polls += 1;
             match self.scheduler.poll(self.now) {
                 Poll::Issue(permit) => self.send(permit),
@@ -392,6 +394,22 @@ impl World {
         self.free_since[host] = self.free_since[host].max(free_since);
         self.check.robots(number, pace, &state);
         self.scheduler.set_robots(self.now, origin, state);
+    }
+
+    /// The operator has other politeness taken over.
+    fn reload(&mut self) {
+        if self.plan.reloads == 0 || self.dice.below(1000) >= self.plan.reloads {
+            return;
+        }
+        self.tally.reloads += 1;
+        self.plan.reload();
+        let away = |host| self.evicted.contains_key(&host);
+        self.check.reload(self.now, &self.plan, away);
+        self.scheduler
+            .set_politeness(self.now, self.plan.politeness());
+        if self.plan.logged {
+            let _ = writeln!(self.log, "{} other politeness", self.now);
+        }
     }
 
     fn churn(&mut self) {
