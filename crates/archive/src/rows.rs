@@ -1,5 +1,7 @@
 //! The rows of each row file. Keys are always there; a value that is not known is null.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
@@ -293,15 +295,49 @@ pub struct DigestRow {
     pub is_whole: Option<bool>,
 }
 
-/// A line of `state/delays.jsonl`: an operator set another delay while the crawl ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A line of `state/delays.jsonl`: an operator set another delay while the crawl ran, or had its
+/// settings read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayRow {
     /// From when on it holds, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// The host key that it holds for; null: every host.
     pub host: Option<String>,
-    /// The least gap, in milliseconds; null: a run began, and `crawl.toml` holds again.
+    /// The least gap, in milliseconds; null where `reread` has something, and where a run began, so
+    /// that `crawl.toml` holds again.
     pub delay: Option<u64>,
+    /// The settings were read again, and `crawl.toml` written anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reread: Option<RereadSettings>,
+}
+
+/// What was in force until settings were read again, and how the exclusions changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RereadSettings {
+    /// The least gap until then, in milliseconds.
+    pub delay: u64,
+    /// Requests in flight per host until then.
+    pub per_host: u32,
+    /// The same for the hosts of each name, as far as it had others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sites: BTreeMap<String, RereadSite>,
+    /// Exclusions that hold from then on, named as in `excluded.jsonl`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    /// Exclusions that held until then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+}
+
+/// The part of [`RereadSettings`] for the hosts of one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RereadSite {
+    /// As [`RereadSettings::delay`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<u64>,
+    /// As [`RereadSettings::per_host`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_host: Option<u32>,
 }
 
 /// A line of `excluded.jsonl`: a URL that was known and not asked for.

@@ -201,7 +201,7 @@ const NAMED: [(&str, &str, &str); 19] = [
     (
         "state/delays.jsonl",
         JSON_LINES,
-        "delays that the operator set while the crawl ran",
+        "delays that the operator set while the crawl ran, and settings that were read again",
     ),
     (
         "tombstones.jsonl",

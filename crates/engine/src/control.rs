@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
-use crawl_scheduler::{HostWork, Tick};
-use crawl_weburl::{CanonicalUrl, HostKey};
+use crawl_policy::scope::BadScopePattern;
+use crawl_scheduler::{HostWork, Politeness, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey, HostTable};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -20,7 +21,7 @@ const MAX_WAITING_COMMANDS: usize = 16;
 pub(crate) const MAX_PARKED: usize = 1_000;
 
 /// A command or a question to a running crawl.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Send no further request. What is in flight ends and is settled; the crawl does not end by
     /// itself.
@@ -40,8 +41,25 @@ pub enum Command {
     Park(HostKey),
     /// Ask a parked host again. Done when that is durable.
     Unpark(HostKey),
+    /// Keep to other politeness and exclusions from now on. Done when that is durable.
+    Rules(Box<Rules>),
     /// A question: how does the crawl stand?
     State,
+}
+
+/// The rules of a crawl that may change while it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// Gaps, rates and limits. `concurrency` stays as it was.
+    pub politeness: Politeness,
+    /// Where any are given, one must match.
+    pub include: Vec<String>,
+    /// None may match.
+    pub exclude: Vec<String>,
+    /// Hosts that are left out, with their subdomains.
+    pub exclude_hosts: HostTable<()>,
+    /// The text of `crawl.toml`, with these rules.
+    pub config_text: String,
 }
 
 /// The result of a command.
@@ -121,6 +139,9 @@ pub enum Refused {
         /// The host, or the first of them.
         host: HostKey,
     },
+    /// A pattern is no regular expression.
+    #[error("{0}")]
+    BadPattern(BadScopePattern),
     /// The crawl takes no more commands.
     #[error("the crawl is ending")]
     Ending,
@@ -147,6 +168,9 @@ impl Refused {
             Refused::TooManyDelays(_) => "set one delay for every host",
             Refused::TooShort { .. } => {
                 "start with --own-site if you answer for the hosts of this crawl"
+            }
+            Refused::BadPattern(_) => {
+                "in a regular expression `.` is any character: write `\\.` for a dot"
             }
             Refused::Ending => "what it does not do any more waits for the next start",
         }

@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crawl_archive::LogFile;
 use crawl_archive::rows::{PageRow, RequestRow};
-use crawl_archive::{ArchiveError, LogFile};
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
 use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
@@ -20,14 +20,14 @@ use tracing::{Instrument as _, Span};
 
 use crate::config::Config;
 use crate::content_filter::body_filter;
-use crate::control::{Controls, Phase, PostedCommand, Stop};
+use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Stop};
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::crawl_loop::{Coordinator, Next};
 use crate::error::EngineError;
 use crate::free_space::{DiskWatch, FreeSpace};
 use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
-use crate::messages::{Effect, Event};
+use crate::messages::{Effect, Event, NewRules};
 use crate::meta_keys::META_TRAPS;
 use crate::read::PageReader;
 use crate::read::pool::{self, ReaderLoad, ReaderPool, ReaderTask};
@@ -464,6 +464,7 @@ impl Driver {
                     let noted = self.delays.note(&row);
                     self.unless_broken(noted);
                 }
+                Effect::NoteRules(rules) => self.note_rules(rules),
                 Effect::Read(reading) => self.readers.take(ReaderTask::Read(reading)),
                 Effect::GiveUp => {
                     self.fetcher.give_up();
@@ -474,7 +475,18 @@ impl Driver {
         }
     }
 
-    fn unless_broken(&mut self, noted: Result<(), ArchiveError>) {
+    fn note_rules(&mut self, rules: NewRules) {
+        let noted = self.delays.note(&rules.row).map_err(EngineError::from);
+        let written =
+            noted.and_then(|()| directory::write_config(&self.config.output, &rules.config_text));
+        if written.is_ok() {
+            // Who asked may be gone.
+            let _ = rules.answer.send(Ok(CommandAnswer::Done));
+        }
+        self.unless_broken(written);
+    }
+
+    fn unless_broken(&mut self, noted: Result<(), impl Into<EngineError>>) {
         if let Err(error) = noted {
             let broken = Event::Broken(error.into());
             self.coordinator

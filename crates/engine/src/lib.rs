@@ -52,7 +52,7 @@ pub use config::{
 };
 pub use control::{
     Command, CommandAnswer, Commander, Controls, LatestPage, LiveState, PendingAnswer, Phase,
-    PostedCommand, Progress, Refused, Stop, commands,
+    PostedCommand, Progress, Refused, Rules, Stop, commands,
 };
 pub use counters::{
     BUCKET_SECONDS, Counters, Histogram, PAGE_OUTCOMES, exclusion_reasons, page_outcome,
@@ -62,7 +62,7 @@ pub use crawl_loop::host_locks::HostLocks;
 pub use crawl_loop::running_crawls::RunningCrawl;
 pub use driver::run;
 pub use error::EngineError;
-pub use forget::{Forget, Forgotten, count_forgotten, forget};
+pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, forget};
 pub use free_space::FreeSpace;
 pub use index::rebuild::{Reindex, Reindexed, reindex};
 pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};

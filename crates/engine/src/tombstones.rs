@@ -185,6 +185,36 @@ impl Tombstones {
     }
 }
 
+/// The tombstone of a page of the crawl in `dir`, or else of its host; the last where it has
+/// several. None where the crawl was not made to forget it.
+///
+/// # Errors
+/// As for [`Tombstones::read`].
+pub(crate) fn tombstone_of(
+    dir: &Path,
+    key: Option<Vec<u8>>,
+    url: &CanonicalUrl,
+) -> Result<Option<TombstoneRow>, EngineError> {
+    let tombstones = Tombstones::read(dir, key)?;
+    let Some(key) = &tombstones.key else {
+        return Ok(None);
+    };
+    let (page, host) = (
+        page_digest(key, url.as_str()),
+        host_digest(key, &url.host_key()),
+    );
+    let (mut of_page, mut of_host) = (None, None);
+    for row in RowReader::<TombstoneRow>::open(&dir.join(TOMBSTONES), None)? {
+        let row: TombstoneRow = row.map_err(|why: ReadError| EngineError::from(why))?;
+        if row.digest == page {
+            of_page = Some(row);
+        } else if row.digest == host {
+            of_host = Some(row);
+        }
+    }
+    Ok(of_page.or(of_host))
+}
+
 /// The name of a page or a host in its tombstone.
 pub(crate) fn page_digest(key: &TombstoneKey, url: &str) -> String {
     key.digest(PAGE, url)

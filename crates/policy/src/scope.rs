@@ -121,6 +121,22 @@ impl Scope {
         })
     }
 
+    /// Other patterns hold from now on, and other hosts are taken out; what was taken in stays.
+    ///
+    /// # Errors
+    /// [`BadScopePattern`]; nothing is changed then.
+    pub fn set_exclusions(
+        &mut self,
+        include: &[String],
+        exclude: &[String],
+        hosts: HostTable<()>,
+    ) -> Result<(), BadScopePattern> {
+        let (include, exclude) = (Patterns::new(include)?, Patterns::new(exclude)?);
+        (self.include, self.exclude) = (include, exclude);
+        self.excluded_hosts = hosts;
+        Ok(())
+    }
+
     /// Takes in what lies in a SURT prefix, whatever the distance from the seeds may be.
     pub fn add_prefix(&mut self, prefix: SurtPrefix) {
         self.prefixes.push(prefix);
@@ -445,6 +461,31 @@ mod tests {
             http://www.example.org/other Scope: prefix
             http://example.org/docs/ in
             http://elsewhere.example/docs/ in
+        "#]],
+        );
+    }
+
+    #[test]
+    fn ours_other_exclusions_hold_for_what_was_taken_in_before() {
+        let mut scope = scope(ScopeMode::Domain, &["docs"], &["x="], None);
+        let mut hosts = HostTable::default();
+        hosts.insert("www.example.org", ()).unwrap();
+        let bad = scope.set_exclusions(&[], &["(".to_owned()], hosts.clone());
+        assert!(bad.is_err());
+        let docs = canonicalize(None, "https://www.example.org/docs/a/b").unwrap();
+        assert_eq!(scope.judge(&docs, 1), ScopeVerdict::In, "nothing changed");
+        scope
+            .set_exclusions(&[], &["/docs/$".to_owned()], hosts)
+            .unwrap();
+        check(
+            &scope,
+            expect![[r#"
+            http://www.example.org/docs/start?x=/y Scope: exclude-host www.example.org
+            https://www.example.org/docs/a/b Scope: exclude-host www.example.org
+            http://www.example.org:8080/docs/ Scope: exclude-host www.example.org
+            http://www.example.org/other Scope: exclude-host www.example.org
+            http://example.org/docs/ Scope: exclude /docs/$
+            http://elsewhere.example/docs/ Scope: domain
         "#]],
         );
     }

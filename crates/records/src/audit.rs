@@ -137,7 +137,8 @@ struct AuditRun<'a> {
 /// stood in one of `requests.jsonl`.
 pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     holds_any(dir, &["crawl.toml", "requests.jsonl"])?;
-    let limits = CrawlLimits::read(dir)?;
+    let delays = Delays::read(dir)?;
+    let limits = CrawlLimits::read(dir)?.with_earlier(delays.rereads());
     let mut audit = Audit {
         format: 1,
         ..Audit::default()
@@ -153,7 +154,7 @@ pub fn audit(dir: &Path) -> Result<Audit, RecordsError> {
     let mut trial = AuditRun {
         copies: exchanges.map(|exchanges| Copies::new(exchanges, &limits)),
         limits: &limits,
-        delays: Delays::read(dir)?,
+        delays,
         hosts: Hosts::default(),
         findings: Findings::default(),
     };

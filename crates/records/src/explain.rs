@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use crawl_archive::Timestamp;
-use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
+use crawl_archive::rows::{DelayRow, ExcludedRow, PageRow, RequestRow, TombstoneRow};
 use crawl_frontier::{
     Exclusion, FjallFrontier, Frontier as _, FrontierError, KnownState, KnownUrl, OpenError,
     Options, Reason, Visit,
@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::directory::holds_any;
 use crate::error::RecordsError;
-use crate::rows::{excluded, pages, requests, walk};
+use crate::rows::{delays, excluded, pages, requests, walk};
 pub use naming_page::NamedBy;
 
 /// Requests that are kept of those that were made for the URL, the latest.
@@ -29,7 +29,7 @@ const MAX_KEPT_REQUESTS: usize = 20;
 pub struct Explanation {
     /// The URL in canonical form.
     pub url: String,
-    /// `fetched`, `failed`, `excluded`, `deferred`, `pending` or `unknown`.
+    /// `fetched`, `failed`, `excluded`, `deferred`, `pending`, `forgotten` or `unknown`.
     pub state: &'static str,
     /// Its row in `pages.jsonl`, of the last round where it has several.
     pub page: Option<PageRow>,
@@ -50,6 +50,13 @@ pub struct Explanation {
     /// The reason why it was put aside or is not asked for, by the stored state: reason, rule,
     /// line.
     pub exclusion: Option<(String, Option<String>, Option<u32>)>,
+    /// Since when the rule of the scope holds that excludes it, RFC 3339, where it came to hold while
+    /// the crawl ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_since: Option<String>,
+    /// The tombstone of it or of its host: what a caller finds that knows their key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forgotten: Option<TombstoneRow>,
     /// Its place in the draw of the sample, where it was in the frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SamplePlace>,
@@ -197,6 +204,7 @@ pub fn explain(
         Err(why) => found.state_read = why,
     }
     found.judge();
+    found.read_rule_since(dir)?;
     if found.state == "unknown" {
         let search = naming_page::search(dir, url)?;
         found.named_by = search.named_by;
@@ -302,6 +310,46 @@ impl Explanation {
             KnownState::Fetched { .. } => self.state = "fetched",
             KnownState::Failed { .. } => self.state = "failed",
         }
+    }
+
+    /// Looks up when the rule that excludes it came to hold.
+    fn read_rule_since(&mut self, dir: &Path) -> Result<(), RecordsError> {
+        let stored = self
+            .exclusion
+            .as_ref()
+            .map(|(reason, rule, _)| (reason, rule));
+        let row = self.excluded.as_ref().map(|row| (&row.reason, &row.rule));
+        let Some((reason, Some(rule))) = stored.or(row).filter(|_| self.state == "excluded") else {
+            return Ok(());
+        };
+        if *reason != Reason::Scope.to_string() {
+            return Ok(());
+        }
+        let rule = rule.clone();
+        // Of several patterns to include it is not told which one would have to match.
+        let is_it =
+            |added: &String| *added == rule || (rule == "include" && added.starts_with("include "));
+        for row in delays(dir)? {
+            let Some(DelayRow {
+                at,
+                reread: Some(reread),
+                ..
+            }) = self.sound(row)
+            else {
+                continue;
+            };
+            if reread.added.iter().any(is_it) {
+                let at = Timestamp::from_micros(at.saturating_mul(1000));
+                self.rule_since = Some(at.rfc3339_millis());
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that it was taken out of the crawl.
+    pub fn forget(&mut self, tombstone: TombstoneRow) {
+        self.state = "forgotten";
+        self.forgotten = Some(tombstone);
     }
 
     /// Fills in from the rows what the state did not say.

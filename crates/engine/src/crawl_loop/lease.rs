@@ -184,9 +184,9 @@ impl Coordinator {
         self.scope.terms(url)?.label.clone()
     }
 
-    /// Judges a lease by this run's scope: an earlier one may have been wider.
+    /// Judges a lease by the scope of now: an earlier one may have been wider.
     fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
-        if !self.hosts.is_resumed() {
+        if !self.judges_again() {
             return None;
         }
         if lease.is_seed {

@@ -10,6 +10,7 @@ mod group_budgets;
 mod host_budgets;
 pub(crate) mod host_locks;
 mod lease;
+mod new_rules;
 mod permits;
 mod progress;
 pub(crate) mod request_rows;
@@ -27,7 +28,7 @@ pub(crate) mod trap_gate;
 mod unread;
 mod waiting_urls;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crawl_fetcher::{Exchange, Failure, FailureKind};
@@ -72,6 +73,10 @@ pub(crate) struct Coordinator {
     frontier: Arc<dyn Frontier>,
     origins: RobotsStates,
     scope: Arc<Scope>,
+    /// True if it has other exclusions than when this run began.
+    is_scope_new: bool,
+    /// Origins of excluded hosts, whose robots.txt is not asked for.
+    left_out: BTreeSet<Origin>,
     host_budgets: HostBudgets,
     visits: RevisitSchedule,
     hosts: ResidentHosts,
@@ -154,6 +159,8 @@ impl Coordinator {
             config,
             frontier,
             scope: Arc::new(scope),
+            is_scope_new: false,
+            left_out: BTreeSet::new(),
             silent_hosts: HashSet::new(),
             totals,
             totals_at_start: totals,

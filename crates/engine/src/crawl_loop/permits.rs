@@ -38,6 +38,9 @@ impl Coordinator {
             return None;
         }
         match permit.purpose() {
+            Purpose::Robots { .. } | Purpose::Page { .. } if self.is_left_out(permit.host()) => {
+                None
+            }
             Purpose::Robots { origin } => Some(origin.robots_url()),
             Purpose::Hop { of } => self.origins.pending_hop(of).cloned(),
             Purpose::Page { .. } if self.scheduler.has_address(permit.host()) => None,
@@ -76,6 +79,10 @@ impl Coordinator {
     fn use_permit(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, &origin, out),
+            Purpose::Robots { origin } if self.is_left_out(permit.host()) => {
+                self.leave_out(now, &origin);
+                Ok(None)
+            }
             Purpose::Robots { origin } => {
                 let url = origin.robots_url();
                 self.robots_job(origin, url, 0).map(Some)

@@ -35,14 +35,16 @@ impl Coordinator {
         of: Origin,
     ) -> Result<Option<Job>, FrontierError> {
         match self.origins.take_pending_fetch(&of) {
-            Some(PendingRobotsFetch::Hop(url, hop)) => self.robots_job(of, url, hop).map(Some),
+            Some(PendingRobotsFetch::Hop(url, hop)) if !self.is_hop_left_out(&url) => {
+                self.robots_job(of, url, hop).map(Some)
+            }
             Some(PendingRobotsFetch::TdmRep(tries)) => Ok(Some(Job::TdmRep {
                 request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
                 of,
                 tries,
             })),
-            None => {
-                // Nothing is known to follow: the origin begins anew.
+            None | Some(PendingRobotsFetch::Hop(..)) => {
+                // Nothing is known that may follow: the origin begins anew.
                 self.scheduler.set_robots(now, &of, RobotsState::Unknown);
                 Ok(None)
             }

@@ -129,6 +129,31 @@ impl RobotsStates {
         self.is_quick = true;
     }
 
+    /// Other politeness is in force. The pace to which origins are to keep from now on that were met
+    /// before, where that asks some hosts more quickly than hosts of others may be asked.
+    pub(super) fn take_politeness(
+        &mut self,
+        now: Tick,
+        config: &Config,
+        frontier: &dyn Frontier,
+    ) -> Result<Vec<(Origin, RobotsPace)>, FrontierError> {
+        self.times = config.robots_times;
+        if self.is_quick || !is_quick(&config.politeness) {
+            return Ok(Vec::new());
+        }
+        self.be_quick();
+        let mut paces = Vec::new();
+        for origin in self.met.keys() {
+            if let Some(compiled) = self.load(origin, frontier)?
+                && let RobotsState::InForce { pace, .. } = self.state(now, &compiled, None)
+            {
+                paces.push((origin.clone(), pace));
+            }
+        }
+        paces.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(paces)
+    }
+
     /// Returns whether this run knows the origin already.
     pub(crate) fn is_met(&self, origin: &Origin) -> bool {
         self.met.contains_key(origin)

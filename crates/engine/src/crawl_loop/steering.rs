@@ -96,6 +96,7 @@ impl Coordinator {
                 return self.order_parked(answer, out);
             }
             Command::Unpark(host) => Err(Refused::NotParked(host)),
+            Command::Rules(rules) => return self.take_rules(now, *rules, answer, out),
         };
         // Who asked may be gone.
         let _ = answer.send(done);
@@ -134,6 +135,7 @@ impl Coordinator {
             at: now.as_millis(),
             host: host.map(|host| host.to_string()),
             delay: Some(millis(delay)),
+            reread: None,
         }));
         Ok(CommandAnswer::Done)
     }

@@ -34,7 +34,7 @@ use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::directory::{examine, open_at_rest, open_resting};
 use crate::state::swap::{self, Swap};
 use crate::tombstones::{
-    HOST, PAGE, TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest,
+    HOST, PAGE, TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest, tombstone_of,
 };
 
 /// The number of records that went, by kind.
@@ -118,6 +118,18 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
         tombstones: new_digests(removal, &key, &older).len() as u64,
         ..counts.done
     })
+}
+
+/// The tombstone of a page that the crawl in `dir` was made to forget, or of its host: when, and why.
+///
+/// # Errors
+/// [`EngineError`]: no crawl there, in use, or tombstones that can't be read.
+pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<TombstoneRow>, EngineError> {
+    if !dir.join(TOMBSTONES).is_file() {
+        return Ok(None);
+    }
+    let frontier = open_at_rest(dir)?;
+    tombstone_of(dir, frontier.meta(META_TOMBSTONE_KEY)?, url)
 }
 
 /// Takes pages and hosts out of the crawl in `dir`. Its index, `report.json`, `report.html` and

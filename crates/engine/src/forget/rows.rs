@@ -89,13 +89,7 @@ pub(super) fn rewrite_file(
             let mut names = std::iter::once(&row.url).chain(&row.from);
             keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
         }),
-        RowFileKind::Delays => rewrite_rows(&from, to, None, |row: &mut DelayRow, _| {
-            keep_unless(
-                row.host
-                    .as_deref()
-                    .is_some_and(|host| is_host(removal, host)),
-            )
-        }),
+        RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
         RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();
             keep_unless(names.any(|name| removal.holds_text(name)))
@@ -134,6 +128,25 @@ fn keep_unless(is_out: bool) -> RowEdit {
     match is_out {
         true => RowEdit::Drop,
         false => RowEdit::Keep,
+    }
+}
+
+fn delay(row: &mut DelayRow, removal: &Removal) -> RowEdit {
+    let is_out = |host: &str| is_host(removal, host);
+    if row.host.as_deref().is_some_and(is_out) {
+        return RowEdit::Drop;
+    }
+    let Some(reread) = &mut row.reread else {
+        return RowEdit::Keep;
+    };
+    let before = reread.clone();
+    reread.sites.retain(|name, _| !is_out(name));
+    for rules in [&mut reread.added, &mut reread.removed] {
+        rules.retain(|rule| !rule.strip_prefix("exclude-host ").is_some_and(is_out));
+    }
+    match *reread == before {
+        true => RowEdit::Keep,
+        false => RowEdit::Clear,
     }
 }
 

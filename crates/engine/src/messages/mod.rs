@@ -160,12 +160,24 @@ pub(crate) enum Effect {
     Log(RequestRow),
     /// Note in `state/delays.jsonl` that a delay is another, before it holds.
     NoteDelay(DelayRow),
+    /// Note in `state/delays.jsonl` and `crawl.toml` that other rules hold, before they do.
+    NoteRules(NewRules),
     /// Read an exchange and hand the result to the writer.
     Read(Box<FetchedPage>),
     /// End the requests under way, and have the readers give back what they have not read.
     GiveUp,
     /// Hand this to the writer.
     Write(WriterMessage),
+}
+
+/// Rules that were taken over, and the place for the answer to who asked for it.
+#[derive(Debug)]
+pub(crate) struct NewRules {
+    /// What held until now.
+    pub(crate) row: DelayRow,
+    /// The text of `crawl.toml`.
+    pub(crate) config_text: String,
+    pub(crate) answer: AnswerSender,
 }
 
 /// A host's durable state.

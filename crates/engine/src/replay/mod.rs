@@ -435,6 +435,8 @@ impl Replay {
                 }
                 Effect::Log(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
+                // Nobody steers a replay.
+                Effect::NoteRules(_) => {}
                 Effect::Read(page) => self.unread.push_back(page),
                 Effect::GiveUp => self.give_up(),
                 Effect::Write(WriterMessage::Robots(item)) => {

@@ -3,6 +3,7 @@
 
 mod hops;
 mod misbehaviour;
+mod new_rules;
 mod plan;
 mod robots;
 mod sample;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_archive::RowFile;
-use crawl_archive::rows::RequestRow;
+use crawl_archive::rows::{DelayRow, RequestRow};
 use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchConfig};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::ProductToken;
@@ -236,6 +237,8 @@ struct Played {
     ended: Ended,
     /// The result of each command, in their order.
     answers: Vec<Result<CommandAnswer, Refused>>,
+    /// What each change of the rules left in the log.
+    rereads: Vec<DelayRow>,
     ended_at: Tick,
     /// The most bytes that waited for the reader at a time.
     most_waiting: usize,
@@ -368,7 +371,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let mut slow_reader = SlowReader::new(run.page_takes);
     let (mut now, mut number) = (START, 0);
     let (mut effects, mut requests) = (Vec::new(), Vec::new());
-    let (mut flights, mut asked) = (BinaryHeap::new(), Vec::new());
+    let (mut flights, mut asked, mut rereads) = (BinaryHeap::new(), Vec::new(), Vec::new());
     coordinator.enter_round(visits);
     coordinator.take_up_parked(now, &parked(&*parked_frontier).unwrap());
     (run.earlier)(&mut coordinator);
@@ -396,6 +399,11 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                 }
                 Effect::Log(row) => requests.push(row),
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
+                Effect::NoteRules(rules) => {
+                    assert_eq!(rules.row.at, now.as_millis());
+                    rules.answer.send(Ok(CommandAnswer::Done)).unwrap();
+                    rereads.push(rules.row);
+                }
                 Effect::Read(reading) => slow_reader.take(reading),
                 Effect::GiveUp => {
                     slow_reader.gives_back = true;
@@ -493,6 +501,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         totals: coordinator.totals(),
         ended: coordinator.outcome().unwrap(),
         answers: answers.collect(),
+        rereads,
         ended_at: now,
         most_waiting: slow_reader.most_waiting,
         given_back: slow_reader.given_back,

@@ -1,4 +1,5 @@
-//! Which delays were set while a crawl ran: what its audit needs to know beside `crawl.toml`.
+//! Which delays were set while a crawl ran, and what held before its settings were read again: what
+//! its audit needs to know beside `crawl.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use crawl_archive::rows::DelayRow;
 use crawl_archive::{ArchiveError, LogFile};
 use crawl_scheduler::Tick;
 
-/// `state/delays.jsonl`, made when the first delay is set.
+/// `state/delays.jsonl`, made when the first of that happens.
 pub(crate) struct DelayLog {
     path: PathBuf,
     file: Option<LogFile>,
@@ -25,8 +26,7 @@ impl DelayLog {
         if log.path.exists() {
             log.note(&DelayRow {
                 at: now.as_millis(),
-                host: None,
-                delay: None,
+                ..DelayRow::default()
             })?;
         }
         Ok(log)

@@ -135,9 +135,7 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
     keep_archive_digests(dir).map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     let marks = frontier.marks()?;
     let mut files = open_files(config, &marks)?;
-    let toml = dir.join("crawl.toml");
-    replace(&toml, &dir.join(TOML_BESIDE), config.config_text.as_bytes())
-        .map_err(EngineError::disk(&toml))?;
+    write_config(dir, &config.config_text)?;
     forget_waiting(dir)?;
     let mut requests = LogFile::open(&dir.join("requests.jsonl"))?;
     files.requests = Some(requests.syncer()?);
@@ -161,6 +159,12 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
         resumed,
         cut_off,
     })
+}
+
+/// Writes `crawl.toml`.
+pub(crate) fn write_config(dir: &Path, text: &str) -> Result<(), EngineError> {
+    let toml = dir.join("crawl.toml");
+    replace(&toml, &dir.join(TOML_BESIDE), text.as_bytes()).map_err(EngineError::disk(&toml))
 }
 
 /// Makes the state alone of a crawl that does not run yet, or opens it.

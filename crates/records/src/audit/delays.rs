@@ -1,8 +1,8 @@
-//! Delays that an operator set while a crawl ran.
+//! Delays that an operator set while a crawl ran, and what held before settings were read again.
 
 use std::path::Path;
 
-use crawl_archive::rows::DelayRow;
+use crawl_archive::rows::{DelayRow, RereadSettings};
 
 use super::{SETTLING_MS, readable};
 use crate::error::RecordsError;
@@ -13,12 +13,18 @@ use crate::rows::{RowsOf, delays};
 pub(super) struct Delays(Vec<DelayRow>);
 
 impl Delays {
-    /// Reads `state/delays.jsonl`, which only a crawl has whose delay was set.
+    /// Reads `state/delays.jsonl`, which only a crawl has for which one of both was done.
     pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
         let rows: RowsOf<DelayRow> = delays(dir)?;
         // A line that is no row was never on the disk whole, and no request followed it.
         let rows = rows.filter_map(|row| readable(row).transpose());
         Ok(Delays(rows.collect::<Result<_, _>>()?))
+    }
+
+    /// When settings were read again, and what held until then, in the order of time.
+    pub(super) fn rereads(&self) -> impl Iterator<Item = (u64, &RereadSettings)> {
+        let rows = self.0.iter();
+        rows.filter_map(|row| Some((row.at, row.reread.as_ref()?)))
     }
 
     /// The least delay that was in force for a host at a moment or just before, in milliseconds;
@@ -27,7 +33,9 @@ impl Delays {
         let mut least = usual;
         let mut now = usual;
         let before = moment.saturating_sub(SETTLING_MS);
-        let until = self.0.iter().take_while(|row| row.at <= moment);
+        // What was read again is beneath what was set.
+        let set = self.0.iter().filter(|row| row.reread.is_none());
+        let until = set.take_while(|row| row.at <= moment);
         for row in until.filter(|row| row.host.as_deref().is_none_or(|of| of == host)) {
             now = row.delay.unwrap_or(usual);
             least = match row.at <= before {
@@ -41,7 +49,7 @@ impl Delays {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::rows::DelayRow;
+    use crawl_archive::rows::{DelayRow, RereadSettings};
 
     use super::Delays;
 
@@ -51,11 +59,17 @@ mod tests {
             at,
             host: host.map(str::to_owned),
             delay,
+            ..DelayRow::default()
         };
         let delays = Delays(vec![
             row(10_000, None, Some(500)),
             row(20_000, Some("a.example"), Some(3_000)),
             row(20_500, None, Some(4_000)),
+            DelayRow {
+                at: 25_000,
+                reread: Some(RereadSettings::default()),
+                ..DelayRow::default()
+            },
             row(30_000, None, None),
         ]);
         let check = |moment, a, b| {
@@ -67,6 +81,7 @@ mod tests {
         check(20_400, 500, 500);
         check(21_200, 3_000, 500);
         check(21_600, 4_000, 4_000);
+        check(26_500, 4_000, 4_000);
         check(30_000, 1_000, 1_000);
         check(99_000, 1_000, 1_000);
         assert_eq!(Delays::default().least("a.example", 7, 5), 7);

@@ -230,7 +230,13 @@ impl AuditRun<'_> {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
-        let HostLimits { delay, per_host } = host.limits;
+        let HostLimits { delay, per_host } = self.limits.at(&host.key, sent.start);
+        // Fewer may be in flight since settings were read again: the latest count.
+        while host.places.len() > per_host {
+            let places = host.places.iter().enumerate();
+            let first = places.min_by_key(|(_, ended)| ended.end);
+            host.places.swap_remove(first.map_or(0, |(place, _)| place));
+        }
         let delay = self.delays.least(&host.key, delay, sent.start);
         let (asked, by) = match sent.gap_asked >= delay {
             true => (sent.gap_asked, "as its own row has it"),

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crawl_archive::rows::RereadSettings;
 use crawl_archive::{MAX_CONFIG_BYTES, Timestamp, read_text};
 use crawl_policy::{ProductToken, Profile};
 use crawl_weburl::{HostKey, host_and_port};
 use toml::{Table, Value};
 
+use super::SETTLING_MS;
 use crate::error::RecordsError;
 
 const SECOND: u64 = 1000;
@@ -19,9 +21,9 @@ const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 /// Durations in milliseconds, rounded down; what the file leaves out has its default.
 #[derive(Debug)]
 pub(super) struct CrawlLimits {
-    everywhere: HostLimits,
-    /// The limits of some hosts, by the name that they and their subdomains bear.
-    by_name: BTreeMap<String, HostLimits>,
+    rules: HostRules,
+    /// The rules that held before settings were read again, each up to a moment, in their order.
+    earlier: Vec<(u64, HostRules)>,
     pub(super) agent: ProductToken,
     pub(super) profile: Profile,
     /// A robots.txt that answers 401 or 403 bars its origin.
@@ -41,6 +43,14 @@ pub(super) struct CrawlLimits {
     since: u64,
     /// When the last of several runs began.
     restarted: Option<u64>,
+}
+
+/// The limits of all hosts.
+#[derive(Debug)]
+struct HostRules {
+    everywhere: HostLimits,
+    /// The limits of some hosts, by the name that they and their subdomains bear.
+    by_name: BTreeMap<String, HostLimits>,
 }
 
 /// The limits that hold for a host.
@@ -90,8 +100,11 @@ impl CrawlLimits {
             None => Profile::default(),
         };
         Ok(CrawlLimits {
-            everywhere,
-            by_name: file.by_name(everywhere)?,
+            rules: HostRules {
+                everywhere,
+                by_name: file.by_name(everywhere)?,
+            },
+            earlier: Vec::new(),
             agent: ProductToken::new(agent).map_err(|why| why.to_string())?,
             profile,
             forbids: file.text("exclusion", "robots-forbidden") == Some("deny"),
@@ -106,11 +119,41 @@ impl CrawlLimits {
         })
     }
 
-    /// The limits for a host key: of the names that it ends in, the longest counts.
+    /// Takes up what held before settings were read again.
+    pub(super) fn with_earlier<'a>(
+        mut self,
+        rereads: impl Iterator<Item = (u64, &'a RereadSettings)>,
+    ) -> CrawlLimits {
+        let earlier = rereads.map(|(until, reread)| (until, HostRules::before(reread)));
+        self.earlier = earlier.collect();
+        self
+    }
+
+    /// The limits for a host key, with the most requests in flight that were ever allowed.
     pub(super) fn of_host(&self, host: &str) -> HostLimits {
-        find(&self.by_name, host)
-            .copied()
-            .unwrap_or(self.everywhere)
+        let earlier = self.earlier.iter().map(|(_, rules)| rules.of_host(host));
+        earlier.fold(self.rules.of_host(host), |limits, earlier| HostLimits {
+            per_host: limits.per_host.max(earlier.per_host),
+            ..limits
+        })
+    }
+
+    /// The widest limits for a host key that were in force at a moment or just before.
+    pub(super) fn at(&self, host: &str, moment: u64) -> HostLimits {
+        let before = moment.saturating_sub(SETTLING_MS);
+        let held = self.earlier.iter().filter(|(until, _)| *until > before);
+        let mut from = 0;
+        let held = held.filter(|(until, _)| std::mem::replace(&mut from, *until) <= moment);
+        let earlier: Vec<HostLimits> = held.map(|(_, rules)| rules.of_host(host)).collect();
+        let now = (from <= moment).then(|| self.rules.of_host(host));
+        let widest = earlier
+            .into_iter()
+            .chain(now)
+            .reduce(|one, other| HostLimits {
+                delay: one.delay.min(other.delay),
+                per_host: one.per_host.max(other.per_host),
+            });
+        widest.unwrap_or(self.rules.everywhere)
     }
 
     /// Returns whether this is what was in force at that moment.
@@ -123,6 +166,39 @@ impl CrawlLimits {
         self.restarted
             .is_some_and(|restarted| moment < restarted + SECOND)
     }
+}
+
+impl HostRules {
+    /// What held before settings were read again.
+    fn before(reread: &RereadSettings) -> HostRules {
+        let per_host = |count: u32| usize::try_from(count).unwrap_or(usize::MAX).max(1);
+        let everywhere = HostLimits {
+            delay: reread.delay,
+            per_host: per_host(reread.per_host),
+        };
+        let sites = reread.sites.iter().map(|(name, site)| {
+            let limits = HostLimits {
+                delay: site.delay.unwrap_or(everywhere.delay),
+                per_host: site.per_host.map_or(everywhere.per_host, per_host),
+            };
+            (site_key(name), limits)
+        });
+        HostRules {
+            everywhere,
+            by_name: sites.collect(),
+        }
+    }
+
+    /// The limits for a host key: of the names that it ends in, the longest counts.
+    fn of_host(&self, host: &str) -> HostLimits {
+        let found = find(&self.by_name, host);
+        found.copied().unwrap_or(self.everywhere)
+    }
+}
+
+/// The name of a table of sites, as host keys have it.
+fn site_key(name: &str) -> String {
+    HostKey::parse(name).map_or_else(|_| name.to_owned(), |key| key.to_string())
 }
 
 impl HostLimits {
@@ -177,18 +253,15 @@ impl File {
     /// longest in a group, else those of every host.
     fn by_name(&self, everywhere: HostLimits) -> Result<BTreeMap<String, HostLimits>, String> {
         let tables = |kind| self.0.get(kind).and_then(Value::as_table);
-        let key_of = |name: &str| {
-            HostKey::parse(name).map_or_else(|_| name.to_owned(), |key| key.to_string())
-        };
         let sites = tables("site").into_iter().flatten();
         let sites: BTreeMap<String, &Value> =
-            sites.map(|(name, table)| (key_of(name), table)).collect();
+            sites.map(|(name, table)| (site_key(name), table)).collect();
         let groups = tables("group").into_iter().flatten();
         let groups: BTreeMap<String, &Value> = groups
             .flat_map(|(_, table)| {
                 let hosts = table.get("hosts").and_then(Value::as_array);
                 let hosts = hosts.into_iter().flatten().filter_map(Value::as_str);
-                hosts.map(move |host| (key_of(host), table))
+                hosts.map(move |host| (site_key(host), table))
             })
             .collect();
         let names = sites.keys().chain(groups.keys());
@@ -254,6 +327,8 @@ fn span(value: &Value) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use crawl_archive::rows::{RereadSettings, RereadSite};
+
     use super::{CrawlLimits, File, span};
 
     #[test]

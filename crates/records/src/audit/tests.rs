@@ -107,6 +107,68 @@ fn a_delay_that_was_set_while_it_ran_is_what_it_is_held_to() {
 }
 
 #[test]
+fn ours_each_request_is_held_to_the_settings_of_its_time() {
+    let log = |gap| {
+        let page = |start| Sent {
+            gap_asked: gap,
+            ..page((start, start + 10), "/")
+        };
+        [
+            robots((0, 100), 404, ""),
+            page(5_000),
+            page(5_010 + gap),
+            page(20_000),
+            page(20_010 + gap),
+        ]
+    };
+    let more = |reread| More {
+        toml: "[politeness]\ndelay = \"1s\"\n",
+        reread: Some(reread),
+        ..More::default()
+    };
+    let lower = (10_000, r#"{"delay": 300, "per_host": 1}"#);
+    check_with(&log(1_000), more(lower), expect!["4 gaps, 4 pages"]);
+    check_with(
+        &log(300),
+        more(lower),
+        expect![[r#"
+        4 gaps, 4 pages
+        gap: a gap of 300 ms where 1000 ms were asked for, the least delay (requests.jsonl 4, requests.jsonl 5)"#]],
+    );
+    let of_site =
+        r#"{"delay": 9000, "per_host": 2, "sites": {"e.example": {"delay": 300, "per_host": 1}}}"#;
+    check_with(
+        &log(300),
+        more((10_000, of_site)),
+        expect![[r#"
+        4 gaps, 4 pages
+        gap: a gap of 300 ms where 1000 ms were asked for, the least delay (requests.jsonl 4, requests.jsonl 5)"#]],
+    );
+    let longer = (10_000, r#"{"delay": 9000, "per_host": 1}"#);
+    check_with(
+        &log(1_000),
+        more(longer),
+        expect![[r#"
+        4 gaps, 4 pages
+        gap: a gap of 4900 ms where 9000 ms were asked for, the least delay (requests.jsonl 1, requests.jsonl 2)
+        gap: a gap of 1000 ms where 9000 ms were asked for, the least delay (requests.jsonl 2, requests.jsonl 3)"#]],
+    );
+    // Two at once until then, and one from then on.
+    let pages =
+        [5_000, 5_001, 6_100, 6_101, 20_000, 20_001].map(|start| page((start, start + 10), "/"));
+    let pages: Vec<_> = std::iter::once(robots((0, 100), 404, ""))
+        .chain(pages)
+        .collect();
+    check_with(
+        &pages,
+        more((10_000, r#"{"delay": 1000, "per_host": 2}"#)),
+        expect![[r#"
+        5 gaps, 6 pages
+        in-flight: more than 1 in flight: one began before another had ended (requests.jsonl 6, requests.jsonl 7)"#]],
+    );
+}
+
+#[test]
 fn face_gap_from_end_to_start() {
     let log = |start, gap_asked| {
         [

@@ -23,6 +23,7 @@ impl fmt::Display for Explanation {
                 writeln!(f, "waits for its turn to be visited again")?;
             }
             "pending" => writeln!(f, "waits for its turn")?,
+            "forgotten" => self.forgotten(f)?,
             _ => self.unknown(f)?,
         }
         if let Some(page) = &self.page {
@@ -84,6 +85,12 @@ impl fmt::Display for Explanation {
                 rule(f, &format!("{when}: {}", row.reason), &row.rule, row.line)?;
             }
         }
+        if let Some(since) = &self.rule_since {
+            writeln!(
+                f,
+                "  that rule holds since: {since}, when settings were read again"
+            )?;
+        }
         if let Some(sample) = &self.sample {
             let (what, which) = match sample.is_drawn {
                 true => ("drawn", "not beyond"),
@@ -143,6 +150,22 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
+    fn forgotten(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(tombstone) = &self.forgotten else {
+            return Ok(());
+        };
+        let what = match tombstone.kind.as_str() {
+            "host" => " with its host",
+            _ => "",
+        };
+        writeln!(
+            f,
+            "was taken out of this crawl{what}, and is not asked for again"
+        )?;
+        writeln!(f, "  when: {}", tombstone.at.rfc3339_millis())?;
+        writeln!(f, "  reason: {}", tombstone.reason)
+    }
+
     fn unknown(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(named) = &self.named_by else {
             writeln!(

@@ -126,6 +126,8 @@ pub(super) struct More {
     pub(super) excluded: &'static [(&'static str, u32, &'static str)],
     /// Lines of `state/delays.jsonl`, the moment counted from [`DAY`]: host and delay.
     pub(super) delays: &'static [(u64, Option<&'static str>, Option<u64>)],
+    /// A line there for settings that were read again: its moment, and the JSON of what held before.
+    pub(super) reread: Option<(u64, &'static str)>,
     pub(super) no_archive: bool,
 }
 
@@ -155,12 +157,18 @@ pub(super) fn write(dir: &Path, sent: &[Sent], more: &More) {
         .to_string()
     });
     fs::write(dir.join("excluded.jsonl"), rows(excluded.collect())).unwrap();
-    if !more.delays.is_empty() {
+    if !more.delays.is_empty() || more.reread.is_some() {
         let delays = more.delays.iter().map(|(at, host, delay)| {
             serde_json::json!({"at": DAY + at, "host": host, "delay": delay}).to_string()
         });
+        let reread = more.reread.iter().map(|(at, before)| {
+            let before: serde_json::Value = serde_json::from_str(before).unwrap();
+            serde_json::json!({"at": DAY + at, "host": null, "delay": null, "reread": before})
+                .to_string()
+        });
         fs::create_dir(dir.join("state")).unwrap();
-        fs::write(dir.join("state/delays.jsonl"), rows(delays.collect())).unwrap();
+        let delays = rows(delays.chain(reread).collect());
+        fs::write(dir.join("state/delays.jsonl"), delays).unwrap();
     }
     if more.no_archive {
         return;

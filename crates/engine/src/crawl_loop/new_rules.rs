@@ -1,0 +1,140 @@
+//! Politeness and exclusions that take the place of others while a crawl runs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crawl_archive::rows::{DelayRow, RereadSettings, RereadSite};
+use crawl_fetcher::robots::RobotsTimes;
+use crawl_frontier::FrontierError;
+use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+
+use super::Coordinator;
+use crate::config::{Config, ScopeRules};
+use crate::control::{AnswerSender, Refused, Rules};
+use crate::messages::{Effect, NewRules};
+use crate::time::millis;
+
+impl Coordinator {
+    /// Takes other rules over; answered once they stand on the disk.
+    ///
+    /// What waits is judged again by them as it is leased, and what is in flight ends as ever.
+    pub(super) fn take_rules(
+        &mut self,
+        now: Tick,
+        rules: Rules,
+        answer: AnswerSender,
+        out: &mut Vec<Effect>,
+    ) {
+        let scope = Arc::make_mut(&mut self.scope);
+        let hosts = rules.exclude_hosts.clone();
+        if let Err(why) = scope.set_exclusions(&rules.include, &rules.exclude, hosts) {
+            // Who asked may be gone.
+            let _ = answer.send(Err(Refused::BadPattern(why)));
+            return;
+        }
+        self.is_scope_new = true;
+        let before = Arc::clone(&self.config);
+        let after = Arc::make_mut(&mut self.config);
+        after.scope.include = rules.include;
+        after.scope.exclude = rules.exclude;
+        after.scope.exclude_hosts = rules.exclude_hosts;
+        after.robots_times = RobotsTimes {
+            longest_asked: rules.politeness.max_retry_after,
+            ..after.robots_times
+        };
+        after.politeness = Politeness {
+            // As many as there are descriptors for.
+            concurrency: before.politeness.concurrency,
+            ..rules.politeness
+        };
+        let (after, politeness) = (Arc::clone(&self.config), self.config.politeness.clone());
+        self.scheduler.set_politeness(now, politeness);
+        if let Err(error) = self.hold_to_rules(now) {
+            self.fail(error);
+        }
+        out.push(Effect::NoteRules(NewRules {
+            row: DelayRow {
+                at: now.as_millis(),
+                host: None,
+                delay: None,
+                reread: Some(reread(&before, &after)),
+            },
+            config_text: rules.config_text,
+            answer,
+        }));
+    }
+
+    /// Slows origins down that are met already, where hosts of others may be asked no more quickly
+    /// than before; and has those asked for their robots.txt that may be asked again.
+    fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
+        let paces = self
+            .origins
+            .take_politeness(now, &self.config, &*self.frontier)?;
+        for (origin, pace) in paces {
+            self.scheduler.set_robots_pace(now, &origin, &pace);
+        }
+        for origin in std::mem::take(&mut self.left_out) {
+            if self.scheduler.knows(&origin.host_key()) {
+                self.scheduler
+                    .set_robots(now, &origin, RobotsState::Unknown);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether what waits may be out of the scope that holds now.
+    pub(super) fn judges_again(&self) -> bool {
+        self.is_scope_new || self.hosts.is_resumed()
+    }
+
+    /// Returns whether a host is excluded of which something may wait.
+    pub(super) fn is_left_out(&self, host: &HostKey) -> bool {
+        self.judges_again() && self.scope.excluded_host(host).is_some()
+    }
+
+    /// Leaves an origin's robots.txt out, as its host is excluded: what waits there is settled
+    /// without a request.
+    pub(super) fn leave_out(&mut self, now: Tick, origin: &Origin) {
+        let state = RobotsState::InForce {
+            pace: RobotsPace::default(),
+            until: Tick::from_micros(u64::MAX),
+        };
+        self.scheduler.set_robots(now, origin, state);
+        self.left_out.insert(origin.clone());
+    }
+
+    /// Returns whether a hop of a robots.txt leads to a host that was excluded meanwhile.
+    pub(super) fn is_hop_left_out(&self, to: &CanonicalUrl) -> bool {
+        self.is_left_out(&to.host_key())
+    }
+}
+
+/// The rules that held before, and the exclusions that come and go.
+fn reread(before: &Config, after: &Config) -> RereadSettings {
+    let politeness = &before.politeness;
+    let sites = politeness.sites.iter().filter_map(|(name, terms)| {
+        let site = RereadSite {
+            delay: terms.delay.map(millis),
+            per_host: terms.per_host,
+        };
+        (site != RereadSite::default()).then(|| (name.to_owned(), site))
+    });
+    let (had, has) = (exclusions(&before.scope), exclusions(&after.scope));
+    RereadSettings {
+        delay: millis(politeness.delay),
+        per_host: politeness.per_host,
+        sites: sites.collect(),
+        added: has.difference(&had).cloned().collect(),
+        removed: had.difference(&has).cloned().collect(),
+    }
+}
+
+/// Exclusions as rows name them.
+fn exclusions(scope: &ScopeRules) -> BTreeSet<String> {
+    let hosts = scope.exclude_hosts.iter();
+    let hosts = hosts.map(|(name, ())| format!("exclude-host {name}"));
+    let exclude = scope.exclude.iter().map(|re| format!("exclude {re}"));
+    let include = scope.include.iter().map(|re| format!("include {re}"));
+    hosts.chain(exclude).chain(include).collect()
+}

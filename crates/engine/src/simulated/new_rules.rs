@@ -1,0 +1,165 @@
+//! Rules that are taken over while a simulated crawl runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_archive::rows::RequestRow;
+use crawl_frontier::{Frontier as _, KnownState, MemoryFrontier, Reason};
+use crawl_scheduler::{Politeness, Tick};
+use crawl_weburl::{HostTable, canonicalize};
+
+use super::{HOSTS, PAGES, Played, config, play};
+use crate::control::{Command, CommandAnswer, Refused, Rules};
+use crate::revisit::visit::Round;
+use crate::summary::Ended;
+
+const SEED: u64 = 7;
+const SECOND: Duration = Duration::from_secs(1);
+
+fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> Rules {
+    let mut exclude_hosts = HostTable::default();
+    for host in hosts {
+        exclude_hosts.insert(host, ()).unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    Rules {
+        politeness: Politeness {
+            delay,
+            ..config(dir.path()).politeness
+        },
+        include: Vec::new(),
+        exclude: exclude.iter().map(|&re| re.to_owned()).collect(),
+        exclude_hosts,
+        config_text: String::new(),
+    }
+}
+
+/// A crawl that takes rules over as soon as so many requests ended, and the moments at which it
+/// did.
+fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played, Vec<u64>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut left, mut moments) = (script.iter(), Vec::new());
+    let mut next = left.next();
+    let mut person = |now: Tick, requests: &[RequestRow]| match next {
+        Some((count, rules)) if *count <= requests.len() => {
+            next = left.next();
+            moments.push(now.as_millis());
+            vec![Command::Rules(Box::new(rules.clone()))]
+        }
+        _ => Vec::new(),
+    };
+    let frontier = Arc::clone(frontier);
+    let config = config(dir.path());
+    let played = play(config, frontier, SEED, Round::first(0), &mut person);
+    (played, moments)
+}
+
+/// The gap before each request that began at this moment or after, of the same host.
+fn gaps(requests: &[RequestRow], from: u64, until: u64) -> Vec<u64> {
+    let mut gaps = Vec::new();
+    for host in 0..HOSTS {
+        let host = format!("h{host}.example");
+        let rows: Vec<_> = requests.iter().filter(|row| row.host == host).collect();
+        let pairs = rows.windows(2);
+        let within = pairs.filter(|two| (from..until).contains(&two[1].start));
+        gaps.extend(within.map(|two| two[1].start - two[0].end));
+    }
+    gaps
+}
+
+#[test]
+fn ours_what_waits_and_is_newly_excluded_is_not_asked_for_and_a_longer_delay_holds_at_once() {
+    let frontier = Arc::new(MemoryFrontier::new());
+    let new = rules(5 * SECOND, &["/p7$"], &["h3.example"]);
+    let (played, moments) = played(&frontier, &[(200, new)]);
+    assert_eq!(played.ended, Ended::Finished);
+    assert!(matches!(played.answers[..], [Ok(CommandAnswer::Done)]));
+    let from = moments[0];
+    let later: Vec<_> = played
+        .requests
+        .iter()
+        .filter(|row| row.start > from)
+        .collect();
+    assert!(later.len() > 100);
+    for row in &later {
+        // Its robots.txt neither.
+        assert_ne!(row.host, "h3.example", "{row:?}");
+        assert!(!row.url.ends_with("/p7"), "{row:?}");
+    }
+    let gaps = gaps(&played.requests, from + 1, u64::MAX);
+    assert!(gaps.len() > 100 && gaps.iter().all(|gap| *gap >= 5_000));
+    let state = |url: &str| {
+        let known = frontier.known(&canonicalize(None, url).unwrap()).unwrap();
+        known.unwrap().state
+    };
+    let asked = |url: &str| played.requests.iter().any(|row| row.url == url);
+    let excluded = (0..HOSTS).filter(|host| {
+        let url = format!("http://h{host}.example/p7");
+        let KnownState::Excluded(why) = state(&url) else {
+            assert!(asked(&url));
+            return false;
+        };
+        let rule = match host {
+            3 => "exclude-host h3.example",
+            _ => "exclude /p7$",
+        };
+        assert_eq!(
+            (why.reason, why.rule.as_deref()),
+            (Reason::Scope, Some(rule))
+        );
+        true
+    });
+    assert!(excluded.count() > HOSTS as usize / 2);
+    let [row] = &played.rereads[..] else {
+        panic!("{:?}", played.rereads)
+    };
+    let reread = row.reread.as_ref().unwrap();
+    assert_eq!((reread.delay, reread.per_host), (1_000, 1));
+    assert_eq!(reread.added, ["exclude /p7$", "exclude-host h3.example"]);
+    assert!(reread.removed.is_empty());
+}
+
+#[test]
+fn ours_a_shorter_delay_ends_no_gap_under_way_and_a_host_that_is_taken_in_again_is_asked() {
+    let frontier = Arc::new(MemoryFrontier::new());
+    let out = rules(20 * SECOND, &[], &["example"]);
+    let again = rules(SECOND, &[], &[]);
+    let (played, moments) = played(&frontier, &[(100, out), (116, again)]);
+    assert_eq!(played.ended, Ended::Finished);
+    let [slow, quick] = moments[..] else {
+        panic!("{moments:?}")
+    };
+    // What was in flight ended; nothing else was asked for.
+    let within = played
+        .requests
+        .iter()
+        .filter(|row| row.start > slow && row.start < quick);
+    assert_eq!(within.count(), 0);
+    let gaps = gaps(&played.requests, slow + 1, u64::MAX);
+    assert!(gaps.iter().all(|gap| *gap >= 1_000));
+    assert!(
+        played.totals.pages < HOSTS * PAGES,
+        "excluded once stays so"
+    );
+    assert_eq!(played.rereads.len(), 2);
+    let reread = played.rereads[1].reread.as_ref().unwrap();
+    assert_eq!(
+        (reread.delay, &*reread.removed),
+        (20_000, &["exclude-host example".to_owned()][..])
+    );
+}
+
+#[test]
+fn ours_rules_that_can_not_be_read_change_nothing() {
+    let frontier = Arc::new(MemoryFrontier::new());
+    let (played, _) = played(&frontier, &[(100, rules(9 * SECOND, &["("], &[]))]);
+    assert_eq!(played.ended, Ended::Finished);
+    assert_eq!(played.totals.pages, HOSTS * PAGES);
+    assert!(matches!(played.answers[..], [Err(Refused::BadPattern(_))]));
+    assert!(played.rereads.is_empty());
+    assert!(
+        gaps(&played.requests, 0, u64::MAX)
+            .iter()
+            .any(|gap| *gap < 3_000)
+    );
+}
