@@ -27,7 +27,10 @@ use cli::usage_error;
 use commands::{export, forget, index, inspect, plan, recheck, records, robots, search, verify};
 use error::{CommandError, no_crawl};
 use run::connection_limit;
-use settings::{Environment, check_without_seeds, defaults_listing, effective, gather, located};
+use settings::{
+    Environment, check_without_seeds, defaults_listing, effective, gather, gather_with_sources,
+    located,
+};
 use terminal::{note, print};
 use values::FilePath;
 
@@ -58,8 +61,10 @@ fn refuse(refusal: &CommandError) -> ExitCode {
 fn run(cli: Cli) -> Result<u8, CommandError> {
     match cli.command {
         None => {
-            let settings = gathered(cli.job)?;
-            run::run(&settings)
+            let (job, environment) = (cli.job, Environment::of_process());
+            let (settings, sources) =
+                gather_with_sources(job.layer, job.config.as_deref(), &environment)?;
+            run::run(&settings, sources)
         }
         Some(Command::Plan(args)) => {
             let settings = gathered(args.job)?;

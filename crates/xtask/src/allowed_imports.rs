@@ -408,7 +408,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("settings", &["error", "input", "values"]),
             ("terminal", &["error", "settings", "values"]),
             // It speaks to whoever runs a crawl, and to any client: no command, no terminal.
-            ("control", &["values"]),
+            ("control", &["error", "settings", "values"]),
             ("cli", &["control", "error", "settings", "terminal"]),
             (
                 "serve",

@@ -11,7 +11,7 @@ use crate::control::protocol::{Command, Refused, State};
 use crate::control::{engine_refused, host_key};
 use crate::error::engine::of_engine;
 use crate::error::{CommandError, FINISHED, no_threads};
-use crate::terminal::print_json_lines;
+use crate::terminal::{print, print_json_lines};
 
 /// Runs `crawl control`.
 pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
@@ -35,8 +35,9 @@ async fn ask(dir: &Path, command: Command) -> Result<u8, CommandError> {
             Ok(FINISHED)
         }
         command => {
-            client.send(&command).await.map_err(unasked)?;
-            Ok(FINISHED)
+            let told = client.send(&command).await.map_err(unasked)?;
+            let lines = told.iter().map(|line| format!("{line}\n"));
+            print(lines.collect::<String>().as_bytes())
         }
     }
 }
@@ -71,9 +72,14 @@ fn tell(state: &State) -> Result<u8, CommandError> {
 }
 
 fn refusal(refused: Refused) -> CommandError {
-    let Refused { error, hint } = refused;
+    let Refused {
+        error,
+        hint,
+        others,
+    } = refused;
     CommandError {
         hint,
+        others: others.into_iter().map(refusal).collect(),
         ..CommandError::usage(error)
     }
 }

@@ -47,11 +47,12 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         return Err(nothing_there(args));
     }
     if would_go.is_nothing() {
-        // A death behind the commit leaves what is derived unmade.
-        note(&format!(
-            "already forgotten, as tombstones.jsonl says; where report or index are gone, `crawl report {0}` and `crawl index {0}` make them anew",
-            dir.display()
-        ));
+        note("already forgotten, as tombstones.jsonl says");
+        if !args.dry_run {
+            // A death behind the commit leaves what is derived unmade.
+            let is_indexed = has_index_on(dir) && !dir.join("index").is_dir();
+            make_derived(dir, !dir.join("report.json").is_file(), is_indexed)?;
+        }
         return show(&would_go, "forgotten", args.json);
     }
     if args.dry_run {
@@ -68,21 +69,36 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     let has_index = dir.join("index").is_dir();
     let forgotten = forget(dir, &order).map_err(of_dir)?;
     // What is derived was taken away with the rest, so nothing else is left if this ends here.
-    if has_report {
+    make_derived(dir, has_report, has_index)?;
+    show(&forgotten, "forgotten", args.json)
+}
+
+/// Makes the report and the index anew, as far as they are wanted, and then the list of digests.
+fn make_derived(dir: &Path, report: bool, index: bool) -> Result<(), CommandError> {
+    if report {
         crawl_records::write_report(dir).map_err(of_records)?;
     }
-    if has_index {
+    if index {
         match dir.join("archive").is_dir() {
             true => index::run(&IndexArgs {
-                dir: dir.clone(),
+                dir: dir.to_owned(),
                 json: false,
             })
             .map(drop)?,
             false => note("the search index is gone: there is no archive to build it from"),
         }
     }
-    list_digests(dir, ChangedFiles::All).map_err(of_records)?;
-    show(&forgotten, "forgotten", args.json)
+    list_digests(dir, ChangedFiles::All).map_err(of_records)
+}
+
+/// Returns whether the crawl in a directory builds a search index, by its crawl.toml.
+fn has_index_on(dir: &Path) -> bool {
+    let stored = crawl_records::stored_settings(dir);
+    let output = stored.get("output");
+    output
+        .and_then(|output| output.get("index"))
+        .and_then(toml::Value::as_str)
+        == Some("on")
 }
 
 fn now() -> Timestamp {

@@ -4,11 +4,13 @@ use std::fmt::Display;
 use std::fs;
 
 use crawl_archive::Timestamp;
-use crawl_records::{BrokenLinks, EveryLink};
+use crawl_engine::find_tombstone;
+use crawl_records::{BrokenLinks, EveryLink, StateRead};
 use crawl_weburl::canonicalize;
 use serde::Serialize;
 
 use crate::cli::args::{AuditArgs, ExplainArgs, ReportArgs};
+use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
 use crate::terminal::{print, print_json};
@@ -79,7 +81,14 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
         CommandError::usage(format!("unusable URL `{}`: {why}", args.url))
             .hint("give a whole URL such as `https://example.org/page`")
     })?;
-    let explanation = crawl_records::explain(&args.dir, &url, now()).map_err(of_records)?;
+    let mut explanation = crawl_records::explain(&args.dir, &url, now()).map_err(of_records)?;
+    // Where the state can't be read, as while the crawl runs, the explanation says so.
+    if explanation.state_read == StateRead::Read {
+        let tombstone = find_tombstone(&args.dir, &url);
+        if let Some(tombstone) = tombstone.map_err(|error| of_engine(&error, &args.dir))? {
+            explanation.forget(tombstone);
+        }
+    }
     show(&explanation, args.json)
 }
 

@@ -120,14 +120,14 @@ impl Client {
         Ok(Watch { client: self })
     }
 
-    /// Has a command carried out.
+    /// Has a command carried out; lines that say what it did, where that is not plain.
     ///
     /// # Errors
     /// [`ClientError::Refused`]; any other where it is not known whether it was.
-    pub(crate) async fn send(&mut self, command: &Command) -> Result<(), ClientError> {
+    pub(crate) async fn send(&mut self, command: &Command) -> Result<Vec<String>, ClientError> {
         self.tell(command).await?;
         match self.answer_in_time().await? {
-            Answer::Done { .. } => Ok(()),
+            Answer::Done { told, .. } => Ok(told),
             Answer::Refused(refused) => Err(ClientError::Refused(refused)),
             Answer::State(_) => Err(self.garbled("a state, where a command was sent")),
         }
@@ -237,7 +237,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         crawl(dir.path(), answer);
         let client = Client::connect(dir.path()).await.unwrap();
-        client.unwrap().send(&Command::Pause {}).await
+        client.unwrap().send(&Command::Pause {}).await.map(drop)
     }
 
     #[tokio::test]

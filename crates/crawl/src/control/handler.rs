@@ -1,12 +1,12 @@
 //! The answers to commands: from the crawl that runs, or between two rounds from the job itself.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crawl_engine::{
     Command as EngineCommand, CommandAnswer, Commander, EngineError, Progress, Refused as Why,
-    park_at_rest, unpark_at_rest,
+    Rules, park_at_rest, unpark_at_rest,
 };
 use crawl_weburl::{HostKey, canonicalize};
 use tokio::sync::{oneshot, watch};
@@ -14,7 +14,9 @@ use tokio::time::Instant;
 
 use super::between_rounds::{BetweenRounds, WaitMode};
 use super::protocol::{Command, Refused, State};
+use super::settings_source::SettingsSource;
 use super::state_json::{of_live, of_progress, of_rest};
+use crate::error::CommandError;
 
 /// A state that is younger is told again, however many ask.
 const MAX_STATE_AGE: Duration = Duration::from_millis(250);
@@ -30,6 +32,10 @@ const MAX_KEPT_URLS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct ControlHandler {
     dir: PathBuf,
+    /// Where the settings come from, if they can be read again.
+    settings: Option<Arc<dyn SettingsSource>>,
+    /// Held while they are.
+    reading: tokio::sync::Mutex<()>,
     /// Locked for moments only, and never across an await.
     inner: Mutex<ControlState>,
     /// The state that was told last, when, and after how many changes of the mode.
@@ -71,6 +77,8 @@ impl ControlHandler {
     pub(crate) fn new(dir: PathBuf) -> ControlHandler {
         ControlHandler {
             dir,
+            settings: None,
+            reading: tokio::sync::Mutex::new(()),
             inner: Mutex::new(ControlState {
                 mode: Mode::Nothing,
                 mode_changes: 0,
@@ -80,6 +88,56 @@ impl ControlHandler {
             told: tokio::sync::Mutex::new(None),
             pace: tokio::sync::Mutex::new(Instant::now()),
         }
+    }
+
+    /// The same for a job whose settings can be read again.
+    pub(crate) fn reading_again(self, settings: Arc<dyn SettingsSource>) -> ControlHandler {
+        ControlHandler {
+            settings: Some(settings),
+            ..self
+        }
+    }
+
+    /// Returns whether the settings can be read again.
+    pub(crate) fn reads_again(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    /// Reads the settings again, and has the crawl keep to them; lines that say what changed.
+    /// Between two rounds the next one keeps to them.
+    ///
+    /// # Errors
+    /// All that is wrong with them, or why the crawl takes nothing; nothing is changed then.
+    pub(crate) async fn reload(&self) -> Result<Vec<String>, CommandError> {
+        let Some(settings) = &self.settings else {
+            return Err(CommandError::usage("this command reads no settings again"));
+        };
+        let _alone = self.reading.lock().await;
+        let source = Arc::clone(settings);
+        let read = tokio::task::spawn_blocking(move || source.read_again()).await;
+        let new =
+            read.map_err(|why| CommandError::disk(format!("can't read settings: {why}")))??;
+        let told = new.told.clone();
+        let mode = self.mode();
+        if let Some(rules) = &new.rules {
+            match &mode {
+                Mode::Crawl(commander, _) => keep_rules(commander, rules).await?,
+                Mode::BetweenRounds(_) => {}
+                Mode::Nothing => {
+                    return Err(CommandError::usage("the crawl has not begun yet")
+                        .hint("try again in a moment"));
+                }
+            }
+        }
+        let rules = new.rules.clone();
+        settings.take(new);
+        // A round that began meanwhile may have been given the older ones.
+        if let (Mode::BetweenRounds(_), Mode::Crawl(commander, _), Some(rules)) =
+            (mode, self.mode(), rules)
+        {
+            keep_rules(&commander, &rules).await?;
+        }
+        Ok(told)
     }
 
     /// A run begins: it is told what was kept for it, and takes commands from now on. To be
@@ -140,10 +198,12 @@ impl ControlHandler {
         state
     }
 
-    /// Has a command carried out; afterwards it is durable where it is to be.
-    pub(crate) async fn carry_out(&self, command: Command) -> Result<(), Refused> {
+    /// Has a command carried out; afterwards it is durable where it is to be. Gives lines that say
+    /// what it did, where that is not plain.
+    pub(crate) async fn carry_out(&self, command: Command) -> Result<Vec<String>, Refused> {
         let done = match engine_command(command) {
-            Ok(told) => self.refer(told).await,
+            Ok(Some(told)) => self.refer(told).await.map(|()| Vec::new()),
+            Ok(None) => self.reload().await.map_err(Refused::of),
             Err(refused) => Err(refused),
         };
         // Who asks next is to see what it did.
@@ -176,10 +236,12 @@ impl ControlHandler {
             EngineCommand::Add(url) => self.add_at_rest(rest, url).await,
             EngineCommand::Park(host) => self.change_at_rest(host, true).await,
             EngineCommand::Unpark(host) => self.change_at_rest(host, false).await,
-            EngineCommand::Delay { .. } | EngineCommand::State => Err(Refused::new(
-                "the crawl waits for its next round",
-                "a delay can be set once that has begun, and `resume` begins it now",
-            )),
+            EngineCommand::Delay { .. } | EngineCommand::State | EngineCommand::Rules(_) => {
+                Err(Refused::new(
+                    "the crawl waits for its next round",
+                    "a delay can be set once that has begun, and `resume` begins it now",
+                ))
+            }
         }
     }
 
@@ -283,9 +345,18 @@ impl ControlHandler {
     }
 }
 
-/// A command as the engine has it.
-fn engine_command(command: Command) -> Result<EngineCommand, Refused> {
-    Ok(match command {
+/// Has a crawl keep to other rules.
+async fn keep_rules(commander: &Commander, rules: &Rules) -> Result<(), CommandError> {
+    let asked = commander.ask(EngineCommand::Rules(Box::new(rules.clone())));
+    match asked.await {
+        Ok(_) => Ok(()),
+        Err(why) => Err(CommandError::usage(why.to_string()).hint(why.hint())),
+    }
+}
+
+/// A command as the engine has it; none for what the job does itself.
+fn engine_command(command: Command) -> Result<Option<EngineCommand>, Refused> {
+    Ok(Some(match command {
         Command::Pause {} => EngineCommand::Pause,
         Command::Resume {} => EngineCommand::Resume,
         Command::Add { url } => EngineCommand::Add(url),
@@ -296,7 +367,8 @@ fn engine_command(command: Command) -> Result<EngineCommand, Refused> {
         Command::Park { host } => EngineCommand::Park(host_key(&host)?),
         Command::Unpark { host } => EngineCommand::Unpark(host_key(&host)?),
         Command::State {} | Command::Watch {} => EngineCommand::State,
-    })
+        Command::Reload {} => return Ok(None),
+    }))
 }
 
 /// A host as it is named over the socket and on the command line.

@@ -6,9 +6,11 @@ mod handler;
 mod lines;
 pub(crate) mod protocol;
 mod server;
+mod settings_source;
 mod socket_path;
 mod state_json;
 
 pub(crate) use between_rounds::{BetweenRounds, LastRound, WaitMode};
 pub(crate) use handler::{ControlHandler, engine_refused, host_key};
 pub(crate) use server::Server;
+pub(crate) use settings_source::{NewSettings, SettingsSource};

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
+use crate::error::CommandError;
 use crate::values::Span;
 
 /// The longest line that a client may send, in bytes.
@@ -38,6 +39,8 @@ pub(crate) enum Command {
         #[arg(value_name = "DURATION")]
         delay: Span,
     },
+    /// Read politeness and exclusions again, from the file of --config
+    Reload {},
     /// Ask nothing of a host, in later runs too
     Park {
         /// Its name, on loopback with the port
@@ -76,6 +79,9 @@ pub(crate) struct Refused {
     /// The remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
+    /// What else is wrong, where settings were read again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) others: Vec<Refused>,
 }
 
 impl Refused {
@@ -84,6 +90,16 @@ impl Refused {
         Refused {
             error: error.into(),
             hint: Some(hint.into()),
+            others: Vec::new(),
+        }
+    }
+
+    /// All that an error tells.
+    pub(crate) fn of(error: CommandError) -> Refused {
+        Refused {
+            error: error.message,
+            hint: error.hint,
+            others: error.others.into_iter().map(Refused::of).collect(),
         }
     }
 }
@@ -100,6 +116,9 @@ pub(crate) enum Answer {
     Done {
         /// Always true.
         ok: bool,
+        /// What it did, where that is not plain: lines for the user.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        told: Vec<String>,
     },
 }
 
@@ -230,6 +249,7 @@ mod tests {
             r#"{"do":"delay","delay":"1500ms"}"#,
             r#"{"host":"a.example","delay":"2s","do":"delay"}"#,
             r#"{"do":"park","host":"127.0.0.1:8080"}"#,
+            r#"{"do":"reload"}"#,
             r#"{"do":"stop"}"#,
             r#"{"do":"pause","now":true}"#,
             r#"{"do":"add"}"#,
@@ -246,7 +266,8 @@ mod tests {
             {"do":"delay","delay":"1s500ms"}
             {"do":"delay","host":"a.example","delay":"2s"}
             {"do":"park","host":"127.0.0.1:8080"}
-            no command: unknown variant `stop`, expected one of `state`, `watch`, `pause`, `resume`, `add`, `delay`, `park`, `unpark` at line 1 column 12
+            {"do":"reload"}
+            no command: unknown variant `stop`, expected one of `state`, `watch`, `pause`, `resume`, `add`, `delay`, `reload`, `park`, `unpark` at line 1 column 12
             no command: unknown field `now`, there are no fields
             no command: missing field `url`
             no command: `2` is no duration: a number needs a unit, as in `500ms`, `2s` or `1h`
@@ -267,8 +288,12 @@ mod tests {
             assert_eq!(serde_json::to_string(&answer).unwrap(), line);
         };
         check(r#"{"ok":true}"#, |answer| {
-            matches!(answer, Answer::Done { ok: true })
+            matches!(answer, Answer::Done { ok: true, .. })
         });
+        check(
+            r#"{"ok":true,"told":["a"]}"#,
+            |answer| matches!(answer, Answer::Done { told, .. } if told == &["a"]),
+        );
         check(r#"{"error":"no","hint":"yes"}"#, |answer| {
             matches!(answer, Answer::Refused(_))
         });

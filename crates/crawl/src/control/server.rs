@@ -185,7 +185,7 @@ impl Client {
                 Err(refused) => Err(refused),
             };
             match done {
-                Ok(()) => self.send(&Answer::Done { ok: true }).await?,
+                Ok(told) => self.send(&Answer::Done { ok: true, told }).await?,
                 Err(refused) => self.send(&refused).await?,
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crawl_engine::{Budgets, Config, Extent, HostBudget, Revisits, ScopeRules, TrapRules};
+use crawl_engine::{Budgets, Config, Extent, HostBudget, Revisits, Rules, ScopeRules, TrapRules};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
 use crawl_policy::ContentFilter;
@@ -13,7 +13,7 @@ use crawl_weburl::SpellingRules;
 
 use crate::settings::{
     Checked, Environment, NAME_AND_VERSION, Settings, budgets, first_start, host_keys,
-    host_locks_file, host_table, hours, own_mark, record, rules_since, user_agent,
+    host_locks_file, host_table, hours, own_mark, record, record_again, rules_since, user_agent,
 };
 use crate::values::{FilePath, Span};
 
@@ -97,6 +97,21 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         sample: sample_method(settings),
         software: NAME_AND_VERSION.to_owned(),
         config_text: config_text(settings, &checked.output),
+    }
+}
+
+/// The rules that a crawl takes over while it runs, of settings that were checked.
+pub(super) fn rules(settings: &Settings, checked: &Checked) -> Rules {
+    let (scope, output) = (&settings.scope, &checked.output);
+    let mut recorded = settings.clone();
+    recorded.output.output = FilePath(output.clone());
+    let mark = own_mark(&recorded, output, &Environment::of_process());
+    Rules {
+        politeness: politeness(settings, checked),
+        include: scope.include.clone(),
+        exclude: scope.exclude.clone(),
+        exclude_hosts: host_table(&scope.exclude_host),
+        config_text: record_again(&stored_settings(output), &recorded, mark.as_deref()),
     }
 }
 

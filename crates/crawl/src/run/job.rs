@@ -1,31 +1,58 @@
 //! The job: settings that were checked, and the engine's configuration for each round.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crawl_engine::Config;
 use crawl_records::stored_settings;
 
 use super::connection_limit::Connections;
-use super::engine_config::engine_config;
-use crate::settings::{Checked, Settings, mark_of};
+use super::engine_config::{engine_config, rules};
+use crate::control::{NewSettings, SettingsSource};
+use crate::error::CommandError;
+use crate::settings::{Checked, Settings, Sources, mark_of};
 use crate::terminal::{HasMark, Terminal};
 use crate::values::Span;
 
 /// A job that can be begun: settings that were checked.
+#[derive(Debug)]
 pub(crate) struct Job {
+    /// The settings when it began. Others are of `in_force`.
     pub(super) settings: Settings,
-    pub(super) checked: Checked,
+    /// Politeness and exclusions may have been read again.
+    in_force: Mutex<(Settings, Checked)>,
+    sources: Sources,
+    /// The crawl's directory.
+    output: PathBuf,
     /// As many as descriptors are left for.
     pub(super) connections: Connections,
     pub(super) terminal: Terminal,
 }
 
 impl Job {
+    pub(super) fn new(
+        settings: Settings,
+        checked: Checked,
+        sources: Sources,
+        connections: Connections,
+        terminal: Terminal,
+    ) -> Job {
+        Job {
+            output: checked.output.clone(),
+            in_force: Mutex::new((settings.clone(), checked)),
+            settings,
+            sources,
+            connections,
+            terminal,
+        }
+    }
+
     /// The engine's configuration for a run that begins now.
     pub(crate) fn config(&self) -> Config {
-        let mut config = engine_config(&self.settings, &self.checked);
+        let (settings, checked) = &*self.in_force();
+        let mut config = engine_config(settings, checked);
         config.politeness.concurrency = self.connections.concurrency;
         if !self.connections.may_be_kept {
             config.fetch.keep_alive = Duration::ZERO;
@@ -35,7 +62,7 @@ impl Job {
 
     /// The crawl's directory.
     pub(crate) fn dir(&self) -> &Path {
-        &self.checked.output
+        &self.output
     }
 
     /// Returns whether the next start takes the crawl.toml in the directory as this user's own.
@@ -64,5 +91,47 @@ impl Job {
     /// Returns whether a host that is partial or blocked makes the run one that failed.
     pub(crate) fn fails_on_partial(&self) -> bool {
         self.settings.display.fail_on_partial.is_on()
+    }
+
+    /// They are replaced as a whole, so a panic elsewhere does not spoil them.
+    fn in_force(&self) -> MutexGuard<'_, (Settings, Checked)> {
+        self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SettingsSource for Job {
+    fn read_again(&self) -> Result<NewSettings, CommandError> {
+        if !self.sources.has_files() {
+            let what = "the crawl was started without --config, so there is no file to read again";
+            return Err(CommandError::usage(what).hint(format!(
+                "`crawl control {0} delay` sets a delay; stop the crawl, and start it with \
+                 `--config FILE`, to change more",
+                self.output.display()
+            )));
+        }
+        let (settings, checked) = self.in_force().clone();
+        let read = self.sources.read_again(&settings, &checked)?;
+        let taken = match read.taken.is_empty() {
+            true => {
+                "settings were read again: politeness and exclusions are as they were".to_owned()
+            }
+            false => format!("settings were read again: {}", read.taken.join(", ")),
+        };
+        let later = (!read.later.is_empty())
+            .then(|| format!("takes effect at the next start: {}", read.later.join(", ")));
+        Ok(NewSettings {
+            rules: (!read.taken.is_empty()).then(|| rules(&read.settings, &read.checked)),
+            told: std::iter::once(taken).chain(later).collect(),
+            settings: read.settings,
+            checked: read.checked,
+        })
+    }
+
+    fn take(&self, new: NewSettings) {
+        *self.in_force() = (new.settings, new.checked);
+        for line in &new.told {
+            self.terminal.say(line);
+        }
+        tracing::info!(told = new.told.join("; "), "settings were read again");
     }
 }

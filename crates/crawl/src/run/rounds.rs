@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::job::Job;
 use super::signals;
-use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, WaitMode};
+use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, SettingsSource, WaitMode};
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
@@ -41,9 +41,11 @@ struct Rounds<'a> {
 }
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
-pub(crate) async fn run(job: &Job) -> Result<u8, CommandError> {
+pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
     let (stop, stopped) = watch::channel(Stop::No);
-    let handler = Arc::new(ControlHandler::new(job.dir().to_owned()));
+    let settings = Arc::clone(job) as Arc<dyn SettingsSource>;
+    let handler = ControlHandler::new(job.dir().to_owned()).reading_again(settings);
+    let handler = Arc::new(handler);
     signals::listen(stop, job.terminal.clone(), Arc::clone(&handler))?;
     let metrics = match job.metrics_address() {
         Some(address) => Some(MetricsServer::start(address).await?),

@@ -1,7 +1,8 @@
 //! SIGINT, SIGTERM and SIGHUP: the first drains, a second SIGINT or SIGTERM stops, a third kills.
 //!
-//! SIGHUP says that the terminal is gone. The system and the shell may both send it, so it drains
-//! however often it comes. Who started the program by `nohup` has it ignored, and it stays so.
+//! SIGHUP says that the terminal is gone, where there is one. The system and the shell may both send
+//! it, so it drains however often it comes. A crawl without a terminal reads its settings again, as
+//! daemons do. Who started the program by `nohup` has it ignored, and it stays so.
 
 use std::fs;
 use std::sync::Arc;
@@ -24,7 +25,9 @@ pub(crate) fn listen(
     handler: Arc<ControlHandler>,
 ) -> Result<(), CommandError> {
     let signals = EndSignals::register()?;
-    tokio::spawn(pass_on(signals, stop, terminal, handler));
+    // A terminal is there from the start or not at all.
+    let reloads = handler.reads_again() && !has_terminal();
+    tokio::spawn(pass_on(signals, stop, terminal, handler, reloads));
     Ok(())
 }
 
@@ -49,7 +52,7 @@ pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
 enum EndSignal {
     /// SIGINT or SIGTERM: each further one is more urgent.
     Asked,
-    /// SIGHUP: the terminal is gone.
+    /// SIGHUP: the terminal is gone, or settings are to be read again.
     HangUp,
 }
 
@@ -106,14 +109,34 @@ fn is_hang_up_ignored() -> bool {
     ignored.is_some_and(|mask| mask & 1 != 0)
 }
 
+/// Returns whether the process has a terminal that may be closed.
+fn has_terminal() -> bool {
+    fs::File::open("/dev/tty").is_ok()
+}
+
+/// Reads the settings again; what is wrong with them is told, and changes nothing.
+async fn reload(handler: Arc<ControlHandler>, terminal: Terminal) {
+    if let Err(error) = handler.reload().await {
+        tracing::warn!(%error, "settings were not read again");
+        terminal.insist(&format!(
+            "{error}\nsettings were not read again: the crawl goes on as it was"
+        ));
+    }
+}
+
 async fn pass_on(
     mut signals: EndSignals,
     stop: watch::Sender<Stop>,
     terminal: Terminal,
     handler: Arc<ControlHandler>,
+    reloads: bool,
 ) {
     let mut count = 0_u32;
     while let Some(signal) = signals.next().await {
+        if signal == EndSignal::HangUp && reloads {
+            tokio::spawn(reload(Arc::clone(&handler), terminal.clone()));
+            continue;
+        }
         if signal == EndSignal::HangUp && count > 0 {
             continue;
         }

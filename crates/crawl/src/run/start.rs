@@ -1,5 +1,7 @@
 //! The start of a crawl: its settings are checked and held against those of an earlier run.
 
+use std::sync::Arc;
+
 use crawl_records::stored_settings;
 use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Runtime;
@@ -9,12 +11,12 @@ use super::engine_config::{fetch_config, user_agent_of};
 use super::job::Job;
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
-use crate::settings::{Checked, Settings, check, seeds, stored_seeds};
+use crate::settings::{Checked, Settings, Sources, check, seeds, stored_seeds};
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
 /// Crawls, and says how it went. The exit code, or why there was no crawl.
-pub(crate) fn run(settings: &Settings) -> Result<u8, CommandError> {
+pub(crate) fn run(settings: &Settings, sources: Sources) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
     let older = stored_settings(&checked.output);
@@ -31,12 +33,8 @@ pub(crate) fn run(settings: &Settings) -> Result<u8, CommandError> {
     for change in changes(&older, &settings, &checked) {
         terminal.say(&change);
     }
-    let job = Job {
-        connections: connections(settings.politeness.concurrency),
-        settings,
-        checked,
-        terminal,
-    };
+    let connections = connections(settings.politeness.concurrency);
+    let job = Arc::new(Job::new(settings, checked, sources, connections, terminal));
     let code = runtime.block_on(rounds::run(&job));
     // A look-up of a name may still be under way; nobody waits for its answer.
     runtime.shutdown_background();

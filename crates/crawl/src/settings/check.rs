@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
@@ -143,6 +143,7 @@ fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
         true => default_output(seeds.first()?),
         false => settings.output.output.0.clone(),
     };
+    problems.note(check_log(&settings.display.log.0, &output));
     let mut checked = Checked {
         roots: roots?,
         seeds: Vec::new(),
@@ -159,6 +160,20 @@ fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
     };
     checked.crawl_at(seeds);
     Some(checked)
+}
+
+/// A crawl's directory holds its own files alone.
+fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
+    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if log.as_os_str().is_empty() || !whole(log).starts_with(whole(output)) {
+        return Ok(());
+    }
+    let (log, output) = (log.display(), output.display());
+    Err(CommandError::usage(format!(
+        "--log {log} lies in the crawl's directory {output}, which holds the crawl's own files alone"
+    ))
+    .hint("name a file beside that directory")
+    .about("log"))
 }
 
 /// Returns whether a name is sent to someone else's address.

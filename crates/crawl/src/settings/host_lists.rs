@@ -81,10 +81,14 @@ pub(super) fn names(listed: &[ListedHost]) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Returns whether an entry names a file of hosts.
+pub(super) fn is_file(entry: &ListedHost) -> bool {
+    matches!(entry, ListedHost::File(_))
+}
+
 /// The error where a list still names a file: `crawl.toml` has the hosts themselves.
 pub(super) fn check_read_in(key: &'static str, listed: &[ListedHost]) -> Result<(), CommandError> {
-    let is_file = |entry: &&ListedHost| matches!(entry, ListedHost::File(_));
-    match listed.iter().find(is_file) {
+    match listed.iter().find(|entry| is_file(entry)) {
         None => Ok(()),
         Some(file) => Err(CommandError::usage(format!(
             "`{key}` names the file `{file}` in the crawl.toml of a directory"

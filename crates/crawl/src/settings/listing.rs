@@ -128,6 +128,21 @@ pub(crate) fn record(
     )
 }
 
+/// The text of a crawl.toml whose crawl runs, and goes on with these settings.
+pub(crate) fn record_again(older: &Table, settings: &Settings, mark: Option<&str>) -> String {
+    let note = |key: &str| {
+        let note = older.get(NOTES).and_then(|notes| notes.get(key));
+        note.and_then(Value::as_str).unwrap_or_default()
+    };
+    record(
+        settings,
+        note("started"),
+        note("last-started"),
+        note("rules-since"),
+        mark,
+    )
+}
+
 /// The seeds of a crawl.toml.
 pub(crate) fn stored_seeds(stored: &Table) -> Vec<CanonicalUrl> {
     seeds_of(stored)

@@ -23,6 +23,7 @@ mod number_checks;
 mod reach;
 mod remembered;
 mod replay;
+mod reread;
 mod schema;
 mod seed_list;
 pub(crate) mod seeds;
@@ -41,12 +42,13 @@ pub(crate) use host_lists::{host_keys, host_table};
 pub(crate) use host_politeness::hours;
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
-    rules_since, stored_seeds,
+    record_again, rules_since, stored_seeds,
 };
 pub(crate) use reach::{Reach, reach};
 pub(crate) use remembered::{own_mark, stored_without};
 pub(crate) use replay::{fill_in, other_settings, replay_record};
+pub(crate) use reread::Sources;
 pub(crate) use schema::schema;
 pub(crate) use sites::budgets;
-pub(crate) use sources::{gather, user_contact};
+pub(crate) use sources::{gather, gather_with_sources, user_contact};
 pub(crate) use tables::{Display, Layer, Settings};

@@ -16,7 +16,7 @@ use super::config_file::{self, NOTES};
 use super::config_mac::{self, MarkStatus};
 use super::environment::Environment;
 use super::listed_seed::ListedSeed;
-use super::listing::{mark_of, record, without_secrets};
+use super::listing::{mark_of, record_again, without_secrets};
 use super::replay::REPLAY_OF;
 use super::sites;
 use super::tables::{Layer, Memory, Settings, TABLES, memory};
@@ -276,21 +276,11 @@ pub(crate) fn stored_without(
         return Ok(None);
     }
     let notes: Table = stored.text.parse().unwrap_or_default();
-    let note = |key: &str| {
-        let notes = notes.get(NOTES).and_then(|notes| notes.get(key));
-        notes.and_then(Value::as_str).unwrap_or_default()
-    };
     let mark = match stored.marked(around) {
         MarkStatus::Ours => own_mark(&settings, dir, around),
         _ => None,
     };
-    Ok(Some(record(
-        &settings,
-        note("started"),
-        note("last-started"),
-        note("rules-since"),
-        mark.as_deref(),
-    )))
+    Ok(Some(record_again(&notes, &settings, mark.as_deref())))
 }
 
 /// Takes hosts out of all that names them, but out of `exclude-host`: what stands there keeps

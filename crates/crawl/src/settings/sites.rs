@@ -1,6 +1,6 @@
 //! Other settings for some hosts: the tables `[site."example.org"]` of a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crawl_engine::HostBudget;
 use crawl_fetcher::HostAccess;
@@ -92,6 +92,21 @@ impl SiteTerms {
             max_time: self.max_time.map(Span::get),
         }
     }
+}
+
+/// The settings of sites that are held to, with the politeness of others that were read.
+pub(super) fn with_politeness(held: &Sites, read: &Sites) -> Sites {
+    let names: BTreeSet<&String> = held.keys().chain(read.keys()).collect();
+    let merged = names.into_iter().filter_map(|name| {
+        let is_in_both = held.contains_key(name) && read.contains_key(name);
+        let of = |sites: &Sites| sites.get(name).cloned().unwrap_or_default();
+        let terms = SiteTerms {
+            politeness: of(read).politeness,
+            ..of(held)
+        };
+        (is_in_both || terms != SiteTerms::default()).then(|| (name.clone(), terms))
+    });
+    merged.collect()
 }
 
 /// The budgets of the names. What is wrong with these, [`by_name`] says.

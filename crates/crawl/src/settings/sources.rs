@@ -12,6 +12,7 @@ use super::environment::Environment;
 use super::host_lists;
 use super::listed_seed::ListedSeed;
 use super::remembered::StoredConfig;
+use super::reread::Sources;
 use super::seed_list;
 use super::tables::OperatorLayer;
 use super::tables::{Layer, Settings};
@@ -24,11 +25,26 @@ pub(crate) fn gather(
     config: Option<&Path>,
     environment: &Environment,
 ) -> Result<Settings, CommandError> {
+    gather_with_sources(flags, config, environment).map(|(settings, _)| settings)
+}
+
+/// The same, with the sources for a crawl that reads them again.
+pub(crate) fn gather_with_sources(
+    flags: Layer,
+    config: Option<&Path>,
+    environment: &Environment,
+) -> Result<(Settings, Sources), CommandError> {
     let mut flags = flags.typed();
+    let file = config;
     let mut config = config
         .map(config_file::read)
         .transpose()?
         .unwrap_or_default();
+    let mut sources = Sources {
+        flags: flags.clone(),
+        config: file.map(|file| (file.to_owned(), config.clone())),
+        beneath: Layer::default(),
+    };
     let mut problems = Problems::default();
     for layer in [&mut flags, &mut config] {
         seed_list::read_in(layer, &mut problems);
@@ -51,7 +67,8 @@ pub(crate) fn gather(
         None => Layer::default(),
     };
     let beneath = stored.over(of_user(environment)?);
-    Ok(said.over(beneath).settle())
+    sources.beneath = beneath.clone();
+    Ok((said.over(beneath).settle(), sources))
 }
 
 /// The directory of the crawl that is spoken of: what is said, or what follows from the first seed.

@@ -265,6 +265,19 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
     let ran = cmd.run(&["forget", "c", &gone]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("already forgotten"), "{}", ran.stderr);
+    // A death behind the commit left report and index unmade.
+    fs::remove_file(dir.file("c/report.json")).unwrap();
+    fs::remove_dir_all(dir.file("c/index")).unwrap();
+    let ran = cmd.run(&["forget", "c", &gone]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_verifies(&dir, &cmd);
+    let told = cmd.run(&["explain", "c", &gone]).ok();
+    let at = dir.rows("c/tombstones.jsonl")[0]["at"].clone();
+    let said = format!(
+        "was taken out of this crawl, and is not asked for again\n  when: {}\n  reason: ",
+        at.as_str().unwrap()
+    );
+    assert!(told.contains(&said), "{told}");
     assert_eq!(dir.rows("c/tombstones.jsonl").len(), 1);
     let ran = cmd.run(&["forget", "c", &format!("{gone}-never")]);
     assert_eq!(ran.code, 2);

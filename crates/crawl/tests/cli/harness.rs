@@ -98,22 +98,30 @@ impl Cmd {
 
     /// Starts it, to be watched while it runs.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut child = self.command(args).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            while stderr.read_line(&mut line).is_ok_and(|count| count > 0) {
-                if sender.send(std::mem::take(&mut line)).is_err() {
-                    return;
-                }
-            }
-        });
-        Running {
-            child,
-            lines,
-            said: RefCell::new(String::new()),
-        }
+        Running::of(self.command(args))
+    }
+
+    /// The same in a session of its own, as a daemon is: it has no terminal, and hears SIGHUP
+    /// though these tests may have been started by `nohup`.
+    pub(crate) fn start_as_daemon(&self, args: &[&str]) -> Running {
+        let plain = self.command(args);
+        let mut command = Command::new("/usr/bin/env");
+        command
+            .args(["--default-signal=HUP", "setsid"])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(&self.dir)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Running::of(command)
     }
 
     pub(crate) fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Ran {
@@ -158,6 +166,25 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    fn of(mut command: Command) -> Running {
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while stderr.read_line(&mut line).is_ok_and(|count| count > 0) {
+                if sender.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        });
+        Running {
+            child,
+            lines,
+            said: RefCell::new(String::new()),
+        }
+    }
+
     /// Waits until it says this, after what was waited for before.
     pub(crate) fn until(&self, words: &str) {
         loop {

@@ -463,26 +463,41 @@ fn slow_web() -> TestWeb {
     web.latency(Duration::from_millis(20)).start()
 }
 
-/// The same command where these tests themselves were started to outlive their terminal (`nohup`).
-fn with_hangup(command: &Command) -> Command {
-    let mut with = Command::new("/usr/bin/env");
-    with.arg("--default-signal=HUP")
+/// Starts a program on a terminal of its own, and closes that once it is told to.
+const ON_A_TERMINAL: &str = r#"
+import os, pty, select, signal, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    # These tests may have been started by nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+while True:
+    ready, _, _ = select.select([terminal, sys.stdin], [], [])
+    if sys.stdin in ready:
+        break
+    os.read(terminal, 65536)
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
+fn on_a_terminal(command: &Command) -> Command {
+    let mut with = Command::new("python3");
+    with.args(["-c", ON_A_TERMINAL])
         .arg(command.get_program())
         .args(command.get_args())
         .current_dir(command.get_current_dir().unwrap())
         .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .envs(
             command
                 .get_envs()
                 .filter_map(|(name, value)| Some((name, value?))),
         )
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdin(Stdio::piped());
     with
 }
 
-/// The terminal takes stdout and stderr along; the shell and the system both tell of it.
+/// The terminal takes stdout and stderr along, and the system tells of it.
 #[test]
 fn ours_a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");
@@ -501,12 +516,10 @@ fn ours_a_closed_terminal_drains_and_saves() {
         "on",
         "-v",
     ];
-    let mut child = with_hangup(&cmd.command(&slow(&plain))).spawn().unwrap();
+    let mut child = on_a_terminal(&cmd.command(&slow(&plain))).spawn().unwrap();
     assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > 3));
-    drop((child.stdout.take(), child.stderr.take()));
-    signal(&child, "HUP");
-    signal(&child, "HUP");
-    assert_eq!(Ran::of_child(child).code, 130);
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     let report: serde_json::Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
     let total = fetched(&dir).len();
     assert_eq!(report["pages"]["total"], total);

@@ -33,6 +33,7 @@ mod recheck;
 mod records;
 mod recrawl;
 mod refusals;
+mod reload;
 mod remembered;
 mod replay;
 mod robots;

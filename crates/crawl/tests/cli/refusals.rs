@@ -313,6 +313,20 @@ fn nothing_to_go_on_with() {
 #[test]
 fn log_that_can_not_be_written() {
     check(
+        &[
+            "--seed",
+            "http://127.0.0.1/",
+            "--output",
+            "o",
+            "--log",
+            "o/x.log",
+        ],
+        expect![[r#"
+            2
+            error: --log o/x.log lies in the crawl's directory o, which holds the crawl's own files alone
+            hint: name a file beside that directory"#]],
+    );
+    check(
         &["--seed", "http://127.0.0.1/", "--log", "no/such/dir/x.log"],
         expect![[r#"
             2

@@ -379,6 +379,47 @@ mod tests {
     }
 
     #[test]
+    fn ours_what_was_read_again_holds_from_then_on() {
+        let before = |delay, per_host, site: Option<u64>| {
+            let site = site.map(|delay| RereadSite {
+                delay: Some(delay),
+                per_host: None,
+            });
+            RereadSettings {
+                delay,
+                per_host,
+                sites: site
+                    .map(|site| ("a.example".to_owned(), site))
+                    .into_iter()
+                    .collect(),
+                ..RereadSettings::default()
+            }
+        };
+        let rereads = [
+            (10_000, before(1_000, 1, None)),
+            (20_000, before(4_000, 3, Some(9_000))),
+        ];
+        let limits =
+            limits("[politeness]\ndelay = \"6s\"\n[site.\"a.example\"]\nper-host = 2\n");
+        let limits = limits.with_earlier(rereads.iter().map(|(at, row)| (*at, row)));
+        let check = |moment, a, b| {
+            let at = |host| {
+                let limits = limits.at(host, moment);
+                (limits.delay, limits.per_host)
+            };
+            assert_eq!((at("www.a.example"), at("b.example")), (a, b), "{moment}");
+        };
+        check(9_999, (1_000, 1), (1_000, 1));
+        // For a moment both hold.
+        check(10_000, (1_000, 3), (1_000, 3));
+        check(10_999, (1_000, 3), (1_000, 3));
+        check(11_000, (9_000, 3), (4_000, 3));
+        check(20_500, (6_000, 3), (4_000, 3));
+        check(21_000, (6_000, 2), (6_000, 1));
+        assert_eq!(limits.of_host("b.example").per_host, 3, "the most ever");
+    }
+
+    #[test]
     fn what_earlier_runs_were_held_to_is_not_known() {
         let one = limits(
             "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = \"1970-01-01T00:01:00Z\"\n",

@@ -1,0 +1,323 @@
+//! Settings that are read again while a crawl runs: politeness and exclusions are taken over, and
+//! what else changed waits for the next start.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use toml::{Table, Value};
+
+use super::check::check;
+use super::config_file::{self, located};
+use super::listing::table_of;
+use super::tables::{Layer, Politeness, Scope, Settings};
+use super::{groups, host_lists, sites};
+use crate::error::{CommandError, Problems};
+use crate::settings::Checked;
+
+/// The table of the keys that stand in none.
+const TOP: &str = "";
+
+/// The sources of a crawl's settings, as they were when it began.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    /// Flags and the environment, before the files of hosts that they name were read.
+    pub(super) flags: Layer,
+    /// The file of `--config`, and what it said then.
+    pub(super) config: Option<(PathBuf, Layer)>,
+    /// What holds where neither says anything.
+    pub(super) beneath: Layer,
+}
+
+/// Settings that were read again.
+#[derive(Clone, Debug)]
+pub(crate) struct RereadSettings {
+    /// Those in force from now on.
+    pub(crate) settings: Settings,
+    pub(crate) checked: Checked,
+    /// The keys that are taken over, each with its value.
+    pub(crate) taken: Vec<String>,
+    /// The keys that changed and wait for the next start.
+    pub(crate) later: Vec<String>,
+}
+
+impl Sources {
+    /// Reads the files again and checks them; `running` is in force.
+    ///
+    /// # Errors
+    /// All that is wrong with them.
+    pub(crate) fn read_again(
+        &self,
+        running: &Settings,
+        checked: &Checked,
+    ) -> Result<RereadSettings, CommandError> {
+        let asked = self.asked(running)?;
+        let located = |problem| match &self.config {
+            Some((file, _)) => located(problem, file, &self.flags),
+            None => problem,
+        };
+        check(&asked.settings).map_err(located)?;
+        let settings = taken_over(running, &asked.settings);
+        // It is held to what does not change as well, such as --own-site.
+        let sites = check(&settings).map_err(located)?.sites;
+        let (before, after) = (table_of(running), table_of(&settings));
+        let taken = differences(&before, &after);
+        let later = differences(&after, &table_of(&asked.settings));
+        let later = later.iter().map(Difference::name);
+        Ok(RereadSettings {
+            taken: taken.iter().map(Difference::to_line).collect(),
+            later: asked.seeds.into_iter().chain(later).collect(),
+            checked: Checked {
+                sites,
+                ..checked.clone()
+            },
+            settings,
+        })
+    }
+
+    fn asked(&self, running: &Settings) -> Result<Asked, CommandError> {
+        let mut flags = self.flags.clone();
+        let mut config = match &self.config {
+            Some((file, _)) => config_file::read(file)?,
+            None => Layer::default(),
+        };
+        let older = self.config.as_ref().map(|(_, older)| older);
+        let seeds = older.into_iter().flat_map(|older| {
+            let seed = (older.seed != config.seed).then_some("seed");
+            let files = (older.seed_file != config.seed_file).then_some("seed-file");
+            let maps = (older.seed_sitemap != config.seed_sitemap).then_some("seed-sitemap");
+            seed.into_iter().chain(files).chain(maps).map(str::to_owned)
+        });
+        let seeds = seeds.collect();
+        let mut problems = Problems::default();
+        for layer in [&mut flags, &mut config] {
+            (layer.seed, layer.seed_file, layer.seed_sitemap) = (None, None, None);
+            host_lists::read_in(layer, &mut problems);
+        }
+        problems.or(())?;
+        let mut settings = flags.over(config).over(self.beneath.clone()).settle();
+        settings.seed.clone_from(&running.seed);
+        Ok(Asked { settings, seeds })
+    }
+
+    /// Returns whether there is anything that could be read again: a file of `--config`, or one of
+    /// hosts that a flag names.
+    pub(crate) fn has_files(&self) -> bool {
+        let scope = &self.flags.scope;
+        let lists = [&scope.host, &scope.exclude_host].into_iter().flatten();
+        self.config.is_some() || lists.flatten().any(host_lists::is_file)
+    }
+}
+
+/// What the files ask for now.
+struct Asked {
+    settings: Settings,
+    /// The keys of seeds that changed.
+    seeds: Vec<String>,
+}
+
+/// The settings in force, with the politeness and the exclusions of others.
+fn taken_over(running: &Settings, asked: &Settings) -> Settings {
+    let held = &running.politeness;
+    Settings {
+        politeness: Politeness {
+            concurrency: held.concurrency,
+            hosts_in_memory: held.hosts_in_memory,
+            wait_unreachable: held.wait_unreachable,
+            own_site: held.own_site,
+            robots: held.robots,
+            ..asked.politeness.clone()
+        },
+        scope: Scope {
+            exclude_host: asked.scope.exclude_host.clone(),
+            include: asked.scope.include.clone(),
+            exclude: asked.scope.exclude.clone(),
+            ..running.scope.clone()
+        },
+        site: sites::with_politeness(&running.site, &asked.site),
+        group: groups::with_politeness(&running.group, &asked.group),
+        ..running.clone()
+    }
+}
+
+/// A key that has another value.
+struct Difference {
+    table: String,
+    key: String,
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+impl Difference {
+    fn name(&self) -> String {
+        match self.table.as_str() {
+            TOP => self.key.clone(),
+            table => format!("[{table}] {}", self.key),
+        }
+    }
+
+    /// The key with its value; of a list what came and went.
+    fn to_line(&self) -> String {
+        let name = self.name();
+        let list = |value: &Option<Value>| match value {
+            Some(Value::Array(list)) => Some(list.iter().map(ToString::to_string).collect()),
+            _ => None,
+        };
+        let lists: (Option<BTreeSet<String>>, Option<BTreeSet<String>>) =
+            (list(&self.before), list(&self.after));
+        match (lists, &self.after) {
+            ((Some(before), Some(after)), _) => {
+                let came = after.difference(&before).count();
+                let went = before.difference(&after).count();
+                format!("{name}: {came} more, {went} less")
+            }
+            (_, Some(after)) => format!("{name} = {after}"),
+            (_, None) => format!("{name} as for every host"),
+        }
+    }
+}
+
+/// The keys that differ between two sets of settings.
+fn differences(before: &Table, after: &Table) -> Vec<Difference> {
+    let mut found = Vec::new();
+    note_differences(TOP, before, after, &mut found);
+    found
+}
+
+fn note_differences(at: &str, before: &Table, after: &Table, found: &mut Vec<Difference>) {
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    for key in keys {
+        let (was, is) = (before.get(key), after.get(key));
+        let table = |value: Option<&Value>| value.and_then(Value::as_table).cloned();
+        match (table(was), table(is)) {
+            (None, None) if was != is => found.push(Difference {
+                table: at.to_owned(),
+                key: key.clone(),
+                before: was.cloned(),
+                after: is.cloned(),
+            }),
+            (None, None) => {}
+            (was, is) => {
+                let name = match at {
+                    TOP => key.clone(),
+                    at => format!("{at}.{}", Value::from(key.as_str())),
+                };
+                let (was, is) = (was.unwrap_or_default(), is.unwrap_or_default());
+                note_differences(&name, &was, &is, found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use expect_test::{Expect, expect};
+    use tempfile::TempDir;
+
+    use super::Sources;
+    use crate::settings::config_file::{parse, read};
+    use crate::settings::tables::Layer;
+    use crate::settings::{Settings, check};
+
+    const SEED: &str = "seed = [\"http://127.0.0.1:9/\"]\n";
+
+    fn sources(dir: &TempDir, flags: Layer, text: &str) -> (Sources, PathBuf, Settings) {
+        let file = dir.path().join("site.toml");
+        std::fs::write(&file, format!("{SEED}{text}")).unwrap();
+        let layer = read(&file).unwrap();
+        let running = flags.clone().over(layer.clone()).settle();
+        let sources = Sources {
+            flags,
+            config: Some((file.clone(), layer)),
+            beneath: Layer::default(),
+        };
+        (sources, file, running)
+    }
+
+    /// What is said where the file says `after` in the place of `before`.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "an expectation is written where it is used"
+    )]
+    fn check_reread(flags: &str, before: &str, after: &str, expect: Expect) {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = parse(flags, "flags").unwrap();
+        let (sources, file, running) = sources(&dir, flags, before);
+        let checked = check(&running).unwrap();
+        std::fs::write(&file, format!("{SEED}{after}")).unwrap();
+        let told = match sources.read_again(&running, &checked) {
+            Ok(read) => {
+                // What was taken over stays so.
+                let again = sources.read_again(&read.settings, &read.checked).unwrap();
+                assert!(again.taken.is_empty(), "{:?}", again.taken);
+                assert_eq!(again.later, read.later);
+                format!("taken: {:#?}\nlater: {:#?}", read.taken, read.later)
+            }
+            Err(problem) => problem.to_string(),
+        };
+        let told = told.replace(&dir.path().display().to_string(), "DIR");
+        expect.assert_eq(&told);
+    }
+
+    #[test]
+    fn ours_politeness_and_exclusions_are_taken_over_and_the_rest_waits() {
+        check_reread(
+            "",
+            "[scope]\nexclude = [\"/a\", \"/b\"]\nmax-depth = 3\n[site.\"a.example\"]\ndelay = \"9s\"\nmax-pages = 7\n",
+            "seed-file = [\"x\"]\n[scope]\nexclude = [\"/b\", \"/c\", \"/d\"]\nmax-depth = 4\n\
+             [politeness]\ndelay = \"5s\"\nquiet-hours = [\"08:00-18:00\"]\nconcurrency = 3\n\
+             [site.\"a.example\"]\nper-host = 2\nmax-pages = 8\n[group.g]\nhosts = [\"a.example\"]\n\
+             max-pages = 3\n",
+            expect![[r#""#]],
+        );
+    }
+
+    #[test]
+    fn ours_flags_win_over_what_is_read_again() {
+        check_reread(
+            "politeness.delay = \"7s\"\nscope.exclude = [\"/flag\"]\n",
+            "",
+            "[politeness]\ndelay = \"5s\"\njitter = 0.01\n[scope]\nexclude = [\"/b\"]\n",
+            expect![[r#""#]],
+        );
+    }
+
+    #[test]
+    fn ours_all_that_is_wrong_with_what_is_read_again_is_told() {
+        check_reread(
+            "",
+            "",
+            "[politenes]\n[scope]\nexclude = [\"(\"]\n",
+            expect![[r#""#]],
+        );
+        check_reread(
+            "",
+            "",
+            "[politeness]\nper-host = 0\n[site.\"a.example\"]\nper-host = 0\n",
+            expect![[r#""#]],
+        );
+    }
+
+    #[test]
+    fn ours_lists_of_hosts_that_flags_name_are_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("out.txt");
+        std::fs::write(&list, "a.example\n").unwrap();
+        let flags = format!("scope.exclude-host = [\"@{}\"]\n", list.display());
+        let (sources, ..) = sources(&dir, parse(&flags, "flags").unwrap(), "");
+        let sources = Sources {
+            config: None,
+            ..sources
+        };
+        assert!(sources.has_files());
+        let running = parse(&format!("{SEED}scope.exclude-host = [\"a.example\"]"), "x");
+        let running = running.unwrap().settle();
+        let checked = check(&running).unwrap();
+        std::fs::write(&list, "a.example\nb.example\n").unwrap();
+        let read = sources.read_again(&running, &checked).unwrap();
+        assert_eq!(read.taken, ["[scope] exclude-host: 1 more, 0 less"]);
+        let flags = parse("scope.exclude-host = [\"a.example\"]\n", "flags").unwrap();
+        assert!(!Sources { flags, ..sources }.has_files());
+    }
+}

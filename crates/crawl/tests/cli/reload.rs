@@ -1,0 +1,215 @@
+//! Settings that are read again while a crawl runs: by SIGHUP, and by `crawl control DIR reload`.
+
+use crawl_testweb::{Answer, LinkMix, TestWeb};
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::control::Talk;
+use crate::harness::{Cmd, Dir, Running, setup};
+
+/// A page that links to so many pages of two kinds.
+fn site() -> TestWeb {
+    let links = |kind: &str, count: usize| {
+        let link = |page| format!("<a href={kind}{page}>p</a> ");
+        (0..count).map(link).collect::<String>()
+    };
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .script(
+            0,
+            "/",
+            Answer::html(&(links("/kept", 5) + &links("/out", 20))),
+        )
+        .start();
+    for page in 0..5 {
+        web.script(0, &format!("/kept{page}"), Answer::html("kept"));
+    }
+    for page in 0..20 {
+        web.script(0, &format!("/out{page}"), Answer::html("out"));
+    }
+    web
+}
+
+fn write(dir: &Dir, web: &TestWeb, more: &str) {
+    let seed = web.url(0, "/");
+    dir.write("site.toml", &format!("seed = [\"{seed}\"]\n{more}"));
+}
+
+/// Pauses a crawl whose first page was read, and waits until nothing is in flight. It has many
+/// pages before it, and asks for one every two seconds at most.
+fn paused(dir: &Dir, crawl: &Running) -> Talk {
+    crawl.until("takes commands");
+    let mut talk = Talk::to(dir);
+    let state = json!({"do": "state"});
+    while talk.say(&state)["pages"] == 0 {}
+    talk.done(&json!({"do": "pause"}));
+    while talk.say(&state)["in_flight"] != 0 {}
+    talk
+}
+
+fn asked(web: &TestWeb, what: &str) -> usize {
+    let log = web.log();
+    log.iter()
+        .filter(|entry| entry.path.starts_with(what))
+        .count()
+}
+
+fn audited(cmd: &Cmd) -> Value {
+    let ran = cmd.run(&["audit", "c", "--json"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+const SLOW: &str = "[politeness]\ndelay = \"2s\"\ndelay-factor = 0\n";
+
+#[test]
+fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
+    let (dir, cmd) = setup("reload");
+    let web = site();
+    write(&dir, &web, SLOW);
+    let args = [
+        "--config",
+        "site.toml",
+        "--output",
+        "c",
+        "-v",
+        "--progress",
+        "off",
+    ];
+    let crawl = cmd.start_as_daemon(&args);
+    let mut talk = paused(&dir, &crawl);
+    let before = (asked(&web, "/out"), asked(&web, "/kept"));
+    // All that is wrong is told, and nothing changes.
+    write(&dir, &web, "[politeness]\ndelay = 5\n[scop]\n");
+    crawl.signal("HUP");
+    crawl.until("settings were not read again: the crawl goes on as it was");
+    let said = crawl.said();
+    for told in ["site.toml:3:", "`delay`", "unknown key or table `scop`"] {
+        assert!(said.contains(told), "{told}: {said}");
+    }
+    assert!(dir.read("c/crawl.toml").contains("delay = \"2s\""));
+    assert!(!dir.file("c/state/delays.jsonl").exists());
+
+    let new = "[politeness]\ndelay = \"0s\"\ndelay-factor = 0\nconcurrency = 3\n\
+               [scope]\nexclude = [\"/out\"]\nmax-depth = 9\n";
+    write(&dir, &web, new);
+    crawl.signal("HUP");
+    crawl.until("takes effect at the next start");
+    let toml = dir.read("c/crawl.toml");
+    assert!(toml.contains("delay = \"0s\"") && toml.contains("exclude = [\"/out\"]"));
+    assert!(toml.contains("concurrency = 256"), "{toml}");
+    talk.done(&json!({"do": "resume"}));
+    let (code, said) = crawl.end();
+    assert_eq!(code, 0, "{said}");
+    let told = said.lines().filter(|line| {
+        line.starts_with("settings were read again") || line.starts_with("takes effect")
+    });
+    expect![[r#"
+        settings were read again: [politeness] delay = "0s", [scope] exclude: 1 more, 0 less
+        takes effect at the next start: [politeness] concurrency, [scope] max-depth"#]]
+    .assert_eq(&told.collect::<Vec<_>>().join("\n"));
+    assert_eq!(asked(&web, "/out"), before.0);
+    assert_eq!(asked(&web, "/kept"), 5, "{before:?}");
+    let excluded = dir.rows("c/excluded.jsonl");
+    let by_rule = excluded.iter().filter(|row| row["rule"] == "exclude /out");
+    assert_eq!(by_rule.count(), 20 - before.0);
+
+    // Each gap is held to the rule of its time.
+    let audit = audited(&cmd);
+    assert_eq!(audit["undecided"], json!({}), "{audit}");
+    let rows = dir.rows("c/state/delays.jsonl");
+    assert_eq!(rows[0]["reread"]["delay"], 2_000, "{rows:?}");
+    assert_eq!(rows[0]["reread"]["added"], json!(["exclude /out"]));
+    let url = web.url(0, "/out19");
+    let explained = cmd.run(&["explain", "c", &url]).ok();
+    assert!(explained.contains("by `exclude /out`"), "{explained}");
+    assert!(explained.contains("that rule holds since: "), "{explained}");
+    // What it was left with is its user's own: it goes on without a word.
+    let ran = cmd.run(&["--output", "c", "--progress", "off"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(asked(&web, "/out"), before.0);
+}
+
+#[test]
+fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
+    let (dir, cmd) = setup("reload-told");
+    let web = site();
+    write(&dir, &web, SLOW);
+    dir.write("out.txt", "a.example\n");
+    let args = [
+        "--config",
+        "site.toml",
+        "--exclude-host",
+        "@out.txt",
+        "--exclude",
+        "/out1",
+        "--output",
+        "c",
+        "-v",
+        "--progress",
+        "off",
+    ];
+    let crawl = cmd.start(&args);
+    let mut talk = paused(&dir, &crawl);
+    let nothing = cmd.run(&["control", "c", "reload"]).ok();
+    assert_eq!(
+        nothing,
+        "settings were read again: politeness and exclusions are as they were\n"
+    );
+    // A flag wins over the file, and the list that it names is read again.
+    write(
+        &dir,
+        &web,
+        "[politeness]\ndelay = \"0s\"\ndelay-factor = 0\nper-host = 4\n[scope]\nexclude = [\"/kept\"]\n",
+    );
+    dir.write("out.txt", "a.example\nb.example\nc.example\n");
+    let told = cmd.run(&["control", "c", "reload"]).ok();
+    expect![[r#"
+        settings were read again: [politeness] delay = "0s", [politeness] per-host = 4, [scope] exclude-host: 2 more, 0 less
+    "#]]
+    .assert_eq(&told);
+    write(&dir, &web, "[politeness]\nper-host = 0\nper-address = 0\n");
+    let refused = cmd.run(&["control", "c", "reload"]);
+    assert_eq!(refused.code, 2, "{}", refused.stdout);
+    assert!(
+        refused.stderr.matches("error: ").count() >= 2,
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        refused.stderr.contains("site.toml:3:1"),
+        "{}",
+        refused.stderr
+    );
+    talk.done(&json!({"do": "resume"}));
+    let (code, said) = crawl.end();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(asked(&web, "/kept"), 5);
+    assert_eq!(audited(&cmd)["undecided"], json!({}));
+
+    // Without a file there is nothing to read again.
+    let seed = web.url(0, "/");
+    let args = [
+        "--seed",
+        &seed,
+        "--output",
+        "d",
+        "--delay",
+        "2s",
+        "-v",
+        "--progress",
+        "off",
+    ];
+    let crawl = cmd.start(&args);
+    crawl.until("takes commands");
+    let refused = cmd.run(&["control", "d", "reload"]);
+    expect![[r#"
+        2
+        error: the crawl was started without --config, so there is no file to read again
+        hint: `crawl control d delay` sets a delay; stop the crawl, and start it with `--config FILE`, to change more"#]]
+    .assert_eq(&refused.refusal(&dir));
+    crawl.signal("INT");
+    assert_eq!(crawl.end().0, 130);
+}
