@@ -485,7 +485,7 @@ mod tests {
             http://www.example.org:8080/docs/ Scope: exclude-host www.example.org
             http://www.example.org/other Scope: exclude-host www.example.org
             http://example.org/docs/ Scope: exclude /docs/$
-            http://elsewhere.example/docs/ Scope: domain
+            http://elsewhere.example/docs/ Scope: exclude /docs/$
         "#]],
         );
     }

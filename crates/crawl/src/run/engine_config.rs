@@ -100,8 +100,9 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
     }
 }
 
-/// The rules that a crawl takes over while it runs, of settings that were checked.
-pub(super) fn rules(settings: &Settings, checked: &Checked) -> Rules {
+/// The rules that a crawl takes over while it runs, of settings that were checked; `begun_with` is
+/// the text of the crawl.toml of its run.
+pub(super) fn rules(settings: &Settings, checked: &Checked, begun_with: &str) -> Rules {
     let (scope, output) = (&settings.scope, &checked.output);
     let mut recorded = settings.clone();
     recorded.output.output = FilePath(output.clone());
@@ -111,7 +112,11 @@ pub(super) fn rules(settings: &Settings, checked: &Checked) -> Rules {
         include: scope.include.clone(),
         exclude: scope.exclude.clone(),
         exclude_hosts: host_table(&scope.exclude_host),
-        config_text: record_again(&stored_settings(output), &recorded, mark.as_deref()),
+        config_text: record_again(
+            &begun_with.parse().unwrap_or_default(),
+            &recorded,
+            mark.as_deref(),
+        ),
     }
 }
 

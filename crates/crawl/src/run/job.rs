@@ -22,13 +22,22 @@ pub(crate) struct Job {
     /// The settings when it began. Others are of `in_force`.
     pub(super) settings: Settings,
     /// Politeness and exclusions may have been read again.
-    in_force: Mutex<(Settings, Checked)>,
+    in_force: Mutex<InForce>,
     sources: Sources,
     /// The crawl's directory.
     output: PathBuf,
     /// As many as descriptors are left for.
     pub(super) connections: Connections,
     pub(super) terminal: Terminal,
+}
+
+/// The settings that hold now.
+#[derive(Clone, Debug)]
+struct InForce {
+    settings: Settings,
+    checked: Checked,
+    /// The text of crawl.toml, as the last run was given it.
+    config_text: String,
 }
 
 impl Job {
@@ -41,7 +50,11 @@ impl Job {
     ) -> Job {
         Job {
             output: checked.output.clone(),
-            in_force: Mutex::new((settings.clone(), checked)),
+            in_force: Mutex::new(InForce {
+                settings: settings.clone(),
+                checked,
+                config_text: String::new(),
+            }),
             settings,
             sources,
             connections,
@@ -51,8 +64,9 @@ impl Job {
 
     /// The engine's configuration for a run that begins now.
     pub(crate) fn config(&self) -> Config {
-        let (settings, checked) = &*self.in_force();
-        let mut config = engine_config(settings, checked);
+        let mut now = self.in_force();
+        let mut config = engine_config(&now.settings, &now.checked);
+        now.config_text.clone_from(&config.config_text);
         config.politeness.concurrency = self.connections.concurrency;
         if !self.connections.may_be_kept {
             config.fetch.keep_alive = Duration::ZERO;
@@ -94,7 +108,7 @@ impl Job {
     }
 
     /// They are replaced as a whole, so a panic elsewhere does not spoil them.
-    fn in_force(&self) -> MutexGuard<'_, (Settings, Checked)> {
+    fn in_force(&self) -> MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,8 +123,8 @@ impl SettingsSource for Job {
                 self.output.display()
             )));
         }
-        let (settings, checked) = self.in_force().clone();
-        let read = self.sources.read_again(&settings, &checked)?;
+        let now = self.in_force().clone();
+        let read = self.sources.read_again(&now.settings, &now.checked)?;
         let taken = match read.taken.is_empty() {
             true => {
                 "settings were read again: politeness and exclusions are as they were".to_owned()
@@ -120,7 +134,8 @@ impl SettingsSource for Job {
         let later = (!read.later.is_empty())
             .then(|| format!("takes effect at the next start: {}", read.later.join(", ")));
         Ok(NewSettings {
-            rules: (!read.taken.is_empty()).then(|| rules(&read.settings, &read.checked)),
+            rules: (!read.taken.is_empty())
+                .then(|| rules(&read.settings, &read.checked, &now.config_text)),
             told: std::iter::once(taken).chain(later).collect(),
             settings: read.settings,
             checked: read.checked,
@@ -128,7 +143,13 @@ impl SettingsSource for Job {
     }
 
     fn take(&self, new: NewSettings) {
-        *self.in_force() = (new.settings, new.checked);
+        {
+            let mut now = self.in_force();
+            (now.settings, now.checked) = (new.settings, new.checked);
+            if let Some(rules) = new.rules {
+                now.config_text = rules.config_text;
+            }
+        }
         for line in &new.told {
             self.terminal.say(line);
         }

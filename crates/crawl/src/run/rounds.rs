@@ -129,6 +129,8 @@ impl Rounds<'_> {
         let (progress, seen) = watch::channel(Progress::default());
         let (commander, commands) = crawl_engine::commands();
         let shown = tokio::spawn(show(terminal.clone(), seen.clone()));
+        // Settings that are read again from here on are told to this run.
+        let asked = self.job.config();
         self.handler.open(commander, seen.clone());
         if let Some(metrics) = &self.metrics {
             metrics.follow(seen.clone());
@@ -141,7 +143,6 @@ impl Rounds<'_> {
             pages: None,
             free_space: FreeSpace::of_file_system(),
         };
-        let asked = self.job.config();
         let config = Config {
             recrawl: asked.recrawl && start == Start::AsAsked,
             ..asked
