@@ -399,8 +399,7 @@ mod tests {
             (10_000, before(1_000, 1, None)),
             (20_000, before(4_000, 3, Some(9_000))),
         ];
-        let limits =
-            limits("[politeness]\ndelay = \"6s\"\n[site.\"a.example\"]\nper-host = 2\n");
+        let limits = limits("[politeness]\ndelay = \"6s\"\n[site.\"a.example\"]\nper-host = 2\n");
         let limits = limits.with_earlier(rereads.iter().map(|(at, row)| (*at, row)));
         let check = |moment, a, b| {
             let at = |host| {
