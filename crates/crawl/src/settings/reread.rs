@@ -212,7 +212,7 @@ fn note_differences(at: &str, before: &Table, after: &Table, found: &mut Vec<Dif
 mod tests {
     use std::path::PathBuf;
 
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
     use tempfile::TempDir;
 
     use super::Sources;
@@ -236,11 +236,7 @@ mod tests {
     }
 
     /// What is said where the file says `after` in the place of `before`.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "an expectation is written where it is used"
-    )]
-    fn check_reread(flags: &str, before: &str, after: &str, expect: Expect) {
+    fn told(flags: &str, before: &str, after: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let flags = parse(flags, "flags").unwrap();
         let (sources, file, running) = sources(&dir, flags, before);
@@ -252,51 +248,70 @@ mod tests {
                 let again = sources.read_again(&read.settings, &read.checked).unwrap();
                 assert!(again.taken.is_empty(), "{:?}", again.taken);
                 assert_eq!(again.later, read.later);
-                format!("taken: {:#?}\nlater: {:#?}", read.taken, read.later)
+                let lines = |lines: &[String]| lines.join("\n  ");
+                format!(
+                    "taken:\n  {}\nlater:\n  {}",
+                    lines(&read.taken),
+                    lines(&read.later)
+                )
             }
             Err(problem) => problem.to_string(),
         };
-        let told = told.replace(&dir.path().display().to_string(), "DIR");
-        expect.assert_eq(&told);
+        told.replace(&dir.path().display().to_string(), "DIR")
     }
 
     #[test]
     fn ours_politeness_and_exclusions_are_taken_over_and_the_rest_waits() {
-        check_reread(
-            "",
-            "[scope]\nexclude = [\"/a\", \"/b\"]\nmax-depth = 3\n[site.\"a.example\"]\ndelay = \"9s\"\nmax-pages = 7\n",
-            "seed-file = [\"x\"]\n[scope]\nexclude = [\"/b\", \"/c\", \"/d\"]\nmax-depth = 4\n\
-             [politeness]\ndelay = \"5s\"\nquiet-hours = [\"08:00-18:00\"]\nconcurrency = 3\n\
-             [site.\"a.example\"]\nper-host = 2\nmax-pages = 8\n[group.g]\nhosts = [\"a.example\"]\n\
-             max-pages = 3\n",
-            expect![[r#""#]],
-        );
+        let before = "[scope]\nexclude = [\"/a\", \"/b\"]\nmax-depth = 3\n\
+                      [site.\"a.example\"]\ndelay = \"9s\"\nmax-pages = 7\n";
+        let after = "seed-file = [\"x\"]\n[scope]\nexclude = [\"/b\", \"/c\", \"/d\"]\nmax-depth = 4\n\
+                     [politeness]\ndelay = \"5s\"\nquiet-hours = [\"08:00-18:00\"]\nconcurrency = 3\n\
+                     [site.\"a.example\"]\nper-host = 2\nmax-pages = 8\n\
+                     [group.g]\nhosts = [\"a.example\"]\nmax-pages = 3\n";
+        expect![[r#"
+            taken:
+              [politeness] delay = "5s"
+              [politeness] quiet-hours: 1 more, 0 less
+              [scope] exclude: 2 more, 1 less
+              [site."a.example"] delay as for every host
+              [site."a.example"] per-host = 2
+            later:
+              seed-file
+              [group."g"] hosts
+              [group."g"] max-pages
+              [politeness] concurrency
+              [scope] max-depth
+              [site."a.example"] max-pages"#]]
+        .assert_eq(&told("", before, after));
     }
 
     #[test]
     fn ours_flags_win_over_what_is_read_again() {
-        check_reread(
-            "politeness.delay = \"7s\"\nscope.exclude = [\"/flag\"]\n",
-            "",
-            "[politeness]\ndelay = \"5s\"\njitter = 0.01\n[scope]\nexclude = [\"/b\"]\n",
-            expect![[r#""#]],
+        let flags = "politeness.delay = \"7s\"\nscope.exclude = [\"/flag\"]\n";
+        let after = "[politeness]\ndelay = \"5s\"\njitter = 0.01\n[scope]\nexclude = [\"/b\"]\n";
+        let told = told(flags, "", after);
+        assert!(
+            told.starts_with("taken:\n  [politeness] jitter = 0.01\nlater:\n"),
+            "{told}"
         );
     }
 
     #[test]
     fn ours_all_that_is_wrong_with_what_is_read_again_is_told() {
-        check_reread(
-            "",
-            "",
-            "[politenes]\n[scope]\nexclude = [\"(\"]\n",
-            expect![[r#""#]],
-        );
-        check_reread(
-            "",
-            "",
-            "[politeness]\nper-host = 0\n[site.\"a.example\"]\nper-host = 0\n",
-            expect![[r#""#]],
-        );
+        let unread = told("", "", "[politenes]\n[scope]\nexclude = [\"(\"]\n");
+        for part in [
+            "DIR/site.toml:2:2: unknown key or table `politenes`",
+            "site.toml:4:",
+        ] {
+            assert!(unread.contains(part), "{unread}");
+        }
+        let unusable = told("", "", "[politeness]\nper-host = 0\nper-address = 0\n");
+        for part in [
+            "site.toml:3:1: --per-host is 0",
+            "site.toml:4:1: --per-address is 0",
+        ] {
+            assert!(unusable.contains(part), "{unusable}");
+        }
     }
 
     #[test]
