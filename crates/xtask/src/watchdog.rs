@@ -126,11 +126,12 @@ impl UnderWay {
 
 /// The step that a log of steps told of last.
 fn last_step(log: &str) -> &str {
-    let names = log.lines().rev().filter_map(|line| {
+    let mut lines = log.lines().rev();
+    let name = lines.find_map(|line| {
         let name = line.strip_prefix("==== ")?.strip_suffix(" ====")?;
         (!name.contains(' ')).then_some(name)
     });
-    names.into_iter().next().unwrap_or("unknown")
+    name.unwrap_or("unknown")
 }
 
 fn tail(text: &str) -> String {
