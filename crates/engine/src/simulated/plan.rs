@@ -12,7 +12,7 @@ use std::time::Duration;
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::MemoryFrontier;
 use crawl_records::{Estimate, HostReport, PlanSettings};
-use crawl_sample::SampleDesign;
+use crawl_sample::{SampleDesign, SampleMethod};
 use crawl_scheduler::Tick;
 use crawl_testweb::{Answer as WebAnswer, LinkMix, TestWeb};
 use crawl_weburl::canonicalize;
@@ -137,10 +137,10 @@ fn near(estimate: &Estimate, truth: f64, what: &str) {
 /// A crawl that draws so many pages of each site at random.
 fn pilot(web: &TestWeb, pages: usize) -> TempDir {
     let (pilot, _) = run(web, |config| {
-        config.sample = Some(SampleDesign {
+        config.sample = Some(SampleMethod::Draw(SampleDesign {
             pages,
             ..SampleDesign::default()
-        });
+        }));
     });
     pilot
 }
