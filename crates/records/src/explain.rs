@@ -185,7 +185,7 @@ pub fn explain(
     while let Some(row) = rows.next_with(&needle) {
         let row = found.sound(row);
         if let Some(row) = row.filter(|row| row.url == url.as_str()) {
-            let led_here = found.walk.get_or_insert_with(|| WalkPlace {
+            let led_here = found.walk.get_or_insert(WalkPlace {
                 steps: 0,
                 first: (row.walker, row.step),
             });
