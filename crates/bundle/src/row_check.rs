@@ -72,7 +72,12 @@ pub(crate) fn what_lacks(row: &PageRow, is_archived: bool) -> Option<&'static st
             ..
         } => Some("columns `status` and `error` are both null"),
         PageRow { status: None, .. } => None,
-        PageRow { digest: None, .. } => Some("column `digest` is null, and the page was answered"),
+        // Of a body that nobody wanted and that was not read there is none.
+        PageRow {
+            digest: None,
+            unwanted: None,
+            ..
+        } => Some("column `digest` is null, and the page was answered"),
         PageRow { warc: None, .. } if is_archived => {
             Some("column `warc` is null, and the page was answered")
         }

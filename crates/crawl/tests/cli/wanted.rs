@@ -175,6 +175,8 @@ fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
     web.script(2, "/a", links(&[url(2, "/b")]));
     web.script(2, "/r", links(&[url(2, "/b")]));
     web.script(0, "/back", links(&[]));
+    // The sitemap of the host in scope names it.
+    web.script(0, "/orphan/0.html", links(&[]));
     let seed = url(0, "/");
     let crawl = |output: &'static str, hops: &'static str| {
         let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
@@ -211,7 +213,14 @@ fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
     };
     assert_eq!(
         crawl("one", "1"),
-        ["0/ 0", "0/in 0", "0/r 0", "1/a 1", "1/r 1"]
+        [
+            "0/ 0",
+            "0/in 0",
+            "0/orphan/0.html 0",
+            "0/r 0",
+            "1/a 1",
+            "1/r 1"
+        ]
     );
     let excluded = dir.rows("one/excluded.jsonl");
     assert!(excluded.is_empty(), "{excluded:?}");
@@ -228,7 +237,16 @@ fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
     assert_eq!(
         crawl("two", "2"),
         [
-            "0/ 0", "0/back 0", "0/in 0", "0/r 0", "1/a 1", "1/b 2", "1/r 1", "2/a 2", "2/r 2"
+            "0/ 0",
+            "0/back 0",
+            "0/in 0",
+            "0/orphan/0.html 0",
+            "0/r 0",
+            "1/a 1",
+            "1/b 2",
+            "1/r 1",
+            "2/a 2",
+            "2/r 2"
         ]
     );
     let audited = cmd.run(&["audit", "two"]).ok();
