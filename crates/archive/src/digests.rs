@@ -307,10 +307,10 @@ mod tests {
         write_digests(dir, ChangedFiles::All).unwrap();
         let all = [WARC, "pages.jsonl", "waiting.jsonl"].map(str::to_owned);
         assert_eq!(names(dir), (all.to_vec(), true));
+        let (warc, pages) = (sha256(dir, WARC), sha256(dir, "pages.jsonl"));
         keep_archive_digests(dir).unwrap();
         assert_eq!(names(dir), (vec![WARC.to_owned()], false));
         // A WARC file that did not grow is not read again, so its damage stays told.
-        let (warc, pages) = (sha256(dir, WARC), sha256(dir, "pages.jsonl"));
         fs::write(dir.join(WARC), "x").unwrap();
         fs::write(dir.join("pages.jsonl"), "other").unwrap();
         write_digests(dir, ChangedFiles::All).unwrap();
