@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crawl_archive::{BoundedLine, LineReader, MAX_LINE_BYTES, open_regular, read_text};
 use crawl_records::report;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::VerifyError;
@@ -17,7 +18,7 @@ const MAX_REPORT_BYTES: u64 = 256 << 20;
 /// Sums the rows up anew, and compares each value of `report.json` and of `hosts.jsonl`.
 pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Result<(), VerifyError> {
     let report = report(dir)?;
-    let summed = serde_json::to_value(&report).unwrap_or_default();
+    let summed = as_read(&report);
     match read_text(&dir.join(REPORT), MAX_REPORT_BYTES) {
         Err(why) => verification.file(REPORT, format!("it can't be read: {why}")),
         Ok(text) => match serde_json::from_str::<Value>(&text) {
@@ -34,7 +35,7 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     }
     let path = dir.join(HOSTS);
     let hosts = report.hosts.iter().filter(|host| host.coverage.is_some());
-    let mut hosts = hosts.map(|host| serde_json::to_value(host).unwrap_or_default());
+    let mut hosts = hosts.map(as_read);
     let file = match open_regular(&path) {
         Err(why) => {
             verification.file(HOSTS, format!("it can't be read: {why}"));
@@ -68,6 +69,12 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
         more => verification.file(HOSTS, format!("{more} hosts of the rows are missing")),
     }
     Ok(())
+}
+
+/// A value as it is read back from its text: of a fraction the last bit may differ.
+fn as_read<T: Serialize>(value: &T) -> Value {
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// Counts the values in `found`, and gathers those that are not what the rows say. What only the

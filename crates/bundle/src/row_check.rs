@@ -105,10 +105,9 @@ impl SampleCheck {
         let settings = stored_settings(dir);
         let sample = settings.get("sample").and_then(toml::Value::as_table);
         SampleCheck {
-            is_sampled: sample.is_some_and(|table| {
-                table
-                    .get("sample")
-                    .is_some_and(|pages| pages.as_str() != Some("unlimited"))
+            is_sampled: ["sample", "walk"].iter().any(|key| {
+                let asked = sample.and_then(|table| table.get(*key));
+                asked.is_some_and(|pages| pages.as_str() != Some("unlimited"))
             }),
             strata: BTreeMap::new(),
         }

@@ -2,6 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
+use crate::admission::distance;
 use crate::admit_rule::{QueuePlace, Queued};
 use crate::lease::Lease;
 
@@ -48,7 +49,7 @@ impl StoredVisit {
             place: QueuePlace {
                 retried: false,
                 priority: lease.priority,
-                depth: lease.depth,
+                depth: distance(lease.depth, lease.hops_off),
                 redirects: lease.redirects,
                 is_seed: lease.is_seed,
                 kind: lease.kind,

@@ -315,7 +315,7 @@ fn ours_a_page_has_all_that_its_row_and_its_record_tell() {
             "warc_record_length": "55", "crawl": name, "subset": "warc",
             "host": "www.example.co.uk", "outcome": "ok", "ms": "12", "bytes": "3",
             "content_type": " Text/HTML ; charset=utf-8", "title": "a, \"b\"\r\nc", "depth": "1",
-            "via": "http://e.example/", "robots_verdict": "allowed", "robots_rule": "Allow: /",
+            "hops_off_scope": "0", "via": "http://e.example/", "robots_verdict": "allowed", "robots_rule": "Allow: /",
             "robots_line": "3", "usage_train_ai": "refused",
             "usage_said": r#"[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]"#,
             "round": "1",

@@ -164,6 +164,11 @@ fn check_walk(settings: &Settings, problems: &mut Problems) {
         let what = "--sample and --walk choose pages in two ways".to_owned();
         refuse("walk", what, "leave one of them out");
     }
+    if settings.seed.iter().any(|seed| seed.is_sitemap) {
+        let what = "--seed-sitemap with --walk: a walk goes from page to page".to_owned();
+        let hint = "name the pages at which walkers start, by --seed or --seed-file";
+        refuse("seed-sitemap", what, hint);
+    }
     if let Some(depth) = settings.scope.max_depth.0 {
         let what = format!("--max-depth {depth} says nothing of a walk, which may go round");
         let hint = "--walk-restart says how far a walker goes: 1 / 0.15 steps in the mean";

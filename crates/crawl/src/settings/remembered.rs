@@ -237,10 +237,12 @@ fn guarded(settings: &Settings) -> Table {
                 guarded.insert(name, Value::Table(keys));
             }
             Value::Array(seeds) if name == "seed" => {
-                // Where they lead, and not what is said of it: that no more than narrows or names.
-                let url = |seed: Value| match seed.get("url").or(seed.get("sitemap")) {
-                    Some(url) => url.clone(),
-                    None => seed,
+                // A depth and a label no more than narrow and name where a seed leads. A scope and a
+                // sitemap may lead further.
+                let leads_on = |seed: &Value| seed.get("scope").is_some();
+                let url = |seed: Value| match seed.get("url") {
+                    Some(url) if !leads_on(&seed) => url.clone(),
+                    _ => seed,
                 };
                 guarded.insert(name, Value::Array(seeds.into_iter().map(url).collect()));
             }

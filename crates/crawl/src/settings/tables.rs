@@ -301,7 +301,7 @@ tables! {
         ///
         /// `de` takes de-AT too. Of pages in others no links are followed. A page is in the
         /// language that it declares, unless its text is clearly in another. Pages whose
-        /// language can't be told are kept, and so are seeds.
+        /// language can't be told are kept, and so are seeds that no sitemap listed.
         #[arg(value_name = "LANGUAGE")]
         language: Vec<Language> = Vec::new(), GoesOn;
         /// The number of links that may be followed away from a seed

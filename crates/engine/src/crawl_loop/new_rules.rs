@@ -113,12 +113,13 @@ impl Coordinator {
 /// The rules that held before, and the exclusions that come and go.
 fn reread(before: &Config, after: &Config) -> RereadSettings {
     let politeness = &before.politeness;
-    let sites = politeness.sites.iter().filter_map(|(name, terms)| {
+    // Those without a gap of their own too: the longest name of a host decides.
+    let sites = politeness.sites.iter().map(|(name, terms)| {
         let site = RereadSite {
             delay: terms.delay.map(millis),
             per_host: terms.per_host,
         };
-        (site != RereadSite::default()).then(|| (name.to_owned(), site))
+        (name.to_owned(), site)
     });
     let (had, has) = (exclusions(&before.scope), exclusions(&after.scope));
     RereadSettings {

@@ -41,6 +41,11 @@ impl Coordinator {
             Purpose::Robots { .. } | Purpose::Page { .. } if self.is_left_out(permit.host()) => {
                 None
             }
+            Purpose::Hop { of }
+                if self.is_left_out(permit.host()) || self.is_left_out(&of.host_key()) =>
+            {
+                None
+            }
             Purpose::Robots { origin } => Some(origin.robots_url()),
             Purpose::Hop { of } => self.origins.pending_hop(of).cloned(),
             Purpose::Page { .. } if self.scheduler.has_address(permit.host()) => None,

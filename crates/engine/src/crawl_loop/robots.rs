@@ -34,16 +34,17 @@ impl Coordinator {
         now: Tick,
         of: Origin,
     ) -> Result<Option<Job>, FrontierError> {
+        let is_out = self.is_left_out(&of.host_key());
         match self.origins.take_pending_fetch(&of) {
-            Some(PendingRobotsFetch::Hop(url, hop)) if !self.is_hop_left_out(&url) => {
+            Some(PendingRobotsFetch::Hop(url, hop)) if !is_out && !self.is_hop_left_out(&url) => {
                 self.robots_job(of, url, hop).map(Some)
             }
-            Some(PendingRobotsFetch::TdmRep(tries)) => Ok(Some(Job::TdmRep {
+            Some(PendingRobotsFetch::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
                 request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
                 of,
                 tries,
             })),
-            None | Some(PendingRobotsFetch::Hop(..)) => {
+            None | Some(_) => {
                 // Nothing is known that may follow: the origin begins anew.
                 self.scheduler.set_robots(now, &of, RobotsState::Unknown);
                 Ok(None)

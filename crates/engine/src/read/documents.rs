@@ -55,7 +55,7 @@ impl PageReader {
         };
         let text = PageText::decode(bytes, content_type);
         // A seed leads on whatever its language: what it links to is judged by itself.
-        let is_told = is_page && lease.kind == UrlKind::Page && !lease.is_seed;
+        let is_told = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_told = is_told && !self.wanted.languages.is_empty();
         let (page, content) = match may_index || is_told {
             true => {

@@ -154,6 +154,11 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// Returns whether the document is a seed that the user named, or where such a one leads.
+    pub(crate) fn is_of_scope_seed(&self) -> bool {
+        self.scope.is_seed(&self.from.url)
+    }
+
     pub(crate) fn from(&self) -> &'a Lease {
         self.from
     }

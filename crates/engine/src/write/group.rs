@@ -352,7 +352,8 @@ impl Group<'_> {
                 .is_some_and(|status| (200..300).contains(&status) || status == 304)
         {
             self.totals.seeds_fetched += 1;
-        } else if lease.is_seed && failed {
+        } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {
+            // Those that the user named: a sitemap may list any number of others.
             let redirect = row.broken_redirect().map(str::to_owned);
             let status = row.status.map(|status| format!("status {status}"));
             let why = redirect.or(status).or_else(|| row.error.clone());

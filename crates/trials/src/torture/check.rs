@@ -347,17 +347,17 @@ fn nothing_changes(program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// Rows and archive, by name.
+/// Rows and archive, by name. Not the list of digests: who opens the state changes its files.
 fn kept(output: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut kept = BTreeMap::new();
     for folder in [output.to_owned(), output.join("archive")] {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if [".jsonl", ".gz", ".cdxj"]
+            let is_kept = [".jsonl", ".gz", ".cdxj"]
                 .iter()
-                .any(|end| name.ends_with(end))
-            {
+                .any(|end| name.ends_with(end));
+            if is_kept && name != "digests.jsonl" {
                 kept.insert(name.into_owned(), fs::read(&path)?);
             }
         }
