@@ -106,9 +106,10 @@ impl Host {
     }
 
     /// Drops slots where there are more than `per_host`. The one that is free first goes, but no
-    /// end is forgotten that is later than another's.
+    /// end is forgotten that is later than another's. One stays in any case: were more allowed
+    /// again while requests are in flight, its gap is still to be kept.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
-        let room = per_host.saturating_sub(self.in_flight);
+        let room = per_host.saturating_sub(self.in_flight).max(1);
         while self.slots.len() > room as usize {
             let slots = &self.slots;
             let first = (0..slots.len()).min_by_key(|index| slots[*index].next_at);

@@ -12,13 +12,14 @@ import sys
 import zipfile
 
 import frictionless
+from warcio import ArchiveIterator
 
 
-def run(program, *args):
+def run(program, *args, may_fail=False):
     """The output of a program of this environment, which has to succeed."""
     program = os.path.join(os.path.dirname(sys.executable), program)
     ran = subprocess.run([program, *args], capture_output=True, text=True)
-    assert ran.returncode == 0, f"{program}: {ran.stdout}{ran.stderr}"
+    assert ran.returncode == 0 or may_fail, f"{program}: {ran.stdout}{ran.stderr}"
     return ran.stdout
 
 
@@ -53,7 +54,18 @@ for name, resource in listed.items():
 paths = [os.path.join(folder, name) for name in warcs]
 run("warcio", "check", *paths)
 for path in paths:
-    run("fastwarc", "check", "-q", "-p", path)
+    # It hashes a revisit's own bytes, while the payload is in the record that it refers to.
+    with open(path, "rb") as file:
+        elsewhere = {
+            record.rec_headers["WARC-Record-ID"]
+            for record in ArchiveIterator(file)
+            if record.rec_type == "revisit"
+        }
+    said = run("fastwarc", "check", "-q", "-p", "-o", "-", path, may_fail=bool(elsewhere))
+    assert ": OK, " in said, said
+    for line in said.splitlines():
+        is_revisit = any(line.startswith(id) for id in elsewhere)
+        assert "FAIL" not in line or (is_revisit and line.endswith(": OK, PAYLOAD_FAIL")), line
 theirs = run("cdxj-indexer", "--sort", *paths)
 ours = gzip.decompress(read("indexes/index.cdx.gz")).decode()
 assert ours == theirs, [pair for pair in zip(ours.splitlines(), theirs.splitlines()) if pair[0] != pair[1]][:3]
