@@ -280,6 +280,15 @@ clauses! {
         assert_eq!(visit_due(bench.frontier(), u32::MAX, 9), 3);
     }
 
+    fn a_visit_comes_again_as_far_off_the_scope_as_it_was(bench) {
+        admit(bench.frontier(), [Admission { hops_off: 2, ..link("/off", 3) }]);
+        settle_until(bench.frontier(), lease(bench.frontier()), 10, 20);
+        bench.die();
+        assert_eq!(visit_due(bench.frontier(), 50, 9), 1);
+        let again = lease(bench.frontier());
+        assert_eq!((again.depth, again.hops_off), (3, 2));
+    }
+
     fn one_url_is_visited_again(bench) {
         let frontier = bench.frontier();
         admit(frontier, [link("/a", 1), link("/b", 1), link("/c", 1)]);
