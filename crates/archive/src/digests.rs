@@ -44,7 +44,7 @@ pub struct DigestList {
     pub rows: Vec<DigestRow>,
     /// True if all files of the directory are listed: no run is under way.
     pub is_whole: bool,
-    /// What is wrong with the list itself: the line, and the fault.
+    /// The faults of the list itself: the line, and what is wrong there.
     pub faults: Vec<(u64, &'static str)>,
 }
 

@@ -251,8 +251,8 @@ pub struct RequestRow {
     pub why: String,
     /// The wait that this answer asks for, in milliseconds.
     pub wait_asked: Option<u64>,
-    /// What was on the disk when a page was chosen; null for robots.txt and the like, which are not
-    /// chosen from a queue.
+    /// The rows that were on the disk when a page was chosen; null for robots.txt and the like,
+    /// which are not chosen from a queue.
     #[serde(default)]
     pub after: Option<AfterCommits>,
 }
@@ -311,7 +311,7 @@ pub struct DelayRow {
     pub reread: Option<RereadSettings>,
 }
 
-/// What was in force until settings were read again, and how the exclusions changed.
+/// The rules in force until settings were read again, and how the exclusions changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RereadSettings {
     /// The least gap until then, in milliseconds.

@@ -56,7 +56,7 @@ const COLUMNS: [(usize, &str); 10] = [
     (REDIRECT, "redirect"),
     (WITHHELD, "withheld"),
 ];
-/// What a column that is null states, where it may be held against a value.
+/// The claim of a column that is null, where it may be held against a value.
 const NULL: &[u8] = b"null";
 /// The only fact of an exchange: its status; of a payload: its digest.
 const ONLY: usize = 0;

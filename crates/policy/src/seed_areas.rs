@@ -1,4 +1,4 @@
-//! What single seeds carry of their own, by place: a seed rules over an area, and the smallest area
+//! The terms of single seeds, by place: a seed rules over an area, and the smallest area
 //! that holds a URL decides.
 
 use std::collections::HashMap;
@@ -73,7 +73,7 @@ pub struct SeedAreas {
 pub struct SeedArea {
     /// The seed, or the target of its redirect.
     pub seed: CanonicalUrl,
-    /// What it says.
+    /// Its terms.
     pub terms: SeedTerms,
     /// How far the area reaches.
     pub kind: AreaKind,

@@ -1,8 +1,8 @@
 //! A random walk over links: the next step of each walker, by the seed alone.
 //!
-//! A walk needs no frame: it is for what no sitemap lists. The price is that nothing is known of how
-//! likely a page was to be visited. That depends on all pages that lead to it, most of which the
-//! walk never saw; so a walk gives no [`Probability`](crate::Probability).
+//! A walk needs no frame: it is for what no sitemap lists. The price is that nothing is known of
+//! how likely a page was to be visited. That depends on all pages that lead to it, most of which
+//! the walk never saw; so a walk gives no [`Probability`](crate::Probability).
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -158,7 +158,7 @@ mod tests {
         rank
     }
 
-    /// What docs/sampling.md says of the share of popular pages, which is 20 %.
+    /// The estimates in docs/sampling.md of the share of popular pages, which is 20 %.
     #[test]
     fn ours_a_walk_estimates_what_its_page_rank_weighs() {
         let (graph, popular) = (graph(), |pages: &[usize]| {

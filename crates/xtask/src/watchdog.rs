@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The longest that a run of the gate may take. On two processors it takes a third of it.
+/// The longest that a run of the gate may take.
 pub(crate) const MAX_RUN: Duration = Duration::from_mins(60);
 /// The longest that a step with tests may take, whose builds are done before.
 pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
@@ -18,8 +18,8 @@ pub(crate) const MAX_TESTS: Duration = Duration::from_mins(30);
 const TAIL_LINES: usize = 40;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is under way. A thread beside the steps ends this process and all that it started once
-/// something takes too long.
+/// The steps that are under way. A thread beside the steps ends this process and all that it
+/// started once something takes too long.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog(Arc<Mutex<UnderWay>>);
 
@@ -87,7 +87,7 @@ impl Watchdog {
 }
 
 impl UnderWay {
-    /// What takes too long, with what else is under way and the end of each log.
+    /// The step that takes too long, with what else is under way and the end of each log.
     fn overdue(&self, now: Instant) -> Option<String> {
         let late = self
             .step

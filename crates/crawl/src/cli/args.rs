@@ -350,7 +350,7 @@ pub(crate) struct ForgetArgs {
     pub(crate) json: bool,
 }
 
-/// What decides which pages are forgotten.
+/// The reason that decides which pages are forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Because {
     /// The rules that the last recheck was told
@@ -400,12 +400,13 @@ pub(crate) struct SearchArgs {
 /// Write a crawl's archive as one file that replays, its records as tables, its links as a graph,
 /// or its index for other searches
 ///
-/// wacz writes the archive with its index and the texts of the pages. bundle writes the archive, the
-/// records, tables, the configuration without secrets, and descriptions and digests of all of it,
-/// for a repository; `crawl verify` checks it. parquet and csv write all records, a file for each table; docs/tables.md has their columns. graph writes pages.graphml,
-/// with pages and links, and hosts.csv, with links by pairs of hosts. The other formats write the
-/// pages of the search index, without duplicates and pages whose time is over; docs/export.md
-/// describes them. What is written appears whole or not at all.
+/// wacz writes the archive with its index and the texts of the pages. bundle writes the archive,
+/// the records, tables, the configuration without secrets, and descriptions and digests of all of
+/// it, for a repository; `crawl verify` checks it. parquet and csv write all records, a file for
+/// each table; docs/tables.md has their columns. graph writes pages.graphml, with pages and links,
+/// and hosts.csv, with links by pairs of hosts. The other formats write the pages of the search
+/// index, without duplicates and pages whose time is over; docs/export.md describes them. What is
+/// written appears whole or not at all.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The crawl's directory

@@ -79,7 +79,7 @@ pub(crate) struct Refused {
     /// The remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hint: Option<String>,
-    /// What else is wrong, where settings were read again.
+    /// The further faults, where settings were read again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<Refused>,
 }
@@ -116,7 +116,7 @@ pub(crate) enum Answer {
     Done {
         /// Always true.
         ok: bool,
-        /// What it did, where that is not plain: lines for the user.
+        /// Lines for the user that say what it did, where that is not plain.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         told: Vec<String>,
     },

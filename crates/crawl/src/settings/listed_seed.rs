@@ -28,13 +28,13 @@ pub(crate) struct ListedSeed {
     pub(crate) url: String,
     /// True if that is a sitemap, whose entries are seeds.
     pub(crate) is_sitemap: bool,
-    /// What it carries of its own.
+    /// Its own scope, depth and label.
     pub(crate) terms: SeedTerms,
     /// The file that lists it, and where in it.
     pub(crate) place: Option<String>,
 }
 
-/// What is wrong with a seed, and the remedy.
+/// A fault of a seed, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeedProblem {
     /// The key that it is about.

@@ -115,7 +115,7 @@ pub(crate) fn other_settings(
     others
 }
 
-/// What the seeds of a crawl.toml carry of their own.
+/// The scopes, depths and labels of the seeds of a crawl.toml.
 fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedTerms> {
     let own = stored_list(stored).into_iter();
     let own = own.filter(|seed| !seed.terms.is_empty());

@@ -24,7 +24,7 @@ pub(crate) struct Sources {
     pub(super) flags: Layer,
     /// The file of `--config`, and what it said then.
     pub(super) config: Option<(PathBuf, Layer)>,
-    /// What holds where neither says anything.
+    /// The values that hold where neither says anything.
     pub(super) beneath: Layer,
 }
 
@@ -108,7 +108,7 @@ impl Sources {
     }
 }
 
-/// What the files ask for now.
+/// The settings that the files ask for now.
 struct Asked {
     settings: Settings,
     /// The keys of seeds that changed.
@@ -235,7 +235,7 @@ mod tests {
         (sources, file, running)
     }
 
-    /// What is said where the file says `after` in the place of `before`.
+    /// The words for a file that says `after` in the place of `before`.
     fn told(flags: &str, before: &str, after: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let flags = parse(flags, "flags").unwrap();

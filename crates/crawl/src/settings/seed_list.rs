@@ -20,8 +20,8 @@ const LINE_HINT: &str = "a line is a URL such as `https://example.org/`, or a ho
                          `example.org`, or a JSON object with `url`; one that begins with `#` is \
                          left out";
 
-/// Adds the sitemaps that are sources of seeds, and the seeds that files list, to those beside them,
-/// in what the user says.
+/// Adds the sitemaps that are sources of seeds, and the seeds that files list, to those beside
+/// them, in what the user says.
 pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
     if let Some(sitemaps) = layer.seed_sitemap.take().filter(|urls| !urls.is_empty()) {
         let sitemaps = sitemaps.into_iter().map(ListedSeed::sitemap);
@@ -73,7 +73,7 @@ pub(super) fn without_bom(list: &[u8]) -> &[u8] {
     list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list)
 }
 
-/// What is wrong with a line: each thing with its column, from 1, and its remedy where that is not
+/// The faults of a line: each with its column, from 1, and its remedy where that is not
 /// the one of all lines.
 #[derive(Debug)]
 pub(super) struct LineProblems(Vec<(usize, String, Option<String>)>);

@@ -22,7 +22,7 @@ pub(crate) struct Seed {
     /// The URL to use where no connection can be made by that: http for https, of a host that
     /// was typed without a scheme.
     pub(crate) stand_in: Option<CanonicalUrl>,
-    /// What it carries of its own.
+    /// Its own scope, depth and label.
     pub(crate) terms: SeedTerms,
     /// True if it is a sitemap, whose entries are seeds.
     pub(crate) is_sitemap: bool,

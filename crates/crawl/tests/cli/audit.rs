@@ -6,7 +6,7 @@ use crawl_archive::WarcReader;
 use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
 use serde_json::Value;
 
-use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, setup};
+use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, setup};
 
 const QUICK: [&str; 6] = ["--output", "c", "--delay-factor", "0", "--progress", "off"];
 
@@ -207,7 +207,7 @@ fn killed_and_started_again() {
     let all = [&["--seed", &seed], &QUICK[..], &flags].concat();
     for seen in [5, 25] {
         let mut child = cmd.command(&all).spawn().unwrap();
-        assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > seen));
+        assert!(web.wait_for(MAX_WAIT, |log| log.len() > seen));
         child.kill().unwrap();
         child.wait().unwrap();
         // What was killed may leave ends that the next run cuts off.

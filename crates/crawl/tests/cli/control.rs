@@ -8,7 +8,7 @@ use std::time::Duration;
 use crawl_testweb::{Answer, CrawlReach, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
-use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, Running, setup};
+use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, Running, setup};
 
 const SOCKET: &str = "c/state/control.sock";
 
@@ -25,7 +25,7 @@ pub(crate) struct Talk(BufReader<UnixStream>);
 impl Talk {
     pub(crate) fn to(dir: &Dir) -> Talk {
         let stream = UnixStream::connect(dir.file(SOCKET)).unwrap();
-        stream.set_read_timeout(Some(LONGEST_WAIT)).unwrap();
+        stream.set_read_timeout(Some(MAX_WAIT)).unwrap();
         Talk(BufReader::new(stream))
     }
 

@@ -10,7 +10,7 @@ use crawl_testweb::{Answer, LinkMix, TestWeb};
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, in_shell, setup};
+use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, in_shell, setup};
 
 const ON: [&str; 8] = [
     "--output",
@@ -211,7 +211,7 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
     let mut shell = in_shell(&crawl, "trap '' XFSZ");
     web.take_log();
     let child = shell.spawn().unwrap();
-    assert!(web.wait_for(LONGEST_WAIT, |log| !log.is_empty()));
+    assert!(web.wait_for(MAX_WAIT, |log| !log.is_empty()));
     let id = child.id().to_string();
     let limit = format!("--fsize={FULL_AT}:");
     let set = Command::new("prlimit")
@@ -221,7 +221,7 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
     // It may not take commands yet.
     let began = Instant::now();
     while cmd.run(&["control", "c", "delay", "0s"]).code != 0 {
-        assert!(began.elapsed() < LONGEST_WAIT, "it takes no commands");
+        assert!(began.elapsed() < MAX_WAIT, "it takes no commands");
     }
     Ran::of_child(child)
 }

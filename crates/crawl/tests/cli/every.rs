@@ -6,7 +6,7 @@ use crawl_testweb::{Answer, LinkMix, Script, TestWeb};
 use serde_json::json;
 
 use crate::control::Talk;
-use crate::harness::{Dir, LONGEST_WAIT, setup};
+use crate::harness::{Dir, MAX_WAIT, setup};
 
 const WAITS: &str = "the next round begins at ";
 
@@ -48,7 +48,7 @@ fn round_follows_round_until_a_signal_comes() {
     let seed = web.url(0, "/");
     let crawl = cmd.start(&args(&seed, "10ms"));
     let asked = |path: &str, least: usize| {
-        web.wait_for(LONGEST_WAIT, |log| {
+        web.wait_for(MAX_WAIT, |log| {
             log.iter().filter(|entry| entry.path == path).count() >= least
         })
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crawl_testweb::{Answer, Reply, Spec, TestWeb};
 
-use crate::harness::{Cmd, LONGEST_WAIT, setup};
+use crate::harness::{Cmd, MAX_WAIT, setup};
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
@@ -122,7 +122,7 @@ fn ours_a_barred_url_is_explained_in_a_round_that_was_interrupted() {
         web.script(0, path, late);
     }
     let running = cmd.start(&words);
-    assert!(web.wait_for(LONGEST_WAIT, |log| !log.is_empty()));
+    assert!(web.wait_for(MAX_WAIT, |log| !log.is_empty()));
     running.signal("KILL");
     running.end();
     let pending = explained(&cmd, &secret);

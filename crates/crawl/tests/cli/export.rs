@@ -5,7 +5,7 @@ use crawl_testweb::TestWeb;
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-use crate::harness::{Cmd, Dir, LONGEST_WAIT, setup};
+use crate::harness::{Cmd, Dir, MAX_WAIT, setup};
 
 fn indexed(pages: &[(&str, &str)]) -> (Dir, Cmd) {
     let (dir, cmd) = setup("export");
@@ -302,7 +302,7 @@ fn a_crawl_that_was_killed_becomes_one_file_that_replays() {
     let seed = web.url(0, "/");
     let args = ["--seed", &seed, "--output", "c", "--progress", "off"];
     let running = cmd.start(&[&args[..], &["--delay", "5ms", "--delay-factor", "0"]].concat());
-    assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > 30));
+    assert!(web.wait_for(MAX_WAIT, |log| log.len() > 30));
     running.signal("KILL");
     running.end();
     let export = |out: &str| cmd.run(&["export", "c", "--to", "wacz", "--out", out]);

@@ -12,7 +12,7 @@ use crawl_testweb::{Answer, LinkMix, TestWeb};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
-use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, in_shell, setup};
+use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, in_shell, setup};
 
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
@@ -424,7 +424,7 @@ fn kill_at(mut command: Command, file: &Path) {
     let mut running = command.spawn().unwrap();
     let began = Instant::now();
     while !file.exists() && running.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < LONGEST_WAIT, "it does not end");
+        assert!(began.elapsed() < MAX_WAIT, "it does not end");
         std::hint::spin_loop();
     }
     // One that has ended can't be killed.

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// A program that says nothing new for so long hangs: a test that waits longer would hang with it.
 /// It is no measure of speed: whatever is waited for is there within seconds.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(300);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// A directory that goes when the test ends.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ impl Running {
     /// Waits until it says this, after what was waited for before.
     pub(crate) fn until(&self, words: &str) {
         loop {
-            let line = self.lines.recv_timeout(LONGEST_WAIT).unwrap_or_else(|why| {
+            let line = self.lines.recv_timeout(MAX_WAIT).unwrap_or_else(|why| {
                 panic!(
                     "waited for `{words}`: {why}; it said:\n{}",
                     self.said.borrow()
@@ -225,7 +225,7 @@ impl Running {
     pub(crate) fn end(mut self) -> (i32, String) {
         let mut said = self.said.take();
         loop {
-            match self.lines.recv_timeout(LONGEST_WAIT) {
+            match self.lines.recv_timeout(MAX_WAIT) {
                 Ok(line) => said.push_str(&line),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("it does not end; it said:\n{said}"),
@@ -260,9 +260,9 @@ impl Ran {
         let (sender, ended) = mpsc::channel();
         // Nobody hears of one that ends after it was given up.
         std::thread::spawn(move || drop(sender.send(child.wait_with_output())));
-        let Ok(output) = ended.recv_timeout(LONGEST_WAIT) else {
+        let Ok(output) = ended.recv_timeout(MAX_WAIT) else {
             let _ = Command::new("kill").args(["-s", "KILL", &id]).status();
-            panic!("it does not end: {:?}", ended.recv_timeout(LONGEST_WAIT));
+            panic!("it does not end: {:?}", ended.recv_timeout(MAX_WAIT));
         };
         let Output {
             status,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_testweb::{Answer, CrawlReach, TestWeb};
 use expect_test::expect;
 
-use crate::harness::{Dir, LONGEST_WAIT, Ran, in_shell, setup};
+use crate::harness::{Dir, MAX_WAIT, Ran, in_shell, setup};
 
 /// Flags that make a crawl of loopback quick.
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
@@ -424,7 +424,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     let seed = web.url(0, "/");
     let quick = args(&seed, &[]);
     let child = cmd.command(&slow(&quick)).spawn().unwrap();
-    assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > 3));
+    assert!(web.wait_for(MAX_WAIT, |log| log.len() > 3));
     // A second process is refused meanwhile.
     let second = cmd.run(&quick);
     assert_eq!(second.code, 2, "{}", second.stderr);
@@ -517,7 +517,7 @@ fn ours_a_closed_terminal_drains_and_saves() {
         "-v",
     ];
     let mut child = on_a_terminal(&cmd.command(&slow(&plain))).spawn().unwrap();
-    assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > 3));
+    assert!(web.wait_for(MAX_WAIT, |log| log.len() > 3));
     drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let report: serde_json::Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();
@@ -541,7 +541,7 @@ fn ours_what_nohup_ignores_stays_ignored() {
     let seed = web.url(0, "/");
     let crawl = cmd.command(&args(&seed, &[]));
     let child = in_shell(&crawl, "trap '' HUP").spawn().unwrap();
-    assert!(web.wait_for(LONGEST_WAIT, |log| log.len() > 5));
+    assert!(web.wait_for(MAX_WAIT, |log| log.len() > 5));
     signal(&child, "HUP");
     let ran = Ran::of_child(child);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

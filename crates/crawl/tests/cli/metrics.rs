@@ -8,7 +8,7 @@ use std::time::Instant;
 use crawl_testweb::TestWeb;
 
 use crate::control::Talk;
-use crate::harness::{Cmd, Dir, LONGEST_WAIT, Ran, Running, setup};
+use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, Running, setup};
 
 /// A crawl that is not over before it is ended, and the address of its metrics.
 fn start(web: &TestWeb, cmd: &Cmd) -> (Running, String) {
@@ -39,7 +39,7 @@ fn start(web: &TestWeb, cmd: &Cmd) -> (Running, String) {
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(LONGEST_WAIT)).unwrap();
+    stream.set_read_timeout(Some(MAX_WAIT)).unwrap();
     stream
 }
 
@@ -72,7 +72,7 @@ fn metrics(dir: &Dir, address: &str) -> String {
         if answer.contains("purpose=\"robots\"") {
             return answer;
         }
-        assert!(began.elapsed() < LONGEST_WAIT, "{answer}");
+        assert!(began.elapsed() < MAX_WAIT, "{answer}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crawl_testweb::TestWeb;
 
-use crate::harness::{LONGEST_WAIT, setup};
+use crate::harness::{MAX_WAIT, setup};
 
 const QUICK: [&str; 4] = ["--delay-factor", "0", "--progress", "off"];
 
@@ -13,7 +13,7 @@ fn ours_a_host_that_another_crawl_asks_is_named_with_its_directory() {
     let seed = web.url(0, "/");
     let slow = [&[&*seed, "--output", "c", "--delay", "1h"], &QUICK[..]].concat();
     let first = cmd.start(&slow);
-    assert!(web.wait_for(LONGEST_WAIT, |log| !log.is_empty()));
+    assert!(web.wait_for(MAX_WAIT, |log| !log.is_empty()));
     let quick = [
         &seed,
         "--output",

@@ -173,7 +173,7 @@ pub(crate) enum Effect {
 /// Rules that were taken over, and the place for the answer to who asked for it.
 #[derive(Debug)]
 pub(crate) struct NewRules {
-    /// What held until now.
+    /// The rules that held until now.
     pub(crate) row: DelayRow,
     /// The text of `crawl.toml`.
     pub(crate) config_text: String,

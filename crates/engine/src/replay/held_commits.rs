@@ -1,5 +1,5 @@
-//! What the crawl had not committed yet when it chose a page: it waits until a request was chosen
-//! after its commit.
+//! The commits that the crawl had not made yet when it chose a page: each waits until a request was
+//! chosen after its commit.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(super) struct HeldCommits {
     levels: VecDeque<AfterCommits>,
     pages: VecDeque<(u64, WriterMessage)>,
     others: VecDeque<(u64, WriterMessage)>,
-    /// What was handed on.
+    /// The commits that were handed on.
     done: AfterCommits,
     came: u64,
 }

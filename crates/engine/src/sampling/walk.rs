@@ -1,8 +1,8 @@
 //! The random walk of a crawl: where its walkers stand, as the crawl loop and the writer share it.
 //!
-//! A step depends on the seed, the walker, the number of the step and the links of the page it leads
-//! from, as they were when that page was first read. So the walk is the same in whatever order
-//! servers answer and however often a run is cut off.
+//! A step depends on the seed, the walker, the number of the step and the links of the page it
+//! leads from, as they were when that page was first read. So the walk is the same in whatever
+//! order servers answer and however often a run is cut off.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,7 +56,7 @@ struct StoredWalk {
     seeds: Vec<String>,
 }
 
-/// What a walker goes on by from a URL that is settled.
+/// The links or the redirect by which a walker goes on from a URL that is settled.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WalkedPage {
     depth: u32,
@@ -312,7 +312,8 @@ impl Walker {
     }
 }
 
-/// What the state keeps under a name, without what was forgotten; none where all of it goes.
+/// The value that the state keeps under a name, without what was forgotten; none where all of it
+/// goes.
 pub(crate) fn without_forgotten(
     name: &str,
     bytes: Vec<u8>,

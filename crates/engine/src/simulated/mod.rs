@@ -237,7 +237,7 @@ struct Played {
     ended: Ended,
     /// The result of each command, in their order.
     answers: Vec<Result<CommandAnswer, Refused>>,
-    /// What each change of the rules left in the log.
+    /// The row that each change of the rules left in the log.
     rereads: Vec<DelayRow>,
     ended_at: Tick,
     /// The most bytes that waited for the reader at a time.

@@ -29,7 +29,7 @@ struct Maze {
     pace: u64,
 }
 
-/// What a page of it leads to, or why to nothing.
+/// The pages that a page of it leads to, or why there are none.
 enum Leads {
     Links(Vec<String>),
     Redirect(String),

@@ -169,7 +169,7 @@ impl CrawlLimits {
 }
 
 impl HostRules {
-    /// What held before settings were read again.
+    /// The rules that held before settings were read again.
     fn before(reread: &RereadSettings) -> HostRules {
         let per_host = |count: u32| usize::try_from(count).unwrap_or(usize::MAX).max(1);
         let everywhere = HostLimits {
@@ -214,7 +214,7 @@ impl HostLimits {
     }
 }
 
-/// What the longest of the names says that a host key ends in.
+/// The value of the longest of the names that a host key ends in.
 fn find<'a, T>(by_name: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     let (name, port) = host_and_port(host);
     let mut rest = Some(name).filter(|_| !by_name.is_empty());
