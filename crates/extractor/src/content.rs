@@ -15,6 +15,7 @@ mod json_ld;
 mod language;
 mod limits;
 mod main_text;
+mod markdown;
 mod model;
 mod regions;
 mod spans;
@@ -31,6 +32,7 @@ pub use head::OpenGraph;
 pub use json_ld::JsonLd;
 pub use language::{DeclaredBy, DeclaredLanguage, DetectedLanguage, Language};
 pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
+pub use markdown::read_markdown;
 pub use model::{Block, BlockKind, Content, Section};
 
 /// Facts that came along with a page, and help to read it.

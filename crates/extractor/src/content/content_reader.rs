@@ -122,6 +122,21 @@ impl ContentReader {
         content
     }
 
+    /// The number of blocks that have ended.
+    pub(super) fn blocks(&self) -> usize {
+        self.flow.blocks.len()
+    }
+
+    /// Returns whether no text has come since a block ended.
+    pub(super) fn is_between_blocks(&self) -> bool {
+        self.flow.is_empty()
+    }
+
+    /// Returns whether text that comes here is the page's own, not its title or data.
+    pub(super) fn wants_page_text(&self, at: At) -> bool {
+        matches!(self.raw, Raw::No | Raw::Shown) && self.wants_text(at)
+    }
+
     /// Takes a start tag of HTML that is shown.
     fn element(&mut self, tag: &Tag<'_>, offset: usize) {
         self.head_end.start(tag.name);

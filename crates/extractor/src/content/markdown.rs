@@ -1,0 +1,53 @@
+//! The main text of a page as Markdown (CommonMark 0.31, with GitHub's tables).
+
+mod inline;
+mod nesting;
+mod reader;
+mod render;
+
+use super::model::Content;
+use super::{ContentLimits, PageContext};
+use crate::html::{PageText, pass_over};
+use reader::MarkdownReader;
+
+/// Reads the content of a page as [`read_content`](super::read_content) does, and its main text as
+/// Markdown, without a line's end behind it. `link` makes the target of a link or image out of
+/// the value of its attribute; where it gives none, the words of the link stand alone.
+///
+/// Never fails. The time is linear in `body`; what is nested deeper than sixteen lists and quotes
+/// stands at that depth.
+///
+/// ```
+/// use crawl_extractor::{ContentLimits, PageContext, read_markdown};
+///
+/// let html = b"<title>Tea</title><main><h1>Tea</h1><p>Pour <em>slowly</em>, \
+///     as <a href=how.html>shown</a>.<ol><li>Boil<li>Wait</ol></main>";
+/// let (content, markdown) = read_markdown(
+///     html,
+///     &PageContext::default(),
+///     &ContentLimits::default(),
+///     &mut |href| Some(format!("https://tea.example/{href}")),
+/// );
+/// assert_eq!(content.title.as_deref(), Some("Tea"));
+/// assert_eq!(
+///     markdown,
+///     "# Tea\n\nPour *slowly*, as [shown](https://tea.example/how.html).\n\n1. Boil\n2. Wait"
+/// );
+/// ```
+#[must_use]
+pub fn read_markdown(
+    body: &[u8],
+    given: &PageContext<'_>,
+    limits: &ContentLimits,
+    link: &mut dyn FnMut(&str) -> Option<String>,
+) -> (Content, String) {
+    let text = PageText::decode(body, given.content_type);
+    let reader = MarkdownReader::new(limits, link);
+    let (content, blocks) =
+        pass_over(&text, limits.attributes, reader).finish(given, text.as_str());
+    let markdown = render::render(&content, &blocks);
+    (content, markdown)
+}
+
+#[cfg(test)]
+mod tests;

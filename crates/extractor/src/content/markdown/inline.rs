@@ -1,0 +1,261 @@
+//! The words of one block, with their emphasis and links.
+
+use crate::html::name::{self, Name};
+
+/// The most elements of this kind that are open at a time.
+const MAX_OPEN: usize = 64;
+
+/// The look of words within a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Style {
+    Emphasis,
+    Strong,
+    Struck,
+    Code,
+    /// A link, by its target.
+    Link(String),
+}
+
+/// Puts the words of a block together. A mark is written when the first word within it comes: so
+/// an element without words leaves none, and white space stands outside.
+#[derive(Debug, Default)]
+pub(super) struct Inline {
+    out: String,
+    /// The styles of the elements that are open, with their names.
+    open: Vec<(Name, Style)>,
+    /// How many of them are written, and where each begins in `out`.
+    written: Vec<usize>,
+    /// White space stands before the next word.
+    space: bool,
+}
+
+impl Inline {
+    /// Returns whether nothing was written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Begins an element; `link` is the target of an `a` that has one.
+    pub(super) fn start(&mut self, tag: Name, link: Option<String>) {
+        let style = match tag {
+            name::EM | name::I => Style::Emphasis,
+            name::STRONG | name::B => Style::Strong,
+            name::DEL | name::S | name::STRIKE => Style::Struck,
+            name::CODE | name::KBD | name::SAMP | name::TT => Style::Code,
+            name::A => {
+                // Links don't nest: the next one ends the one before.
+                self.end(name::A);
+                match link {
+                    Some(target) => Style::Link(target),
+                    None => return,
+                }
+            }
+            _ => return,
+        };
+        if self.open.len() < MAX_OPEN {
+            self.open.push((tag, style));
+        }
+    }
+
+    /// Ends the innermost element of a name.
+    pub(super) fn end(&mut self, tag: Name) {
+        let Some(at) = self.open.iter().rposition(|(open, _)| *open == tag) else {
+            return;
+        };
+        // Those above it are closed with it, and written again before the next word.
+        self.close_to(at);
+        self.open.remove(at);
+    }
+
+    /// Adds text; runs of white space are one space.
+    pub(super) fn text(&mut self, text: &str) {
+        for (at, word) in text.split(char::is_whitespace).enumerate() {
+            self.space |= at > 0;
+            if !word.is_empty() {
+                self.word(word);
+            }
+        }
+    }
+
+    /// Adds an image.
+    pub(super) fn image(&mut self, alt: &str, target: &str) {
+        self.begin_word();
+        self.out.push_str("![");
+        for (at, word) in alt.split_whitespace().enumerate() {
+            if at > 0 {
+                self.out.push(' ');
+            }
+            escape(word, &mut self.out);
+        }
+        self.out.push_str("](");
+        push_target(target, &mut self.out);
+        self.out.push(')');
+    }
+
+    /// Breaks the line.
+    pub(super) fn line_break(&mut self) {
+        let in_code = self.open.iter().any(|(_, style)| *style == Style::Code);
+        if self.out.is_empty() || in_code {
+            self.space = true;
+            return;
+        }
+        self.out.push_str("\\\n");
+        self.space = false;
+    }
+
+    /// The block as it is written; what is open goes on in the next one.
+    pub(super) fn take(&mut self) -> String {
+        self.close_to(0);
+        self.space = false;
+        let mut out = std::mem::take(&mut self.out);
+        let kept = out.trim_end_matches(|c: char| c.is_whitespace() || c == '¶' || c == '🔗');
+        let mut kept = kept.len();
+        while out[..kept].ends_with("\\\n") {
+            kept -= 2;
+        }
+        // A break at the end is none, and would be read as a backslash.
+        if out[kept..].starts_with('\n') && out[..kept].ends_with('\\') {
+            kept -= 1;
+        }
+        out.truncate(kept);
+        out.truncate(out.trim_end().len());
+        out
+    }
+
+    fn word(&mut self, word: &str) {
+        self.begin_word();
+        match self.open.iter().any(|(_, style)| *style == Style::Code) {
+            true => self.out.push_str(word),
+            false => escape(word, &mut self.out),
+        }
+    }
+
+    /// Writes the space before the next word, and the marks of what is open.
+    fn begin_word(&mut self) {
+        if self.space && !self.out.is_empty() && !self.out.ends_with('\n') {
+            self.out.push(' ');
+        }
+        self.space = false;
+        // Within code nothing else has a look.
+        let in_code = |(_, style): &(Name, Style)| *style == Style::Code;
+        let end = self.open.iter().position(in_code);
+        let end = end.map_or(self.open.len(), |code| code + 1);
+        while self.written.len() < end {
+            self.written.push(self.out.len());
+            let (_, style) = &self.open[self.written.len() - 1];
+            self.out.push_str(match style {
+                Style::Emphasis => "*",
+                Style::Strong => "**",
+                Style::Struck => "~~",
+                Style::Link(_) => "[",
+                // Its marks are known when its words are.
+                Style::Code => "",
+            });
+        }
+    }
+
+    /// Closes what is written from the element at `keep` on.
+    fn close_to(&mut self, keep: usize) {
+        while self.written.len() > keep {
+            let Some(start) = self.written.pop() else {
+                return;
+            };
+            let (_, style) = &self.open[self.written.len()];
+            match style {
+                Style::Emphasis => self.out.push('*'),
+                Style::Strong => self.out.push_str("**"),
+                Style::Struck => self.out.push_str("~~"),
+                Style::Code => {
+                    let code = self.out.split_off(start);
+                    self.out.push_str(&code_span(&code));
+                }
+                // The mark behind a heading leads to the heading.
+                Style::Link(_) if is_mark(&self.out[start + 1..]) => self.out.truncate(start),
+                Style::Link(target) => {
+                    self.out.push_str("](");
+                    push_target(target, &mut self.out);
+                    self.out.push(')');
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether the words of a link are only a sign that there is one.
+fn is_mark(words: &str) -> bool {
+    matches!(words.trim(), "¶" | "🔗" | "§" | "#" | "\\#")
+}
+
+/// A code span with as many backticks as its words need (CommonMark 6.1).
+fn code_span(code: &str) -> String {
+    let marks = "`".repeat(longest_run(code, '`') + 1);
+    let space = match code.starts_with('`') || code.ends_with('`') {
+        true => " ",
+        false => "",
+    };
+    format!("{marks}{space}{code}{space}{marks}")
+}
+
+/// The length of the longest run of a character.
+pub(super) fn longest_run(text: &str, c: char) -> usize {
+    let runs = text.split(|other| other != c);
+    runs.map(|run| run.chars().count()).max().unwrap_or(0)
+}
+
+/// Writes the target of a link (CommonMark 6.3).
+fn push_target(target: &str, out: &mut String) {
+    let needs_angles = |c: char| matches!(c, ' ' | '(' | ')');
+    let angles = target.contains(needs_angles) || target.is_empty();
+    if angles {
+        out.push('<');
+    }
+    for c in target.chars() {
+        match c {
+            '<' => out.push_str("%3C"),
+            '>' => out.push_str("%3E"),
+            '\n' | '\r' => {}
+            c => out.push(c),
+        }
+    }
+    if angles {
+        out.push('>');
+    }
+}
+
+/// Writes a word so that none of its characters is a mark (CommonMark 2.4).
+fn escape(word: &str, out: &mut String) {
+    let mut before = out.chars().next_back();
+    // Marks of blocks count where a line begins.
+    let at_line = before.is_none_or(|c| c == '\n');
+    let mut chars = word.chars().peekable();
+    let mut first = true;
+    while let Some(c) = chars.next() {
+        let after = chars.peek().copied();
+        let is_mark = match c {
+            '\\' | '`' | '*' | '[' | ']' | '|' => true,
+            // Within a word it is a letter.
+            '_' => {
+                !(before.is_some_and(char::is_alphanumeric)
+                    && after.is_some_and(char::is_alphanumeric))
+            }
+            '<' => after.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')),
+            '&' => after.is_some_and(|c| c.is_ascii_alphabetic() || c == '#'),
+            '~' => after == Some('~') || before == Some('~'),
+            '#' | '>' | '+' | '-' | '=' => at_line && first,
+            '.' | ')' => at_line && !first && starts_with_number(word, c),
+            _ => false,
+        };
+        if is_mark {
+            out.push('\\');
+        }
+        out.push(c);
+        before = Some(c);
+        first = false;
+    }
+}
+
+/// Returns whether a word is the mark of an item: digits, then `end`.
+fn starts_with_number(word: &str, end: char) -> bool {
+    let digits = word.trim_end_matches(end);
+    digits.len() + 1 == word.len() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}

@@ -1,0 +1,246 @@
+//! The lists, quotes and tables that are open around a block.
+
+use crate::html::name::{self, Name};
+use crate::html::tokenizer::Tag;
+
+/// The most lists, quotes and tables that are open at a time; deeper ones are passed over.
+const MAX_OPEN: usize = 256;
+
+/// The most of them that a block is written within.
+const MAX_DEPTH: usize = 16;
+
+/// A list's item or a quote around a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Around {
+    /// By its number among the items of the page, and in its list where that counts.
+    Item { id: u32, number: Option<u32> },
+    /// By its number among the quotes of the page.
+    Quote { id: u32 },
+}
+
+/// The place of a block in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CellPlace {
+    /// The table's number on the page; of nested ones, that of the outermost.
+    pub(super) table: u32,
+    pub(super) row: u32,
+    pub(super) column: u32,
+    /// The cell is a `th`.
+    pub(super) is_head: bool,
+    /// A table in it, or around it within the same one.
+    pub(super) is_nested: bool,
+}
+
+/// The place of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct BlockPlace {
+    pub(super) around: Vec<Around>,
+    pub(super) cell: Option<CellPlace>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    /// The number of the next item, where it counts.
+    List {
+        next: Option<u32>,
+    },
+    Item {
+        id: u32,
+        number: Option<u32>,
+    },
+    Quote {
+        id: u32,
+    },
+    Table {
+        id: u32,
+        row: u32,
+    },
+    Row {
+        column: u32,
+    },
+    Cell {
+        is_head: bool,
+    },
+}
+
+/// What is open.
+#[derive(Debug, Default)]
+pub(super) struct Nesting {
+    open: Vec<Open>,
+    last_id: u32,
+}
+
+impl Nesting {
+    /// Begins an element. End tags that HTML lets out are understood.
+    pub(super) fn start(&mut self, tag: &Tag<'_>) {
+        match tag.name {
+            name::UL | name::MENU | name::DIR => self.push(Open::List { next: None }),
+            name::OL => {
+                let start = tag.attributes.get("start");
+                let start = start.and_then(|start| start.trim().parse().ok());
+                self.push(Open::List {
+                    next: Some(start.unwrap_or(1)),
+                });
+            }
+            name::LI => self.item(),
+            name::BLOCKQUOTE => {
+                let id = self.next_id();
+                self.push(Open::Quote { id });
+            }
+            name::TABLE => {
+                let id = self.next_id();
+                self.push(Open::Table { id, row: 0 });
+            }
+            name::TR => self.row(),
+            name::TD | name::TH => self.cell(tag.name == name::TH),
+            _ => {}
+        }
+    }
+
+    /// Ends an element.
+    pub(super) fn end(&mut self, tag: Name) {
+        match tag {
+            name::UL | name::OL | name::MENU | name::DIR => {
+                self.pop(|open| matches!(open, Open::List { .. }));
+            }
+            name::LI => self.pop(|open| matches!(open, Open::Item { .. })),
+            name::BLOCKQUOTE => self.pop(|open| matches!(open, Open::Quote { .. })),
+            name::TD | name::TH => self.pop_of_table(|open| matches!(open, Open::Cell { .. })),
+            name::TR => self.pop_of_table(|open| matches!(open, Open::Row { .. })),
+            name::TABLE => {
+                let table = |open: &Open| matches!(open, Open::Table { .. });
+                if let Some(at) = self.open.iter().rposition(table) {
+                    self.open.truncate(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The place of a block that ends here.
+    pub(super) fn place(&self) -> BlockPlace {
+        let around = self.open.iter().filter_map(|open| match *open {
+            Open::Item { id, number } => Some(Around::Item { id, number }),
+            Open::Quote { id } => Some(Around::Quote { id }),
+            _ => None,
+        });
+        BlockPlace {
+            around: around.take(MAX_DEPTH).collect(),
+            cell: self.cell_place(),
+        }
+    }
+
+    fn cell_place(&self) -> Option<CellPlace> {
+        let mut tables = self.open.iter().enumerate();
+        let (at, table, row) = tables.find_map(|(at, open)| match *open {
+            Open::Table { id, row } => Some((at, id, row)),
+            _ => None,
+        })?;
+        let inner = &self.open[at + 1..];
+        let column = inner.iter().find_map(|open| match open {
+            Open::Row { column } => Some(*column),
+            _ => None,
+        })?;
+        let is_head = inner.iter().find_map(|open| match open {
+            Open::Cell { is_head } => Some(*is_head),
+            _ => None,
+        })?;
+        Some(CellPlace {
+            table,
+            row,
+            column,
+            is_head,
+            is_nested: inner.iter().any(|open| matches!(open, Open::Table { .. })),
+        })
+    }
+
+    fn item(&mut self) {
+        // One item ends the one before, within its list.
+        let list = self.of_this_list(|open| matches!(open, Open::List { .. }));
+        if let Some(list) = list {
+            self.open.truncate(list + 1);
+        }
+        let number = match list.map(|list| &mut self.open[list]) {
+            Some(Open::List { next: Some(next) }) => {
+                let number = *next;
+                *next = next.saturating_add(1);
+                Some(number)
+            }
+            _ => None,
+        };
+        let id = self.next_id();
+        self.push(Open::Item { id, number });
+    }
+
+    fn row(&mut self) {
+        if let Some(table) = self
+            .open
+            .iter()
+            .rposition(|open| matches!(open, Open::Table { .. }))
+        {
+            self.open.truncate(table + 1);
+            if let Some(Open::Table { row, .. }) = self.open.last_mut() {
+                *row = row.saturating_add(1);
+            }
+            self.push(Open::Row { column: 0 });
+        }
+    }
+
+    fn cell(&mut self, is_head: bool) {
+        let in_row = |open: &Open| matches!(open, Open::Table { .. } | Open::Row { .. });
+        let Some(at) = self.open.iter().rposition(in_row) else {
+            return;
+        };
+        if matches!(self.open[at], Open::Table { .. }) {
+            self.row();
+        } else {
+            self.open.truncate(at + 1);
+        }
+        if let Some(Open::Row { column }) = self.open.last_mut() {
+            *column = column.saturating_add(1);
+        }
+        self.push(Open::Cell { is_head });
+    }
+
+    fn push(&mut self, open: Open) {
+        if self.open.len() < MAX_OPEN {
+            self.open.push(open);
+        }
+    }
+
+    fn next_id(&mut self) -> u32 {
+        self.last_id = self.last_id.saturating_add(1);
+        self.last_id
+    }
+
+    /// Closes the innermost that is sought, and all within; nothing beyond a cell.
+    fn pop(&mut self, sought: impl Fn(&Open) -> bool) {
+        if let Some(at) = self.of_this_list(sought) {
+            self.open.truncate(at);
+        }
+    }
+
+    fn pop_of_table(&mut self, sought: impl Fn(&Open) -> bool) {
+        let stop = |open: &Open| matches!(open, Open::Table { .. });
+        self.pop_to(sought, stop);
+    }
+
+    fn pop_to(&mut self, sought: impl Fn(&Open) -> bool, stop: impl Fn(&Open) -> bool) {
+        let found = self
+            .open
+            .iter()
+            .rposition(|open| sought(open) || stop(open));
+        if let Some(at) = found.filter(|at| sought(&self.open[*at])) {
+            self.open.truncate(at);
+        }
+    }
+
+    fn of_this_list(&self, sought: impl Fn(&Open) -> bool) -> Option<usize> {
+        let is_cell = |open: &Open| matches!(open, Open::Cell { .. } | Open::Table { .. });
+        let found = self
+            .open
+            .iter()
+            .rposition(|open| sought(open) || is_cell(open))?;
+        sought(&self.open[found]).then_some(found)
+    }
+}

@@ -1,0 +1,162 @@
+//! The consumer that reads a page's content and the Markdown of each of its blocks.
+
+use super::inline::Inline;
+use super::nesting::{BlockPlace, Nesting};
+use crate::content::content_reader::ContentReader;
+use crate::content::elements::part_of;
+use crate::content::model::Content;
+use crate::content::{ContentLimits, PageContext};
+use crate::html::consumer::{At, Consumer, Space};
+use crate::html::name;
+use crate::html::tokenizer::{Tag, Text};
+
+/// The Markdown of the block with the same number in [`Content::blocks`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct MarkdownBlock {
+    /// Its words with their marks.
+    pub(super) words: String,
+    /// An image before it that stands in no block.
+    pub(super) figure: String,
+    pub(super) place: BlockPlace,
+    /// The language of its code, as a class names it.
+    pub(super) language: Option<Box<str>>,
+}
+
+/// Lets a [`ContentReader`] say where blocks end, and keeps the Markdown of each.
+pub(super) struct MarkdownReader<'l> {
+    content: ContentReader,
+    link: &'l mut dyn FnMut(&str) -> Option<String>,
+    inline: Inline,
+    nesting: Nesting,
+    blocks: Vec<MarkdownBlock>,
+    figure: String,
+    language: Option<Box<str>>,
+    /// The text at hand, decoded.
+    text: String,
+}
+
+impl<'l> MarkdownReader<'l> {
+    pub(super) fn new(
+        limits: &ContentLimits,
+        link: &'l mut dyn FnMut(&str) -> Option<String>,
+    ) -> MarkdownReader<'l> {
+        MarkdownReader {
+            content: ContentReader::new(limits),
+            link,
+            inline: Inline::default(),
+            nesting: Nesting::default(),
+            blocks: Vec::new(),
+            figure: String::new(),
+            language: None,
+            text: String::new(),
+        }
+    }
+
+    pub(super) fn finish(
+        mut self,
+        given: &PageContext<'_>,
+        page: &str,
+    ) -> (Content, Vec<MarkdownBlock>) {
+        let last = MarkdownBlock {
+            words: self.inline.take(),
+            figure: self.figure,
+            place: self.nesting.place(),
+            language: self.language,
+        };
+        let content = self.content.finish(given, page);
+        if self.blocks.len() < content.blocks.len() {
+            self.blocks.push(last);
+        }
+        (content, self.blocks)
+    }
+
+    /// Takes the words of the block that the last tag ended, if it ended one.
+    fn follow(&mut self, is_block: bool) {
+        if self.content.blocks() > self.blocks.len() {
+            self.blocks.push(MarkdownBlock {
+                words: self.inline.take(),
+                figure: std::mem::take(&mut self.figure),
+                place: self.nesting.place(),
+                language: self.language.take(),
+            });
+        } else if is_block && self.content.is_between_blocks() && !self.inline.is_empty() {
+            self.figure = self.inline.take();
+        }
+    }
+
+    fn element(&mut self, tag: &Tag<'_>, at: At) {
+        let get = |name| tag.attributes.get(name);
+        match tag.name {
+            name::A => {
+                let link = get("href").and_then(|href| (self.link)(href.trim()));
+                self.inline.start(name::A, link);
+            }
+            name::IMG if self.content.wants_page_text(at) => {
+                let target = get("src").and_then(|src| (self.link)(src.trim()));
+                if let Some(target) = target {
+                    self.inline.image(get("alt").unwrap_or_default(), &target);
+                }
+            }
+            name::BR if self.content.wants_page_text(at) => self.inline.line_break(),
+            name::PRE | name::CODE | name::DIV => {
+                let language = get("class").and_then(language_of);
+                if let Some(language) = language {
+                    self.language = Some(language.into());
+                }
+                self.inline.start(tag.name, None);
+            }
+            _ => self.inline.start(tag.name, None),
+        }
+        self.nesting.start(tag);
+    }
+}
+
+impl Consumer for MarkdownReader<'_> {
+    fn start(&mut self, tag: &Tag<'_>, at: At) {
+        self.content.start(tag, at);
+        let part = part_of(tag.name);
+        let is_html = at.space == Space::Html && at.shown;
+        self.follow(is_html && part.is_block());
+        if is_html {
+            self.element(tag, at);
+        }
+    }
+
+    fn end(&mut self, tag: &Tag<'_>, at: At) {
+        self.content.end(tag, at);
+        let part = part_of(tag.name);
+        let is_html = at.space == Space::Html && at.shown;
+        self.follow(is_html && part.is_block());
+        if is_html {
+            self.inline.end(tag.name);
+            self.nesting.end(tag.name);
+            if tag.name == name::PRE {
+                self.language = None;
+            }
+        }
+    }
+
+    fn wants_text(&self, at: At) -> bool {
+        self.content.wants_text(at)
+    }
+
+    fn text(&mut self, text: &Text<'_>, at: At) {
+        if self.content.wants_page_text(at) {
+            // A character by its reference belongs to the word around it.
+            self.text.clear();
+            text.parts(|part| self.text.push_str(part));
+            self.inline.text(&self.text);
+        }
+        self.content.text(text, at);
+    }
+}
+
+/// The language in classes such as `language-rust`, `lang-rust`, `highlight-python3`.
+fn language_of(class: &str) -> Option<&str> {
+    let prefixes = ["language-", "lang-", "highlight-source-", "highlight-"];
+    let named = class
+        .split_ascii_whitespace()
+        .find_map(|word| prefixes.iter().find_map(|prefix| word.strip_prefix(prefix)));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '#' | '.' | '_');
+    named.filter(|name| !name.is_empty() && name.len() <= 32 && name.chars().all(is_name))
+}

@@ -1,0 +1,218 @@
+//! The blocks of a page's main text, written one below the other.
+
+use super::inline::longest_run;
+use super::nesting::{Around, BlockPlace};
+use super::reader::MarkdownBlock;
+use crate::content::model::{Block, BlockKind, Content};
+
+/// Writes the main text. `blocks` are those of `content`, in their order.
+pub(super) fn render(content: &Content, blocks: &[MarkdownBlock]) -> String {
+    let both = content.blocks.iter().zip(blocks);
+    let main: Vec<_> = both.filter(|(block, _)| block.main).collect();
+    let mut page = Page::default();
+    let mut rest = &main[..];
+    while let [(block, markdown), behind @ ..] = rest {
+        let table = cells_of_table(rest);
+        if table > 1 {
+            if !markdown.figure.is_empty() {
+                page.block(&markdown.place, &markdown.figure);
+            }
+            page.block(&markdown.place, &rows_of_table(&rest[..table]));
+            rest = &rest[table..];
+            continue;
+        }
+        if !markdown.figure.is_empty() {
+            page.block(&markdown.place, &markdown.figure);
+        }
+        let written = written(content, block, markdown);
+        if !written.is_empty() {
+            page.block(&markdown.place, &written);
+        }
+        rest = behind;
+    }
+    page.out
+}
+
+/// A block by itself.
+fn written(content: &Content, block: &Block, markdown: &MarkdownBlock) -> String {
+    let words = &markdown.words;
+    match block.kind {
+        BlockKind::Heading { level } if !words.is_empty() => {
+            let words = words.replace("\\\n", " ");
+            format!("{} {words}", "#".repeat(usize::from(level)))
+        }
+        BlockKind::Code => {
+            let code = content.text_of(block);
+            let fence = "`".repeat(longest_run(code, '`').max(2) + 1);
+            let language = markdown.language.as_deref().unwrap_or_default();
+            format!("{fence}{language}\n{code}\n{fence}")
+        }
+        BlockKind::Term if !words.contains('\n') && !words.is_empty() => {
+            match words.starts_with("**") {
+                true => words.clone(),
+                false => format!("**{words}**"),
+            }
+        }
+        _ => words.clone(),
+    }
+}
+
+/// How many of the first blocks are the cells of one table that Markdown can have: rows of short
+/// text, two columns at least. 0: there is none.
+fn cells_of_table(blocks: &[(&Block, &MarkdownBlock)]) -> usize {
+    let Some(first) = blocks.first().and_then(|(_, first)| first.place.cell) else {
+        return 0;
+    };
+    let in_table = |markdown: &MarkdownBlock| {
+        let cell = markdown.place.cell;
+        cell.filter(|cell| cell.table == first.table)
+    };
+    let count = blocks
+        .iter()
+        .take_while(|(_, markdown)| in_table(markdown).is_some())
+        .count();
+    let around = blocks[0].1.place.around.len();
+    let mut columns = 0;
+    for (block, markdown) in &blocks[..count] {
+        let is_text = matches!(
+            block.kind,
+            BlockKind::Cell | BlockKind::Paragraph | BlockKind::Caption
+        );
+        let cell = in_table(markdown);
+        let is_nested = cell.is_none_or(|cell| cell.is_nested);
+        if !is_text || is_nested || markdown.place.around.len() != around {
+            return 0;
+        }
+        columns = columns.max(cell.map_or(0, |cell| cell.column));
+    }
+    match columns {
+        0 | 1 => 0,
+        _ => count,
+    }
+}
+
+/// A table of GitHub Flavored Markdown. Its first row is its head: where no cell of that is one,
+/// the head is empty.
+fn rows_of_table(cells: &[(&Block, &MarkdownBlock)]) -> String {
+    let mut rows: Vec<(u32, bool, Vec<String>)> = Vec::new();
+    for (_, markdown) in cells {
+        let Some(cell) = markdown.place.cell else {
+            continue;
+        };
+        if rows.last().is_none_or(|(row, ..)| *row != cell.row) {
+            rows.push((cell.row, true, Vec::new()));
+        }
+        let Some((_, is_head, row)) = rows.last_mut() else {
+            continue;
+        };
+        *is_head &= cell.is_head;
+        let column = cell.column.saturating_sub(1) as usize;
+        // A page may say that it has more columns than blocks.
+        let column = column.min(MAX_COLUMNS);
+        row.resize(row.len().max(column + 1), String::new());
+        let words = markdown.words.replace("\\\n", "<br>");
+        if !row[column].is_empty() {
+            row[column].push_str("<br>");
+        }
+        row[column].push_str(&words);
+    }
+    let columns = rows.iter().map(|(.., row)| row.len()).max().unwrap_or(0);
+    let line = |row: &[String]| {
+        let cell = |at| row.get(at).map_or("", String::as_str);
+        let cells: Vec<&str> = (0..columns).map(cell).collect();
+        format!("| {} |", cells.join(" | "))
+    };
+    let has_head = rows.first().is_some_and(|(_, is_head, _)| *is_head);
+    let mut lines = Vec::with_capacity(rows.len() + 2);
+    lines.push(match rows.first() {
+        Some((.., head)) if has_head => line(head),
+        _ => line(&[]),
+    });
+    lines.push(format!("|{}", " --- |".repeat(columns)));
+    let body = rows.iter().skip(usize::from(has_head));
+    lines.extend(body.map(|(.., row)| line(row)));
+    lines.join("\n")
+}
+
+/// The most columns of a table; what stands beyond joins the last.
+const MAX_COLUMNS: usize = 64;
+
+/// The page as it is written.
+#[derive(Default)]
+struct Page {
+    out: String,
+    /// The place of the last block.
+    last: BlockPlace,
+}
+
+impl Page {
+    /// Writes a block of one line or more.
+    fn block(&mut self, place: &BlockPlace, text: &str) {
+        let shared = shared(&self.last.around, &place.around);
+        if !self.out.is_empty() {
+            self.out.push('\n');
+            if !self.is_next_item(place, shared) {
+                let gap = prefix(&place.around[..shared], shared);
+                self.out.push_str(gap.trim_end());
+                self.out.push('\n');
+            }
+        }
+        // An item's mark stands before its first block.
+        let first = prefix(&place.around, shared);
+        let others = prefix(&place.around, place.around.len());
+        for (at, line) in text.split('\n').enumerate() {
+            if at > 0 {
+                self.out.push('\n');
+            }
+            let prefix = if at == 0 { &first } else { &others };
+            match line.is_empty() {
+                true => self.out.push_str(prefix.trim_end()),
+                false => {
+                    self.out.push_str(prefix);
+                    self.out.push_str(line);
+                }
+            }
+        }
+        self.last = place.clone();
+    }
+
+    /// Returns whether the block opens an item in a list whose last item was just written, or a
+    /// list within that item: then no empty line stands between.
+    fn is_next_item(&self, place: &BlockPlace, shared: usize) -> bool {
+        let opens_item = matches!(place.around.get(shared), Some(Around::Item { .. }));
+        let was_item = self
+            .last
+            .around
+            .iter()
+            .any(|around| matches!(around, Around::Item { .. }));
+        opens_item && was_item && (shared > 0 || self.last.around.len() > shared)
+    }
+}
+
+/// How many of what is around two blocks are the same.
+fn shared(one: &[Around], other: &[Around]) -> usize {
+    let pairs = one.iter().zip(other);
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
+/// What stands before a line: of items from `from` on their marks, else as much white space.
+fn prefix(around: &[Around], from: usize) -> String {
+    let mut prefix = String::new();
+    for (at, around) in around.iter().enumerate() {
+        let mark = match around {
+            Around::Quote { .. } => "> ".to_owned(),
+            Around::Item { number: None, .. } => "- ".to_owned(),
+            Around::Item {
+                number: Some(number),
+                ..
+            } => format!("{number}. "),
+        };
+        match around {
+            Around::Item { .. } if at < from => {
+                prefix.extend(std::iter::repeat_n(' ', mark.len()));
+            }
+            _ => prefix.push_str(&mark),
+        }
+    }
+    prefix
+}

@@ -1,0 +1,200 @@
+//! Markdown of pages, as a reader of Markdown would have it.
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::read_markdown;
+use crate::content::{ContentLimits, PageContext};
+
+fn markdown(html: &str) -> String {
+    let mut link = |href: &str| (!href.starts_with("javascript:")).then(|| href.to_owned());
+    let given = PageContext::default();
+    read_markdown(
+        html.as_bytes(),
+        &given,
+        &ContentLimits::default(),
+        &mut link,
+    )
+    .1
+}
+
+#[track_caller]
+fn check(html: &str, expected: Expect) {
+    expected.assert_eq(&markdown(&format!("<main>{html}</main>")));
+}
+
+#[test]
+fn words_keep_their_look() {
+    check(
+        "<p>Pour <em> slowly </em> on, <b>never <i>fast</i></b>. Use <code>x*y</code> and \
+         <code>a`b</code>, <s>old</s><b></b>.",
+        expect!["Pour *slowly* on, **never *fast***. Use `x*y` and ``a`b``, ~~old~~."],
+    );
+}
+
+#[test]
+fn marks_in_words_are_none() {
+    check(
+        "<p>1. a_b _c_ *d* [e] &lt;f> &amp;amp; \\ `g`<p>- h<p># i<p>1) j<p>k < l & m",
+        expect![[r"
+            1\. a_b \_c\_ \*d\* \[e\] \<f> \&amp; \\ \`g\`
+
+            \- h
+
+            \# i
+
+            1\) j
+
+            k < l & m"]],
+    );
+}
+
+#[test]
+fn links_and_images_have_targets() {
+    check(
+        "<h2>Tea <a href='#tea'>¶</a></h2><p>Of all that was ever written on tea, these are the best: <a href='a b'>one</a>, <a href='/c_(d)'>two</a>, \
+         <a href='javascript:x'>three</a>, <img src=cup.png alt='A [cup]'>, <a href=e><img \
+         src=f.png alt=g></a>.<p>Text<br>goes on<br>",
+        expect![[r"
+            ## Tea
+
+            Of all that was ever written on tea, these are the best: [one](<a b>), [two](</c_(d)>), three, ![A \[cup\]](cup.png), [![g](f.png)](e).
+
+            Text\
+            goes on"]],
+    );
+}
+
+#[test]
+fn lists_nest_and_count() {
+    check(
+        "<ul><li>a<ul><li>b<li>c<p>more of c</ul><li>d</ul><p>between<ol start=9><li>e<pre>f\n  g\
+         </pre><li>h</ol>",
+        expect![[r"
+            - a
+              - b
+              - c
+
+                more of c
+            - d
+
+            between
+
+            9. e
+
+               ```
+               f
+                 g
+               ```
+            10. h"]],
+    );
+}
+
+#[test]
+fn quotes_and_definitions() {
+    check(
+        "<blockquote><p>a<p>b<ul><li>c</ul></blockquote><dl><dt>Tea<dd>A drink.<dt><code>x</code>\
+         <dd>A letter.</dl>",
+        expect![[r"
+            > a
+            >
+            > b
+            >
+            > - c
+
+            **Tea**
+
+            A drink.
+
+            **`x`**
+
+            A letter."]],
+    );
+}
+
+#[test]
+fn code_is_as_it_was() {
+    check(
+        "<pre class='language-rust'><code>fn main() {\n    a::&lt;T>();\n}\n</code></pre><div \
+         class=highlight-python><pre>x = 1\n```\n</pre></div><p>after",
+        expect![[r"
+            ```rust
+            fn main() {
+                a::<T>();
+            }
+            ```
+
+            ````python
+            x = 1
+            ```
+            ````
+
+            after"]],
+    );
+}
+
+#[test]
+fn a_table_has_rows() {
+    check(
+        "<table><thead><tr><th>Tea<th>Minutes</thead><tr><td>Green<td>2<tr><td>a|b<td><p>3<p>4\
+         </table><p>after<table><tr><td>one<td>two</table>",
+        expect![[r"
+            | Tea | Minutes |
+            | --- | --- |
+            | Green | 2 |
+            | a\|b | 3<br>4 |
+
+            after
+
+            |  |  |
+            | --- | --- |
+            | one | two |"]],
+    );
+}
+
+#[test]
+fn a_table_for_layout_is_none() {
+    check(
+        "<table><tr><td><h2>a</h2><p>b<td><ul><li>c</ul></table>",
+        expect![[r"
+            ## a
+
+            b
+
+            - c"]],
+    );
+}
+
+#[test]
+fn what_surrounds_the_main_text_is_left_out() {
+    let page = "<nav><ul><li><a href=/>Home</a><li><a href=/b>More</a></ul></nav><main><h1>Tea</h1>\
+        <p>Water the leaves, wait for two minutes, and pour.</main><footer><p>2026</footer>";
+    expect![[r"
+        # Tea
+
+        Water the leaves, wait for two minutes, and pour."]]
+    .assert_eq(&markdown(page));
+}
+
+#[test]
+fn ours_deep_nesting_ends_at_sixteen() {
+    let html = format!("{}deep", "<ul><li>".repeat(10_000));
+    let text = markdown(&format!("<main>{html}</main>"));
+    assert_eq!(text, format!("{}deep", "- ".repeat(16)));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_give_markdown_with_the_words_of_the_main_text(
+        html in "(<(/?(b|i|a href=x|code|p|h2|ul|ol|li|table|tr|td|th|pre|blockquote|br|img src=y|\
+                 main|div|dl|dt|dd|script|title))>| |[a-z]{1,4}|[*_`#|\\\\-]){0,60}",
+    ) {
+        let mut link = |_: &str| Some(String::new());
+        let given = PageContext::default();
+        let limits = ContentLimits::default();
+        let (content, markdown) = read_markdown(html.as_bytes(), &given, &limits, &mut link);
+        prop_assert_eq!(&content, &crate::read_content(html.as_bytes(), &given, &limits));
+        let letters = |text: &str| text.chars().filter(char::is_ascii_lowercase).collect::<String>();
+        prop_assert_eq!(letters(&markdown.replace("<br>", "")), letters(&content.main_text()));
+    }
+}
