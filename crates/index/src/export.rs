@@ -3,23 +3,31 @@
 //! Each form is a sink: it is told of pages one at a time, as
 //! [`SearchIndex::each_page`](crate::SearchIndex::each_page) gives them, and is then finished.
 //! [`opensearch`] and [`meilisearch`] write lines of JSON; a [`Bundle`] is a folder that holds
-//! a whole search, for any server of files.
+//! a whole search, for any server of files; a [`MarkdownFolder`] has a file for each page;
+//! [`LlmsTxt`] and [`SitemapFolder`] list them.
 
 mod bundle;
 mod date;
 mod error;
+mod file_name;
+mod llms_txt;
+mod markdown_folder;
 mod meilisearch;
 mod opensearch;
 mod page_id;
 mod page_record;
 #[cfg(test)]
 mod samples;
+mod sitemap;
 mod whole_file;
 
 pub use bundle::{Bundle, BundleReport};
 pub use error::ExportError;
+pub use llms_txt::LlmsTxt;
+pub use markdown_folder::{MarkdownFolder, MarkdownReport, PageSource, page_markdown};
 pub use meilisearch::{meilisearch, meilisearch_settings};
 pub use opensearch::{opensearch, opensearch_mapping};
+pub use sitemap::{SitemapFolder, SitemapReport};
 pub use whole_file::{NewFile, NewFolder};
 
 use std::io::Write;

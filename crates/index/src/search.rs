@@ -157,15 +157,23 @@ impl SearchIndex {
         &self,
         mut visit: impl FnMut(IndexedPage) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.each_page_and_duplicate(|page| match page.same_as {
+            None => visit(page),
+            Some(_) => Ok(()),
+        })
+    }
+
+    /// All pages as [`SearchIndex::each_page`] gives them, and those with the text of another.
+    ///
+    /// # Errors
+    /// That of `visit`, or a damaged index.
+    pub fn each_page_and_duplicate<E: From<IndexError>>(
+        &self,
+        visit: impl FnMut(IndexedPage) -> Result<(), E>,
+    ) -> Result<(), E> {
         let seen = self.seen();
         let (fields, searcher) = (&seen.fields, &seen.searcher);
-        let walk = each_stored(&self.dir, fields, searcher, &|| false, |page| {
-            match page.same_as {
-                None => visit(page),
-                Some(_) => Ok(()),
-            }
-        });
-        walk.map(drop)
+        each_stored(&self.dir, fields, searcher, &|| false, visit).map(drop)
     }
 
     /// The size of the index.

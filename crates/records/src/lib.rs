@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod archived_pages;
 mod audit;
 mod bins;
 mod broken;
@@ -50,6 +51,7 @@ mod sample;
 mod text;
 mod walk;
 
+pub use archived_pages::{ArchivedPage, ArchivedPages, PageSeen};
 pub use audit::{Audit, Breach, CitedRow, audit};
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{RoundChanges, changes};

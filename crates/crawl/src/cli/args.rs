@@ -412,11 +412,12 @@ pub(crate) struct ExportArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The format: wacz, bundle, parquet, csv, graph, opensearch, meilisearch or static
+    /// The format: wacz, bundle, parquet, csv, graph, opensearch, meilisearch, static, markdown,
+    /// llms-txt or sitemap
     #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true)]
     pub(crate) to: ExportFormat,
-    /// The folder of a bundle, of tables, of a graph or of a static search, else the file; `-` is
-    /// stdout
+    /// The folder of a bundle, of tables, of a graph, of a static search, of Markdown or of sitemaps,
+    /// else the file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// With wacz: this round alone, from 1
@@ -437,6 +438,12 @@ pub(crate) enum ExportFormat {
     Meilisearch,
     /// A folder with a search that needs a file server only
     Static,
+    /// A folder with a Markdown file for each page
+    Markdown,
+    /// A list of the pages for language models (llms.txt)
+    LlmsTxt,
+    /// A folder with a sitemap.xml for each host
+    Sitemap,
     /// A folder with a Parquet file for each table
     Parquet,
     /// A folder with a CSV file for each table

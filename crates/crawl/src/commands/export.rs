@@ -10,12 +10,13 @@ use crawl_index::export::{
     Bundle, ExportError, Exported, NewFile, meilisearch, meilisearch_settings, opensearch,
     opensearch_mapping,
 };
-use crawl_records::counted;
+use crawl_records::{ArchivedPages, counted};
 use crawl_tables::Format;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
-use crate::commands::{bundle, tables, wacz};
+use crate::commands::{bundle, site_files, tables, wacz};
 use crate::error::index::of_index;
+use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::search_index;
 use crate::terminal::note;
@@ -33,7 +34,12 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         ExportFormat::Parquet | ExportFormat::Csv => Some("tables"),
         ExportFormat::Graph => Some("graph"),
         ExportFormat::Bundle => Some("bundle"),
-        ExportFormat::Opensearch | ExportFormat::Meilisearch | ExportFormat::Wacz => None,
+        ExportFormat::Markdown => Some("markdown"),
+        ExportFormat::Sitemap => Some("sitemap"),
+        ExportFormat::Opensearch
+        | ExportFormat::Meilisearch
+        | ExportFormat::LlmsTxt
+        | ExportFormat::Wacz => None,
     };
     if let Some(folder) = folder.filter(|_| to_stdout) {
         return Err(
@@ -52,6 +58,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let index = search_index::open(&args.dir)?;
     let now = jiff::Timestamp::now().as_second();
     let said = match args.to {
+        ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
+            let archived = ArchivedPages::open(&args.dir).map_err(of_records)?;
+            site_files::export(args, &index, &archived, now)
+        }
         ExportFormat::Static => search_page(&index, &args.out, now),
         _ if to_stdout => stream(args.to, &index, now),
         _ => file(args.to, &index, &args.out, now),

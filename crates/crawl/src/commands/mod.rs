@@ -12,6 +12,7 @@ pub(crate) mod records;
 pub(crate) mod replay;
 pub(crate) mod robots;
 pub(crate) mod search;
+mod site_files;
 mod tables;
 pub(crate) mod verify;
 mod wacz;

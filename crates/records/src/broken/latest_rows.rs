@@ -93,7 +93,7 @@ impl LatestRows {
     }
 
     /// Returns whether a row's record holds the body that its page has now.
-    pub(super) fn is_body(&self, row: &PageRow, line: u64) -> bool {
+    pub(crate) fn is_body(&self, row: &PageRow, line: u64) -> bool {
         let last = self.get(&row.url);
         last.is_some_and(|last| last.body == line && last.outcome == LastOutcome::Page)
     }

@@ -1,0 +1,138 @@
+//! `crawl export --to markdown`, `llms-txt` and `sitemap`: the pages of a crawl as files that a site
+//! may publish.
+
+use std::io;
+
+use crawl_index::export::{
+    ExportError, LlmsTxt, MarkdownFolder, NewFile, PageSource, SitemapFolder,
+};
+use crawl_index::{IndexedPage, SearchIndex};
+use crawl_records::{ArchivedPages, counted};
+
+use crate::cli::args::{ExportArgs, ExportFormat};
+
+/// Writes them; says what was written. `now` is in seconds since 1970 UTC.
+pub(crate) fn export(
+    args: &ExportArgs,
+    index: &SearchIndex,
+    archived: &ArchivedPages,
+    now: i64,
+) -> Result<String, ExportError> {
+    match args.to {
+        ExportFormat::Sitemap => sitemap(args, index, archived, now),
+        ExportFormat::LlmsTxt => llms_txt(args, index, archived, now),
+        _ => markdown(args, index, archived, now),
+    }
+}
+
+fn markdown(
+    args: &ExportArgs,
+    index: &SearchIndex,
+    archived: &ArchivedPages,
+    now: i64,
+) -> Result<String, ExportError> {
+    let mut folder = MarkdownFolder::create(&args.out, now)?;
+    index.each_page_and_duplicate(|page| {
+        folder.name(&page);
+        Ok::<_, ExportError>(())
+    })?;
+    index.each_page(|page| {
+        let stored = archived.read(&page.url);
+        let source = stored.as_ref().map(|stored| PageSource {
+            content_type: stored.content_type.as_deref(),
+            body: &stored.body,
+        });
+        folder.page(&page, source)
+    })?;
+    let done = folder.finish()?;
+    let mut said = format!(
+        "{} written: {}",
+        args.out.display(),
+        counted(done.pages, "page", "pages")
+    );
+    if done.from_index > 0 {
+        let pages = counted(done.from_index, "page", "pages");
+        said.push_str(&format!(
+            "; {pages} by the words of the index, as the archive does not hold their bodies"
+        ));
+    }
+    if done.without_text > 0 {
+        let pages = counted(done.without_text, "page", "pages");
+        said.push_str(&format!(
+            "; {pages} without text, which lets nobody show it (nosnippet, max-snippet)"
+        ));
+    }
+    Ok(said)
+}
+
+fn llms_txt(
+    args: &ExportArgs,
+    index: &SearchIndex,
+    archived: &ArchivedPages,
+    now: i64,
+) -> Result<String, ExportError> {
+    let mut list = LlmsTxt::new(now);
+    index.each_page(|page| {
+        let seen = archived.seen(&page.url);
+        list.page(&page, seen.is_some_and(|seen| seen.refuses_ai_input));
+        Ok::<_, ExportError>(())
+    })?;
+    let done = if args.out.as_os_str() == "-" {
+        list.finish(&mut io::stdout().lock())?
+    } else {
+        let mut file = NewFile::create(&args.out)?;
+        let done = list.finish(&mut file)?;
+        file.finish()?;
+        done
+    };
+    let mut said = format!(
+        "{} written: {}",
+        args.out.display(),
+        counted(done.pages, "page", "pages")
+    );
+    if done.left_out > 0 {
+        said.push_str(&format!(
+            "; {} left out, as their time is over or their site refuses ai-input",
+            counted(done.left_out, "page", "pages")
+        ));
+    }
+    Ok(said)
+}
+
+fn sitemap(
+    args: &ExportArgs,
+    index: &SearchIndex,
+    archived: &ArchivedPages,
+    now: i64,
+) -> Result<String, ExportError> {
+    let mut folder = SitemapFolder::create(&args.out, now)?;
+    index.each_page(|page| {
+        folder.page(&page, last_change(&page, archived));
+        Ok::<_, ExportError>(())
+    })?;
+    let done = folder.finish()?;
+    Ok(format!(
+        "{} written: {} in {}, {} with the date of a change",
+        args.out.display(),
+        counted(done.pages, "page", "pages"),
+        counted(done.files, "file", "files"),
+        done.dated
+    ))
+}
+
+/// The time of a page's last change, in seconds since 1970 UTC: that of the fetch which found it
+/// changed; else the date that the page states; else `Last-Modified`. Servers that make a page for
+/// each request say the time of the request there, which is none.
+fn last_change(page: &IndexedPage, archived: &ArchivedPages) -> Option<i64> {
+    let seen = archived.seen(&page.url);
+    let changed = seen.and_then(|seen| seen.changed_at);
+    let changed = changed.and_then(|at| i64::try_from(at.as_millis() / 1_000).ok());
+    changed.or(page.modified).or_else(|| {
+        let fetched = i64::try_from(seen?.fetched_at.as_millis() / 1_000).ok()?;
+        let stated = archived.read(&page.url)?.last_modified?;
+        (stated + MIN_AGE_SECONDS < fetched).then_some(stated)
+    })
+}
+
+/// The least age of a `Last-Modified` that is believed: clocks differ.
+const MIN_AGE_SECONDS: i64 = 60;

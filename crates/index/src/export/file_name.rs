@@ -1,0 +1,180 @@
+//! The names that pages have as files.
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::indexed_page::IndexedPage;
+
+/// The longest part of a path, between two slashes. Bytes.
+const MAX_PART_BYTES: usize = 100;
+
+/// The most folders that a file lies in.
+const MAX_FOLDERS: usize = 16;
+
+/// Gives each page a file, no two the same, on systems too that don't tell `A` from `a`.
+#[derive(Debug, Default)]
+pub(super) struct FileNames {
+    by_url: HashMap<Box<str>, Box<str>>,
+    /// How many pages share a name, by that name in lower case.
+    taken: HashMap<Box<str>, u32>,
+}
+
+impl FileNames {
+    /// Names a page: `example.org/docs/tea.md` for `https://example.org/docs/tea.html`.
+    pub(super) fn add(&mut self, page: &IndexedPage) {
+        let mut name = name_of(page);
+        loop {
+            let count = self.taken.entry(name.to_lowercase().into()).or_insert(0);
+            *count += 1;
+            if *count == 1 {
+                break;
+            }
+            name = format!("{}-{count}.md", name.trim_end_matches(".md"));
+        }
+        self.by_url.insert(page.url.as_str().into(), name.into());
+    }
+
+    /// The file of a page, with `/` between folders.
+    pub(super) fn get(&self, url: &str) -> Option<&str> {
+        self.by_url.get(url).map(|name| &**name)
+    }
+}
+
+fn name_of(page: &IndexedPage) -> String {
+    let (path, query) = match page.path().split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (page.path(), None),
+    };
+    let mut parts: Vec<&str> = path.split('/').skip(1).collect();
+    let last = parts.pop().unwrap_or_default();
+    let last = [".html", ".htm", ".xhtml"]
+        .iter()
+        .find_map(|ending| last.strip_suffix(ending))
+        .unwrap_or(last);
+    let last = if last.is_empty() { "index" } else { last };
+    let mut name = part(&page.host().replace(':', "_"));
+    let folders = parts.len().min(MAX_FOLDERS);
+    for folder in &parts[..folders] {
+        name.push('/');
+        name.push_str(&part(folder));
+    }
+    name.push('/');
+    let rest = parts[folders..].join("_");
+    let mut file = match rest.is_empty() {
+        true => last.to_owned(),
+        false => format!("{rest}_{last}"),
+    };
+    if let Some(query) = query {
+        file.push('_');
+        file.push_str(query);
+    }
+    name.push_str(&part(&file));
+    name.push_str(".md");
+    name
+}
+
+/// A part of a path with the characters that every file system takes. What is too long is cut, and
+/// told apart by a hash.
+fn part(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=' | '~');
+    let mut part: String = text
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect();
+    if part.len() > MAX_PART_BYTES {
+        let hash = xxh3_64(text.as_bytes());
+        part.truncate(part.floor_char_boundary(MAX_PART_BYTES - 17));
+        part.push_str(&format!("-{hash:016x}"));
+    }
+    // No part is hidden, or leads up.
+    if part.is_empty() || part.starts_with('.') {
+        part.insert(0, '_');
+    }
+    part
+}
+
+/// The way from one file to another, with `/` between folders.
+pub(super) fn relative(from: &str, to: &str) -> String {
+    let folder = |name: &str| name.rfind('/').map_or(0, |slash| slash + 1);
+    let (from, file) = (&from[..folder(from)], &to[folder(to)..]);
+    let (from, to): (Vec<&str>, Vec<&str>) = (
+        from.split_terminator('/').collect(),
+        to[..folder(to)].split_terminator('/').collect(),
+    );
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let mut way = "../".repeat(from.len() - shared);
+    for folder in &to[shared..] {
+        way.push_str(folder);
+        way.push('/');
+    }
+    way.push_str(file);
+    way
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FileNames, MAX_PART_BYTES, relative};
+    use crate::indexed_page::IndexedPage;
+
+    fn names(urls: &[&str]) -> Vec<String> {
+        let mut names = FileNames::default();
+        for url in urls {
+            names.add(&IndexedPage {
+                url: (*url).to_owned(),
+                ..IndexedPage::default()
+            });
+        }
+        let name = |url: &&str| names.get(url).unwrap().to_owned();
+        urls.iter().map(name).collect()
+    }
+
+    #[test]
+    fn each_page_has_a_file_of_its_own() {
+        let urls = [
+            "https://e.example/",
+            "https://e.example/docs/tea.html",
+            "https://e.example/docs/tea",
+            "https://e.example/docs/Tea",
+            "https://e.example/docs/tea-2",
+            "https://e.example:8080/a?b=c/d",
+            "https://e.example/../.git/config",
+            "https://e.example/%2e%2e%2fx",
+        ];
+        let expected = [
+            "e.example/index.md",
+            "e.example/docs/tea.md",
+            "e.example/docs/tea-2.md",
+            "e.example/docs/Tea-3.md",
+            "e.example/docs/tea-2-2.md",
+            "e.example_8080/a_b=c_d.md",
+            "e.example/_../_.git/config.md",
+            "e.example/_2e_2e_2fx.md",
+        ];
+        assert_eq!(names(&urls), expected);
+    }
+
+    #[test]
+    fn ours_long_and_deep_paths_stay_within_what_file_systems_take() {
+        let long = format!("https://e.example/{}", "x".repeat(5_000));
+        let other = format!("{long}y");
+        let deep = format!("https://e.example/{}", "a/".repeat(500));
+        let names = names(&[&long, &other, &deep]);
+        assert_ne!(names[0], names[1]);
+        for name in names {
+            let parts: Vec<&str> = name.split('/').collect();
+            assert!(parts.len() <= 18, "{name}");
+            let longest = parts.iter().map(|part| part.len()).max().unwrap();
+            assert!(longest <= MAX_PART_BYTES + 3, "{name}");
+        }
+    }
+
+    #[test]
+    fn ways_between_files() {
+        let check = |from, to, expected| assert_eq!(relative(from, to), expected, "{from} {to}");
+        check("h/a.md", "h/b.md", "b.md");
+        check("h/a/b.md", "h/c.md", "../c.md");
+        check("h/a/b.md", "i/c/d.md", "../../i/c/d.md");
+        check("h/a.md", "h/b/c.md", "b/c.md");
+    }
+}

@@ -1,0 +1,201 @@
+//! A list of the pages for programs that read for people (llmstxt.org).
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use super::{ExportError, Exported, is_shown};
+use crate::indexed_page::IndexedPage;
+
+/// The most of a page's title or description. Characters.
+const MAX_CHARS: usize = 300;
+
+/// Gathers pages, and writes the list at the end.
+///
+/// The site's name and description come first, then the pages by host and folder: those that more
+/// pages link to before others.
+#[derive(Debug)]
+pub struct LlmsTxt {
+    now: i64,
+    /// By host and first folder.
+    sections: BTreeMap<(String, String), Vec<Entry>>,
+    home: Option<Home>,
+    done: Exported,
+}
+
+#[derive(Debug)]
+struct Entry {
+    linked_from: u32,
+    url: String,
+    title: String,
+    description: String,
+}
+
+/// The page whose words stand at the top: the one with the shortest path.
+#[derive(Debug)]
+struct Home {
+    url: String,
+    title: String,
+    description: String,
+}
+
+impl LlmsTxt {
+    /// A list of no pages; `now` is in seconds since 1970 UTC.
+    #[must_use]
+    pub fn new(now: i64) -> LlmsTxt {
+        LlmsTxt {
+            now,
+            sections: BTreeMap::new(),
+            home: None,
+            done: Exported::default(),
+        }
+    }
+
+    /// Takes a page. One that `is_refused` is left out: its site lets no model have it.
+    pub fn page(&mut self, page: &IndexedPage, is_refused: bool) {
+        if is_refused || !is_shown(page, self.now) {
+            self.done.left_out += 1;
+            return;
+        }
+        let title = line(page.name());
+        let description = match page.max_snippet {
+            None => line(&page.description),
+            Some(_) => String::new(),
+        };
+        let order = |url: &str| (url.len(), url.to_owned());
+        if self
+            .home
+            .as_ref()
+            .is_none_or(|home| order(&page.url) < order(&home.url))
+        {
+            self.home = Some(Home {
+                url: page.url.clone(),
+                title: title.clone(),
+                description: description.clone(),
+            });
+        }
+        let path = page.path().split('?').next().unwrap_or_default();
+        let folder = path[1.min(path.len())..].split_once('/');
+        let folder = folder.map_or("", |(folder, _)| folder);
+        let section = (page.host().to_owned(), folder.to_owned());
+        self.sections.entry(section).or_default().push(Entry {
+            linked_from: page.linked_from,
+            url: page.url.clone(),
+            title,
+            description,
+        });
+        self.done.pages += 1;
+    }
+
+    /// Writes the list.
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn finish(mut self, out: &mut impl Write) -> Result<Exported, ExportError> {
+        let mut text = String::new();
+        if let Some(home) = &self.home {
+            text.push_str(&format!("# {}\n", home.title));
+            if !home.description.is_empty() {
+                text.push_str(&format!("\n> {}\n", home.description));
+            }
+        }
+        let mut hosts = self.sections.keys().map(|(host, _)| host);
+        let first = hosts.next();
+        let has_several = hosts.any(|host| Some(host) != first);
+        for ((host, folder), entries) in &mut self.sections {
+            let heading = match (folder.as_str(), has_several) {
+                ("", _) => host.clone(),
+                (folder, true) => format!("{host}/{folder}/"),
+                (folder, false) => format!("/{folder}/"),
+            };
+            text.push_str(&format!("\n## {heading}\n\n"));
+            entries.sort_by(|a, b| (b.linked_from, &a.url).cmp(&(a.linked_from, &b.url)));
+            for entry in entries {
+                let title = entry.title.replace('[', "\\[").replace(']', "\\]");
+                text.push_str(&format!("- [{title}]({})", parentheses(&entry.url)));
+                if !entry.description.is_empty() {
+                    text.push_str(&format!(": {}", entry.description));
+                }
+                text.push('\n');
+            }
+            out.write_all(text.as_bytes())
+                .map_err(ExportError::Stream)?;
+            text.clear();
+        }
+        out.write_all(text.as_bytes())
+            .map_err(ExportError::Stream)?;
+        out.flush().map_err(ExportError::Stream)?;
+        self.done.records = self.done.pages;
+        Ok(self.done)
+    }
+}
+
+/// Words on one line, cut where they are too long.
+fn line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
+/// A URL that may stand between parentheses.
+fn parentheses(url: &str) -> String {
+    url.replace('(', "%28").replace(')', "%29")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::LlmsTxt;
+    use crate::indexed_page::IndexedPage;
+
+    fn page(url: &str, title: &str, linked_from: u32) -> IndexedPage {
+        IndexedPage {
+            url: url.to_owned(),
+            title: title.to_owned(),
+            description: format!("All of\n {title}"),
+            linked_from,
+            ..IndexedPage::default()
+        }
+    }
+
+    #[test]
+    fn pages_stand_by_folder_and_by_links() {
+        let mut list = LlmsTxt::new(10);
+        list.page(&page("https://e.example/docs/b", "B [2]", 1), false);
+        list.page(&page("https://e.example/docs/c_(d)", "C", 7), false);
+        list.page(&page("https://e.example/", "Tea House", 9), false);
+        list.page(&page("https://e.example/refused", "No", 9), true);
+        let silent = IndexedPage {
+            max_snippet: Some(0),
+            ..page("https://e.example/about", "About", 2)
+        };
+        list.page(&silent, false);
+        let over = IndexedPage {
+            until: Some(9),
+            ..page("https://e.example/over", "Over", 2)
+        };
+        list.page(&over, false);
+        let mut out = Vec::new();
+        let done = list.finish(&mut out).unwrap();
+        assert_eq!((done.pages, done.left_out), (4, 2));
+        expect![[r"
+            # Tea House
+
+            > All of Tea House
+
+            ## e.example
+
+            - [Tea House](https://e.example/): All of Tea House
+            - [About](https://e.example/about)
+
+            ## /docs/
+
+            - [C](https://e.example/docs/c_%28d%29): All of C
+            - [B \[2\]](https://e.example/docs/b): All of B [2]
+        "]]
+        .assert_eq(&String::from_utf8(out).unwrap());
+    }
+}

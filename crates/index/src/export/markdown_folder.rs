@@ -1,0 +1,315 @@
+//! The pages as Markdown: a file for each, with links between the files.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use crawl_extractor::{ContentLimits, Limits, PageContext, read_html, read_markdown};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use super::date::rfc3339;
+use super::file_name::{FileNames, relative};
+use super::page_record::sections;
+use super::{ExportError, NewFolder, is_shown};
+use crate::indexed_page::IndexedPage;
+
+/// The body of a page as it was fetched, its content codings undone.
+#[derive(Clone, Copy, Debug)]
+pub struct PageSource<'a> {
+    /// The value of its `Content-Type` header.
+    pub content_type: Option<&'a str>,
+    /// The bytes.
+    pub body: &'a [u8],
+}
+
+/// What a folder of Markdown holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MarkdownReport {
+    /// Files that were written.
+    pub pages: u64,
+    /// Pages among them that let nobody show their text (`nosnippet`, `max-snippet`): their files
+    /// tell title and URL alone.
+    pub without_text: u64,
+    /// Pages among them whose archived body was not to be had: their text is the index's, without
+    /// links, lists and tables.
+    pub from_index: u64,
+}
+
+/// A folder with a file of Markdown for each page.
+///
+/// All pages are named first ([`MarkdownFolder::name`]), so that links find their files; then each
+/// is written ([`MarkdownFolder::page`]).
+#[derive(Debug)]
+pub struct MarkdownFolder {
+    folder: NewFolder,
+    now: i64,
+    names: FileNames,
+    /// Pages that stand in the place of others with the same text.
+    same_as: HashMap<Box<str>, Box<str>>,
+    done: MarkdownReport,
+}
+
+impl MarkdownFolder {
+    /// Begins a folder at `out`, which must be new or empty. `now` is in seconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// [`ExportError`] where something is there, or it can't be written there.
+    pub fn create(out: &Path, now: i64) -> Result<MarkdownFolder, ExportError> {
+        Ok(MarkdownFolder {
+            folder: NewFolder::create(out, |_| false)?,
+            now,
+            names: FileNames::default(),
+            same_as: HashMap::new(),
+            done: MarkdownReport::default(),
+        })
+    }
+
+    /// Gives a page its file.
+    pub fn name(&mut self, page: &IndexedPage) {
+        if is_shown(page, self.now) {
+            self.names.add(page);
+        } else if let Some(same) = &page.same_as {
+            let url = page.url.as_str().into();
+            self.same_as.insert(url, same.as_str().into());
+        }
+    }
+
+    /// Writes the file of a page that has a name; without its `source`, the text of the index.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub fn page(
+        &mut self,
+        page: &IndexedPage,
+        source: Option<PageSource<'_>>,
+    ) -> Result<(), ExportError> {
+        let Some(name) = self.names.get(&page.url) else {
+            return Ok(());
+        };
+        let text = match (page.max_snippet, source) {
+            (Some(_), _) => {
+                self.done.without_text += 1;
+                String::new()
+            }
+            (None, Some(source)) => self.markdown(page, name, source),
+            (None, None) => {
+                self.done.from_index += 1;
+                of_index(page)
+            }
+        };
+        let file = self.folder.beside().join(name);
+        let write = || {
+            if let Some(folder) = file.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(&file, format!("{}\n{text}\n", front_matter(page)))
+        };
+        write().map_err(ExportError::at(&file))?;
+        self.done.pages += 1;
+        Ok(())
+    }
+
+    /// Puts the folder into its place.
+    ///
+    /// # Errors
+    /// It can't be put there.
+    pub fn finish(self) -> Result<MarkdownReport, ExportError> {
+        self.folder.finish()?;
+        Ok(self.done)
+    }
+
+    fn markdown(&self, page: &IndexedPage, name: &str, source: PageSource<'_>) -> String {
+        page_markdown(&page.url, source, &mut |target| {
+            let target = self.same_as.get(target).map_or(target, |same| same);
+            let file = self.names.get(target).filter(|_| target != page.url)?;
+            Some(relative(name, file))
+        })
+    }
+}
+
+/// The main text of a page as Markdown. Links are URLs, but where `file` gives a page's URL a
+/// file.
+#[must_use]
+pub fn page_markdown(
+    url: &str,
+    source: PageSource<'_>,
+    file: &mut dyn FnMut(&str) -> Option<String>,
+) -> String {
+    let Ok(url) = canonicalize(None, url) else {
+        return String::new();
+    };
+    let page = read_html(source.body, source.content_type, &Limits::default());
+    let base = page.base_url(&url);
+    let given = PageContext {
+        content_type: source.content_type,
+        ..PageContext::default()
+    };
+    let limits = ContentLimits::default();
+    let mut link = |href: &str| target(&base, href, file);
+    read_markdown(source.body, &given, &limits, &mut link).1
+}
+
+fn target(
+    base: &CanonicalUrl,
+    href: &str,
+    file: &mut dyn FnMut(&str) -> Option<String>,
+) -> Option<String> {
+    let (address, fragment) = match href.split_once('#') {
+        Some((address, fragment)) => (address, Some(fragment)),
+        None => (href, None),
+    };
+    let Ok(to) = canonicalize(Some(base), address) else {
+        let is_contact = ["mailto:", "tel:"]
+            .iter()
+            .any(|scheme| href.starts_with(scheme));
+        return is_contact.then(|| href.to_owned());
+    };
+    let mut target = file(to.as_str()).unwrap_or_else(|| to.as_str().to_owned());
+    if let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) {
+        target.push('#');
+        target.push_str(fragment);
+    }
+    Some(target)
+}
+
+/// The text of the index by its headings.
+fn of_index(page: &IndexedPage) -> String {
+    let mut blocks = Vec::new();
+    for section in sections(page) {
+        if !section.heading.is_empty() {
+            let marks = "#".repeat(usize::from(section.level.clamp(1, 6)));
+            blocks.push(format!("{marks} {}", section.heading));
+        }
+        blocks.extend(section.text.lines().map(str::to_owned));
+    }
+    blocks.retain(|block| !block.trim().is_empty());
+    blocks.join("\n\n")
+}
+
+/// What is known of a page, as YAML that programs for Markdown read. A JSON string is one of YAML.
+fn front_matter(page: &IndexedPage) -> String {
+    let mut lines = vec!["---".to_owned()];
+    let mut text = |key: &str, value: &str| {
+        if !value.is_empty() {
+            lines.push(format!("{key}: {}", serde_json::Value::from(value)));
+        }
+    };
+    let date = |seconds: Option<i64>| seconds.and_then(rfc3339).unwrap_or_default();
+    text("title", page.name());
+    text("url", &page.url);
+    if page.max_snippet.is_none() {
+        text("description", &page.description);
+    }
+    text("language", page.language.as_deref().unwrap_or_default());
+    text("published", &date(page.published));
+    text("modified", &date(page.modified));
+    text("fetched", &date(Some(page.fetched_at)));
+    if !page.keywords.is_empty() {
+        let keywords = serde_json::Value::from(page.keywords.clone());
+        lines.push(format!("keywords: {keywords}"));
+    }
+    lines.push("---\n".to_owned());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::{MarkdownFolder, MarkdownReport, PageSource};
+    use crate::indexed_page::IndexedPage;
+
+    fn page(url: &str) -> IndexedPage {
+        IndexedPage {
+            url: url.to_owned(),
+            title: "Green \"tea\"".to_owned(),
+            text: "Tea\nBoil.".to_owned(),
+            description: "On tea".to_owned(),
+            keywords: vec!["tea".to_owned()],
+            ..IndexedPage::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(
+        pages: &[(IndexedPage, Option<&str>)],
+        file: &str,
+        expected: Expect,
+    ) -> MarkdownReport {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let mut folder = MarkdownFolder::create(&out, 0).unwrap();
+        for (page, _) in pages {
+            folder.name(page);
+        }
+        for (page, body) in pages {
+            let source = body.map(|body| PageSource {
+                content_type: Some("text/html"),
+                body: body.as_bytes(),
+            });
+            folder.page(page, source).unwrap();
+        }
+        let report = folder.finish().unwrap();
+        expected.assert_eq(&std::fs::read_to_string(out.join(file)).unwrap());
+        report
+    }
+
+    #[test]
+    fn links_lead_to_files() {
+        let same = IndexedPage {
+            same_as: Some("https://e.example/b".to_owned()),
+            ..page("https://e.example/b?copy")
+        };
+        let body = "<base href=/x/><main><h1>Tea</h1><p>Most of what is known of tea stands on \
+            <a href=../b#how>b</a>, its <a href='/b?copy'>copy</a>, <a href=/c/d.html>this one</a>, \
+            <a href='../a/#top'>here</a> and <a href=//f.example/>elsewhere</a>; ask \
+            <a href=mailto:t@e.example>us</a>.</main>";
+        let pages = [
+            (page("https://e.example/a/"), Some(body)),
+            (page("https://e.example/b"), None),
+            (page("https://e.example/c/d.html"), None),
+            (same, None),
+        ];
+        let report = check(
+            &pages,
+            "e.example/a/index.md",
+            expect![[r##"
+                ---
+                title: "Green \"tea\""
+                url: "https://e.example/a/"
+                description: "On tea"
+                fetched: "1970-01-01T00:00:00Z"
+                keywords: ["tea"]
+                ---
+
+                # Tea
+
+                Most of what is known of tea stands on [b](../b.md#how), its [copy](../b.md), [this one](../c/d.md), [here](https://e.example/a/#top) and [elsewhere](https://f.example/); ask [us](mailto:t@e.example).
+            "##]],
+        );
+        assert_eq!((report.pages, report.from_index), (3, 2));
+    }
+
+    #[test]
+    fn a_page_that_lets_nobody_show_its_text_has_a_file_without_it() {
+        let silent = IndexedPage {
+            max_snippet: Some(0),
+            ..page("https://e.example/")
+        };
+        let report = check(
+            &[(silent, Some("<main><p>secret"))],
+            "e.example/index.md",
+            expect![[r#"
+                ---
+                title: "Green \"tea\""
+                url: "https://e.example/"
+                fetched: "1970-01-01T00:00:00Z"
+                keywords: ["tea"]
+                ---
+
+
+            "#]],
+        );
+        assert_eq!((report.pages, report.without_text), (1, 1));
+    }
+}

@@ -1,0 +1,247 @@
+//! A sitemap of the pages (sitemaps.org 0.9).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::date::rfc3339;
+use super::{ExportError, NewFolder, is_shown};
+use crate::indexed_page::IndexedPage;
+
+/// The most URLs of one file, by the protocol.
+const MAX_URLS: usize = 50_000;
+/// The most bytes of one file, by the protocol: 52,428,800.
+const MAX_BYTES: usize = 50 * 1024 * 1024;
+
+const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+    <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n";
+const FOOT: &str = "</urlset>\n";
+
+/// The size of a sitemap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SitemapReport {
+    /// URLs that are listed.
+    pub pages: u64,
+    /// URLs among them with the date of their last change.
+    pub dated: u64,
+    /// Files that were written.
+    pub files: u64,
+}
+
+/// A folder with a sitemap for each origin, since a sitemap speaks for its own origin alone.
+#[derive(Debug)]
+pub struct SitemapFolder {
+    folder: NewFolder,
+    now: i64,
+    /// The time of the last change of each URL, by origin.
+    origins: BTreeMap<String, BTreeMap<String, Option<String>>>,
+}
+
+impl SitemapFolder {
+    /// Begins a folder at `out`, which must be new or empty. `now` is in seconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// [`ExportError`] where something is there, or it can't be written there.
+    pub fn create(out: &Path, now: i64) -> Result<SitemapFolder, ExportError> {
+        Ok(SitemapFolder {
+            folder: NewFolder::create(out, |_| false)?,
+            now,
+            origins: BTreeMap::new(),
+        })
+    }
+
+    /// Takes a page; `changed` is when it last changed, in seconds since 1970 UTC, where that is
+    /// known.
+    pub fn page(&mut self, page: &IndexedPage, changed: Option<i64>) {
+        if !is_shown(page, self.now) {
+            return;
+        }
+        let origin = page.url.len() - page.path().len();
+        let origin = self.origins.entry(page.url[..origin].to_owned());
+        let changed = changed.and_then(rfc3339);
+        origin.or_default().insert(page.url.clone(), changed);
+    }
+
+    /// Writes the files, and puts the folder into its place.
+    ///
+    /// # Errors
+    /// They can't be written.
+    pub fn finish(self) -> Result<SitemapReport, ExportError> {
+        let mut done = SitemapReport::default();
+        for (origin, urls) in &self.origins {
+            let host = origin.split_once("://").map_or("", |(_, host)| host);
+            let folder = self.folder.beside().join(host.replace(':', "_"));
+            fs::create_dir_all(&folder).map_err(ExportError::at(&folder))?;
+            done.files += write_origin(origin, urls, &folder)?;
+            done.pages += urls.len() as u64;
+            done.dated += urls.values().flatten().count() as u64;
+        }
+        self.folder.finish()?;
+        Ok(done)
+    }
+}
+
+/// Writes `sitemap.xml`, or that as an index of several; says how many files there are.
+fn write_origin(
+    origin: &str,
+    urls: &BTreeMap<String, Option<String>>,
+    folder: &Path,
+) -> Result<u64, ExportError> {
+    let mut files = Parts::new(folder);
+    for (url, changed) in urls {
+        let changed = changed.as_ref();
+        let changed = changed.map(|time| format!("<lastmod>{time}</lastmod>"));
+        let changed = changed.unwrap_or_default();
+        files.add(&format!(
+            "<url><loc>{}</loc>{changed}</url>\n",
+            escaped(url)
+        ))?;
+    }
+    let count = files.finish()?;
+    if count < 2 {
+        return Ok(1);
+    }
+    // The first part has the name that the index is to have.
+    let place = |name: &str| folder.join(name);
+    let index = place("sitemap.xml");
+    let failed = ExportError::at(&index);
+    fs::rename(&index, place("sitemap-1.xml")).map_err(&failed)?;
+    let mut text = String::from(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n",
+    );
+    for part in 1..=count {
+        let url = escaped(&format!("{origin}/sitemap-{part}.xml"));
+        text.push_str(&format!("<sitemap><loc>{url}</loc></sitemap>\n"));
+    }
+    text.push_str("</sitemapindex>\n");
+    fs::write(&index, text).map_err(&failed)?;
+    Ok(count + 1)
+}
+
+/// The files of one origin, one after the other.
+struct Parts {
+    folder: PathBuf,
+    count: u64,
+    urls: usize,
+    text: Vec<u8>,
+}
+
+impl Parts {
+    fn new(folder: &Path) -> Parts {
+        Parts {
+            folder: folder.to_path_buf(),
+            count: 0,
+            urls: 0,
+            text: Vec::from(HEAD),
+        }
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), ExportError> {
+        if self.urls == MAX_URLS || self.text.len() + line.len() + FOOT.len() > MAX_BYTES {
+            self.write()?;
+        }
+        self.urls += 1;
+        self.text.extend_from_slice(line.as_bytes());
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), ExportError> {
+        self.count += 1;
+        let name = match self.count {
+            1 => "sitemap.xml".to_owned(),
+            count => format!("sitemap-{count}.xml"),
+        };
+        let path = self.folder.join(name);
+        let mut text = std::mem::replace(&mut self.text, Vec::from(HEAD));
+        let _ = text.write_all(FOOT.as_bytes());
+        self.urls = 0;
+        fs::write(&path, text).map_err(ExportError::at(&path))
+    }
+
+    fn finish(mut self) -> Result<u64, ExportError> {
+        self.write()?;
+        Ok(self.count)
+    }
+}
+
+/// Text in which no character is markup (sitemaps.org, entity escaping).
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&apos;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_extractor::{Limits, SitemapKind, read_sitemap};
+
+    use super::SitemapFolder;
+    use crate::indexed_page::IndexedPage;
+
+    fn written(urls: impl Iterator<Item = (String, Option<i64>)>) -> (tempfile::TempDir, u64) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut folder = SitemapFolder::create(&dir.path().join("out"), 10).unwrap();
+        for (url, changed) in urls {
+            let page = IndexedPage {
+                url,
+                ..IndexedPage::default()
+            };
+            folder.page(&page, changed);
+        }
+        let files = folder.finish().unwrap().files;
+        (dir, files)
+    }
+
+    #[test]
+    fn each_origin_has_a_sitemap_that_is_read_back() {
+        let urls = [
+            ("https://e.example/b?c=d&e='f'", Some(1_767_225_600)),
+            ("https://e.example/a", None),
+            ("http://f.example:8080/", None),
+        ];
+        let urls = urls.map(|(url, changed)| (url.to_owned(), changed));
+        let (dir, files) = written(urls.into_iter());
+        assert_eq!(files, 2);
+        let text = std::fs::read(dir.path().join("out/e.example/sitemap.xml")).unwrap();
+        let sitemap = read_sitemap(&text, Some("text/xml"), &Limits::default());
+        assert_eq!(sitemap.kind, SitemapKind::UrlSet);
+        let entries: Vec<_> = sitemap.entries.iter().map(|entry| &*entry.loc).collect();
+        assert_eq!(
+            entries,
+            ["https://e.example/a", "https://e.example/b?c=d&e='f'"]
+        );
+        assert!(
+            String::from_utf8(text)
+                .unwrap()
+                .contains("<lastmod>2026-01-01T00:00:00Z</lastmod>")
+        );
+        assert!(dir.path().join("out/f.example_8080/sitemap.xml").exists());
+    }
+
+    #[test]
+    fn more_than_fifty_thousand_urls_are_several_files_and_their_index() {
+        let url = |number| (format!("https://e.example/{number:06}"), None);
+        let (dir, files) = written((0..50_001).map(url));
+        assert_eq!(files, 3);
+        let read = |name: &str| {
+            let text = std::fs::read(dir.path().join("out/e.example").join(name)).unwrap();
+            read_sitemap(&text, Some("text/xml"), &Limits::default())
+        };
+        let index = read("sitemap.xml");
+        assert_eq!(index.kind, SitemapKind::Index);
+        assert_eq!(index.entries[1].loc, "https://e.example/sitemap-2.xml");
+        assert_eq!(read("sitemap-1.xml").entries.len(), 50_000);
+        assert_eq!(read("sitemap-2.xml").entries.len(), 1);
+    }
+}

@@ -1,0 +1,142 @@
+//! The pages of a crawl as they are now, read back from its archive.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use crawl_archive::rows::{PageRow, WarcPlace};
+use crawl_archive::{Timestamp, read_place};
+
+use crate::broken::{LatestRows, key};
+use crate::decoded_body::decoded_body;
+use crate::error::RecordsError;
+use crate::rows::pages;
+
+/// Where the body of each page lies that the crawl has now. Some 60 bytes for each.
+#[derive(Debug)]
+pub struct ArchivedPages {
+    dir: PathBuf,
+    /// The names of the archive's files.
+    files: Vec<String>,
+    by_url: HashMap<u64, Place>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Its number in `files`; none where the body is not kept.
+    file: Option<u32>,
+    offset: u64,
+    bytes: u64,
+    seen: PageSeen,
+}
+
+/// What the rounds of a crawl saw of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageSeen {
+    /// The fetch that found it changed since the visit before: the last one that did.
+    pub changed_at: Option<Timestamp>,
+    /// The fetch that brought the body that it has now.
+    pub fetched_at: Timestamp,
+    /// The site refuses that it is given to a model (`ai-input`).
+    pub refuses_ai_input: bool,
+}
+
+/// A page's body.
+#[derive(Clone, Debug)]
+pub struct ArchivedPage {
+    /// The `Content-Type` of the answer, as sent.
+    pub content_type: Option<String>,
+    /// The `Last-Modified` of the answer, where it is a date. Seconds since 1970 UTC.
+    pub last_modified: Option<i64>,
+    /// The body, its content codings undone.
+    pub body: Bytes,
+}
+
+impl ArchivedPages {
+    /// Reads the rows of `pages.jsonl`, twice.
+    ///
+    /// # Errors
+    /// [`RecordsError`] where `dir` holds no crawl, or a row can't be read.
+    pub fn open(dir: &Path) -> Result<ArchivedPages, RecordsError> {
+        let latest = LatestRows::read(dir)?;
+        let mut archived = ArchivedPages {
+            dir: dir.to_owned(),
+            files: Vec::new(),
+            by_url: HashMap::new(),
+        };
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next() {
+            let row = row?;
+            if latest.is_body(&row, rows.line()) {
+                archived.add(&row);
+            } else if latest.is_last(&row, rows.line())
+                && let Some(place) = archived.by_url.get_mut(&key(&row.url))
+            {
+                // It says what holds today of a body that was sent before.
+                place.seen.refuses_ai_input = refuses_ai_input(&row);
+            }
+        }
+        Ok(archived)
+    }
+
+    /// What was seen of a page; none where the crawl has no such page now.
+    #[must_use]
+    pub fn seen(&self, url: &str) -> Option<PageSeen> {
+        self.by_url.get(&key(url)).map(|place| place.seen)
+    }
+
+    /// The body of a page; none where the crawl has no such page now, or its body is not in the
+    /// archive, or can't be read.
+    #[must_use]
+    pub fn read(&self, url: &str) -> Option<ArchivedPage> {
+        let place = self.by_url.get(&key(url))?;
+        let warc = WarcPlace {
+            file: self.files.get(place.file? as usize)?.clone(),
+            offset: place.offset,
+        };
+        let record = read_place(&self.dir, &warc, place.bytes).ok()?;
+        let http = record.http().filter(|_| record.url() == Some(url))?;
+        let field = |name| http.field(name).map(String::from_utf8_lossy);
+        let last_modified = field("last-modified")
+            .and_then(|value| httpdate::parse_http_date(&value).ok())
+            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+            .and_then(|since| i64::try_from(since.as_secs()).ok());
+        Some(ArchivedPage {
+            content_type: field("content-type").map(String::from),
+            last_modified,
+            body: decoded_body(&http)?,
+        })
+    }
+
+    fn add(&mut self, row: &PageRow) {
+        let warc = row.warc.as_ref().filter(|_| !row.is_body_left_out());
+        let file = warc.map(|warc| self.file_number(&warc.file));
+        let is_change = row.change.as_deref() == Some("changed");
+        let place = Place {
+            file,
+            offset: warc.map_or(0, |warc| warc.offset),
+            bytes: row.bytes,
+            seen: PageSeen {
+                changed_at: is_change.then_some(row.fetched_at),
+                fetched_at: row.fetched_at,
+                refuses_ai_input: refuses_ai_input(row),
+            },
+        };
+        self.by_url.insert(key(&row.url), place);
+    }
+
+    fn file_number(&mut self, name: &str) -> u32 {
+        // Rows come in the order of the files.
+        let known = self.files.iter().rposition(|known| known == name);
+        let number = known.unwrap_or_else(|| {
+            self.files.push(name.to_owned());
+            self.files.len() - 1
+        });
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+}
+
+fn refuses_ai_input(row: &PageRow) -> bool {
+    let usage = row.usage.as_ref();
+    usage.and_then(|usage| usage.ai_input.as_deref()) == Some("refused")
+}
