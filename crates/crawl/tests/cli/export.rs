@@ -123,7 +123,7 @@ fn formats_and_places_that_are_none() {
         expect![[r#"
             2
             error: invalid value 'warp' for '--to <FORMAT>'
-              [possible values: opensearch, meilisearch, static, parquet, csv, graph, wacz, bundle]
+              [possible values: opensearch, meilisearch, static, markdown, llms-txt, sitemap, parquet, csv, graph, wacz, bundle]
             hint: `crawl export --help` lists what it takes"#]],
     );
     refused(

@@ -41,6 +41,7 @@ mod sample;
 mod search;
 mod seed_terms;
 mod seeds;
+mod site_files;
 mod study;
 mod tables;
 mod two_crawls;

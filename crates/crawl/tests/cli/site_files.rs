@@ -1,0 +1,162 @@
+//! `crawl export` to files that a site publishes: Markdown, llms.txt, sitemaps.
+
+use crawl_testweb::{Answer, LinkMix, TestWeb};
+use expect_test::expect;
+
+use crate::harness::{Cmd, Dir, setup};
+
+const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+
+fn export(cmd: &Cmd, to: &str, out: &str) -> String {
+    let ran = cmd.run(&["export", "c", "--to", to, "--out", out]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    ran.stderr + &ran.stdout
+}
+
+/// A crawl of two rounds: between them `/tea.html` changes.
+fn crawled() -> (Dir, Cmd, TestWeb) {
+    let (dir, cmd) = setup("site-files");
+    let page = |title: &str, words: &str| {
+        let page = format!(
+            "<title>{title}</title><meta name=description content='On {title}.'><main><h1>{title}\
+             </h1><p>{words} More of it stands on <a href=/>the first page</a>, of course.</main>"
+        );
+        Answer::html(&page)
+    };
+    let tea =
+        |words| page("Green tea", words).header("last-modified", "Fri, 02 Jan 2026 03:04:05 GMT");
+    let home = "Here we sell <a href=/tea.html>tea</a> and <a href=/cups>cups</a>; and \
+        <a href=/hidden>no more</a>.";
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .script(0, "/", page("Tea house", home))
+        .script(0, "/tea.html", tea("Leaves of the tea bush."))
+        .script(
+            0,
+            "/cups",
+            page("Cups", "Of clay.")
+                .header("last-modified", "Fri, 02 Jan 2026 03:04:05 GMT")
+                .header("content-usage", "ai-use=n"),
+        )
+        .script(
+            0,
+            "/hidden",
+            page("Hidden", "No.").header("x-robots-tag", "noindex"),
+        )
+        .start();
+    let seed = web.url(0, "/");
+    let mut args = vec![
+        "--seed",
+        &seed,
+        "--output",
+        "c",
+        "--index",
+        "on",
+        "--recrawl",
+    ];
+    args.extend(QUICK);
+    let first = cmd.run(&args);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    web.script(0, "/tea.html", tea("Steamed leaves of the tea bush."));
+    let second = cmd.run(&args);
+    assert_eq!(second.code, 0, "{}", second.stderr);
+    (dir, cmd, web)
+}
+
+/// The folder of the web's host.
+fn folder(web: &TestWeb) -> String {
+    let url = web.url(0, "");
+    url.trim_start_matches("http://")
+        .trim_end_matches('/')
+        .replace(':', "_")
+}
+
+#[test]
+fn pages_become_files_that_lead_to_each_other() {
+    let (dir, cmd, web) = crawled();
+    let said = export(&cmd, "markdown", "md");
+    assert_eq!(said, "md written: 3 pages\n");
+    let text = dir.read(&format!("md/{}/tea.md", folder(&web)));
+    let (front, text) = text.split_once("---\n\n").unwrap();
+    assert!(
+        front.starts_with("---\ntitle: \"Green tea\"\nurl: \"http://127."),
+        "{front}"
+    );
+    expect![[r"
+        # Green tea
+
+        Steamed leaves of the tea bush. More of it stands on [the first page](index.md), of course.
+    "]]
+    .assert_eq(text);
+    let home = dir.read(&format!("md/{}/index.md", folder(&web)));
+    let hidden = web.url(0, "/hidden");
+    let links = format!("[tea](tea.md) and [cups](cups.md); and [no more]({hidden})");
+    assert!(home.contains(&links), "{home}");
+    let again = cmd.run(&["export", "c", "--to", "markdown", "--out", "md"]);
+    assert_eq!(again.code, 2, "{}", again.stderr);
+}
+
+#[test]
+fn a_list_for_models_leaves_out_what_its_site_refuses_them() {
+    let (dir, cmd, web) = crawled();
+    let said = export(&cmd, "llms-txt", "llms.txt");
+    assert_eq!(
+        said,
+        "llms.txt written: 2 pages; 1 page left out, as their time is over or their site refuses \
+         ai-input\n"
+    );
+    let origin = web.url(0, "");
+    let origin = origin.trim_end_matches('/');
+    let text = dir.read("llms.txt").replace(origin, "ORIGIN");
+    let host = origin.trim_start_matches("http://");
+    expect![[r"
+        # Tea house
+
+        > On Tea house.
+
+        ## HOST
+
+        - [Tea house](ORIGIN/): On Tea house.
+        - [Green tea](ORIGIN/tea.html): On Green tea.
+    "]]
+    .assert_eq(&text.replace(host, "HOST"));
+    let streamed = cmd.run(&["export", "c", "--to", "llms-txt", "--out", "-"]);
+    assert_eq!(streamed.stdout, dir.read("llms.txt"));
+}
+
+#[test]
+fn a_sitemap_tells_changes_that_were_seen() {
+    let (dir, cmd, web) = crawled();
+    let said = export(&cmd, "sitemap", "maps");
+    assert_eq!(
+        said,
+        "maps written: 3 pages in 1 file, 2 with the date of a change\n"
+    );
+    let text = dir.read(&format!("maps/{}/sitemap.xml", folder(&web)));
+    let entry = |path: &str| {
+        let line = format!("<url><loc>{}</loc>", web.url(0, path));
+        let line = text.lines().find_map(|found| found.strip_prefix(&line));
+        line.unwrap_or_else(|| panic!("{path} is not in {text}"))
+            .to_owned()
+    };
+    assert_eq!(entry("/"), "</url>");
+    assert_eq!(
+        entry("/cups"),
+        "<lastmod>2026-01-02T03:04:05Z</lastmod></url>"
+    );
+    // Its header says January, but a later fetch found other words.
+    let rows = dir.rows("c/pages.jsonl");
+    let changed = rows.iter().find(|row| row["change"] == "changed").unwrap();
+    let second = changed["fetched_at"]
+        .as_str()
+        .unwrap()
+        .split('.')
+        .next()
+        .unwrap();
+    assert_eq!(
+        entry("/tea.html"),
+        format!("<lastmod>{second}Z</lastmod></url>")
+    );
+}
