@@ -10,6 +10,7 @@ mod commands;
 mod control;
 mod error;
 mod input;
+mod mcp;
 mod metrics;
 mod run;
 mod search_index;
@@ -85,6 +86,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Export(args)) => export::run(&args),
         Some(Command::Control(args)) => commands::control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Mcp(args)) => mcp::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);

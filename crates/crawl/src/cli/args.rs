@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Control(ControlArgs),
     /// Serve a search page, the report and the live state in a browser
     Serve(ServeArgs),
+    /// Answer a language model's questions about a crawl, over the Model Context Protocol
+    Mcp(McpArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -467,6 +469,20 @@ pub(crate) struct ControlArgs {
     pub(crate) dir: PathBuf,
     #[command(subcommand)]
     pub(crate) command: protocol::Command,
+}
+
+/// Answer a language model's questions about a crawl, over the Model Context Protocol
+///
+/// Speaks on stdin and stdout, as programs expect that start it themselves. Its tools are search,
+/// page (as Markdown), sections, explain and report. They only read. What a page forbids
+/// (noindex, nosnippet, max-snippet) and what its site refuses to models (ai-input) is in no
+/// answer. Exit code 0: stdin ended, or a signal came; 2: DIR holds no crawl or no index; 3: the
+/// index can't be read.
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    /// The crawl's directory, with a search index
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 /// Serve a search page, the report and the live state in a browser

@@ -86,16 +86,12 @@ impl MarkdownFolder {
         let Some(name) = self.names.get(&page.url) else {
             return Ok(());
         };
-        let text = match (page.max_snippet, source) {
-            (Some(_), _) => {
-                self.done.without_text += 1;
-                String::new()
-            }
-            (None, Some(source)) => self.markdown(page, name, source),
-            (None, None) => {
-                self.done.from_index += 1;
-                of_index(page)
-            }
+        let text = if page.max_snippet.is_some() {
+            self.done.without_text += 1;
+            String::new()
+        } else {
+            self.done.from_index += u64::from(source.is_none());
+            self.markdown(page, name, source)
         };
         let file = self.folder.beside().join(name);
         let write = || {
@@ -118,8 +114,8 @@ impl MarkdownFolder {
         Ok(self.done)
     }
 
-    fn markdown(&self, page: &IndexedPage, name: &str, source: PageSource<'_>) -> String {
-        page_markdown(&page.url, source, &mut |target| {
+    fn markdown(&self, page: &IndexedPage, name: &str, source: Option<PageSource<'_>>) -> String {
+        page_markdown(page, source, &mut |target| {
             let target = self.same_as.get(target).map_or(target, |same| same);
             let file = self.names.get(target).filter(|_| target != page.url)?;
             Some(relative(name, file))
@@ -127,16 +123,16 @@ impl MarkdownFolder {
     }
 }
 
-/// The main text of a page as Markdown. Links are URLs, but where `file` gives a page's URL a
-/// file.
+/// The main text of a page as Markdown; without its `source` the words of the index by their
+/// headings. Links are URLs, but where `file` gives a page's URL a file.
 #[must_use]
 pub fn page_markdown(
-    url: &str,
-    source: PageSource<'_>,
+    page: &IndexedPage,
+    source: Option<PageSource<'_>>,
     file: &mut dyn FnMut(&str) -> Option<String>,
 ) -> String {
-    let Ok(url) = canonicalize(None, url) else {
-        return String::new();
+    let (Some(source), Ok(url)) = (source, canonicalize(None, &page.url)) else {
+        return of_index(page);
     };
     let page = read_html(source.body, source.content_type, &Limits::default());
     let base = page.base_url(&url);

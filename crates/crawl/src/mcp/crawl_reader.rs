@@ -1,0 +1,283 @@
+//! The answers, from the index, the archive and the records of a crawl.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crawl_archive::Timestamp;
+use crawl_index::export::{PageSource, page_markdown};
+use crawl_index::{Hit, IndexedPage, SearchIndex, SearchOptions};
+use crawl_records::ArchivedPages;
+use crawl_weburl::{CanonicalUrl, canonicalize, safe_line, without_bidi_controls};
+use serde_json::{Value, json};
+
+use super::tools::{Call, PageCall, SearchCall, SectionsCall, UrlCall};
+use crate::error::CommandError;
+use crate::search_index;
+
+/// The longest text of one answer. Characters.
+const MAX_TEXT_CHARS: usize = 40_000;
+
+/// Characters of an excerpt.
+const EXCERPT_CHARS: usize = 300;
+
+/// An answer, for people and for programs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) data: Value,
+}
+
+/// A crawl that is asked; a problem is told to who asks.
+pub(super) struct CrawlReader {
+    dir: PathBuf,
+    index: SearchIndex,
+    /// What was read of the rows, and how long their file was then.
+    archived: Mutex<Option<(u64, Arc<ArchivedPages>)>>,
+}
+
+impl CrawlReader {
+    pub(super) fn open(dir: &Path) -> Result<CrawlReader, CommandError> {
+        Ok(CrawlReader {
+            dir: dir.to_owned(),
+            index: search_index::open(dir)?,
+            archived: Mutex::new(None),
+        })
+    }
+
+    pub(super) fn answer(&self, call: &Call) -> Result<Answer, String> {
+        match call {
+            Call::Search(call) => self.search(call),
+            Call::Page(call) => self.page(call),
+            Call::Sections(call) => self.sections(call),
+            Call::Explain(call) => self.explain(call),
+            Call::Report => self.report(),
+        }
+    }
+
+    fn search(&self, call: &SearchCall) -> Result<Answer, String> {
+        let options = SearchOptions {
+            limit: call.limit,
+            offset: call.offset,
+            excerpt: EXCERPT_CHARS,
+            now: now_seconds(),
+            ..SearchOptions::default()
+        };
+        let found = self.index.search(&call.query, &options);
+        let found = found.map_err(|why| why.to_string())?;
+        let archived = self.archived()?;
+        let is_refused = |hit: &&Hit| refuses(&archived, &hit.url);
+        let refused = found.results.iter().filter(is_refused).count();
+        let hits: Vec<&Hit> = found
+            .results
+            .iter()
+            .filter(|hit| !is_refused(hit))
+            .collect();
+        let mut text = String::new();
+        if let Some(meant) = &found.did_you_mean {
+            let _ = writeln!(text, "Results for `{}`\n", safe_line(meant));
+        }
+        for (number, hit) in (call.offset + 1..).zip(&hits) {
+            let url = hit
+                .section
+                .as_ref()
+                .map_or(&hit.url, |section| &section.url);
+            let _ = writeln!(text, "{number}. [{}]({url})", safe_line(&hit.title));
+            if !hit.excerpt.is_empty() {
+                let _ = writeln!(text, "   {}", safe_line(&hit.excerpt));
+            }
+        }
+        if hits.is_empty() {
+            text.push_str("Nothing found.\n");
+        }
+        if refused > 0 {
+            let _ = writeln!(text, "\nLeft out: {refused}, whose site refuses ai-input");
+        }
+        let results: Vec<Value> = hits
+            .iter()
+            .map(|hit| {
+                json!({"url": hit.url, "title": hit.title, "excerpt": hit.excerpt,
+                    "section": hit.section, "language": hit.language})
+            })
+            .collect();
+        let data = json!({"total": found.total, "results": results, "refused": refused,
+            "did_you_mean": found.did_you_mean});
+        Ok(Answer { text, data })
+    }
+
+    fn page(&self, call: &PageCall) -> Result<Answer, String> {
+        let page = self.page_of(&call.url)?;
+        let markdown = self.markdown(&page)?;
+        let total = markdown.chars().count();
+        let rest: String = markdown
+            .chars()
+            .skip(call.from)
+            .take(MAX_TEXT_CHARS)
+            .collect();
+        let end = call.from.min(total) + rest.chars().count();
+        let next = (end < total).then_some(end);
+        let mut text = rest.clone();
+        if let Some(next) = next {
+            let _ = write!(
+                text,
+                "\n\n[{next} of {total} characters; go on with from={next}]"
+            );
+        }
+        let data = json!({"url": page.url, "title": page.name(), "markdown": rest,
+            "characters": total, "next": next});
+        Ok(Answer { text, data })
+    }
+
+    /// The text of a page as far as the page lets it be shown.
+    fn markdown(&self, page: &IndexedPage) -> Result<String, String> {
+        let text = match page.max_snippet {
+            Some(0) => return Err(no_text(page)),
+            Some(most) => page.text.chars().take(most as usize).collect(),
+            None => {
+                let stored = self.archived()?.read(&page.url);
+                let source = stored.as_ref().map(|stored| PageSource {
+                    content_type: stored.content_type.as_deref(),
+                    body: &stored.body,
+                });
+                page_markdown(page, source, &mut |_| None)
+            }
+        };
+        Ok(without_bidi_controls(&text).into_owned())
+    }
+
+    fn sections(&self, call: &SectionsCall) -> Result<Answer, String> {
+        let page = self.page_of(&call.url)?;
+        if page.max_snippet.is_some() {
+            return Err(no_text(&page));
+        }
+        let ends = page.headings.iter().skip(1).map(|next| next.at);
+        let ends = ends.chain([page.text.len()]);
+        let mut text = String::new();
+        let mut sections = Vec::new();
+        for (heading, end) in page.headings.iter().zip(ends) {
+            let id = heading.id.as_deref();
+            let url = match id {
+                Some(id) => format!("{}#{id}", page.url),
+                None => page.url.clone(),
+            };
+            let is_sought = |sought: &String| {
+                id == Some(sought.trim_start_matches('#'))
+                    || heading.text.to_lowercase() == sought.to_lowercase()
+            };
+            if !call.heading.as_ref().is_none_or(is_sought) {
+                continue;
+            }
+            let words = safe_line(&heading.text);
+            let marks = "#".repeat(usize::from(heading.level.clamp(1, 6)));
+            let mut section = json!({"heading": words, "level": heading.level, "url": url});
+            let _ = writeln!(text, "{marks} {words} ({url})");
+            if call.heading.is_some() {
+                let body = page.text.get(heading.at..end.max(heading.at));
+                let body: String = body
+                    .unwrap_or_default()
+                    .chars()
+                    .take(MAX_TEXT_CHARS)
+                    .collect();
+                let body = without_bidi_controls(&body).into_owned();
+                let _ = writeln!(text, "\n{}\n", body.trim());
+                section["text"] = Value::from(body);
+            }
+            sections.push(section);
+        }
+        if let Some(sought) = call.heading.as_ref().filter(|_| sections.is_empty()) {
+            let said = format!("`{}` has no heading `{sought}`", page.url);
+            return Err(format!(
+                "{said}\nhint: leave `heading` out for the list of headings"
+            ));
+        }
+        let data = json!({"url": page.url, "title": page.name(), "sections": sections});
+        Ok(Answer { text, data })
+    }
+
+    fn explain(&self, call: &UrlCall) -> Result<Answer, String> {
+        let url = usable(&call.url)?;
+        let explanation = crawl_records::explain(&self.dir, &url, now());
+        let mut explanation = explanation.map_err(|why| why.to_string())?;
+        // A title is the page's words.
+        if refuses(&*self.archived()?, url.as_str())
+            && let Some(page) = &mut explanation.page
+        {
+            page.title = None;
+        }
+        let text = explanation.to_string();
+        let data = serde_json::to_value(&explanation).map_err(|why| why.to_string())?;
+        Ok(Answer { text, data })
+    }
+
+    fn report(&self) -> Result<Answer, String> {
+        let report = crawl_records::report(&self.dir).map_err(|why| why.to_string())?;
+        let text = report.to_string();
+        let data = serde_json::to_value(&report).map_err(|why| why.to_string())?;
+        Ok(Answer { text, data })
+    }
+
+    /// The page of a URL, where a model may have it.
+    fn page_of(&self, url: &str) -> Result<IndexedPage, String> {
+        let url = usable(url)?;
+        if refuses(&*self.archived()?, url.as_str()) {
+            return Err(format!(
+                "the site of `{url}` refuses that it is given to a model (ai-input)"
+            ));
+        }
+        let page = self
+            .index
+            .page(url.as_str())
+            .map_err(|why| why.to_string())?;
+        let is_over = |page: &IndexedPage| page.until.is_some_and(|until| until <= now_seconds());
+        match page {
+            Some(page) if !is_over(&page) => Ok(page),
+            _ => Err(format!(
+                "`{url}` is not among the pages of the index\nhint: `explain` tells why; `search` finds others"
+            )),
+        }
+    }
+
+    /// Where the bodies of pages lie, by the rows that there are now.
+    fn archived(&self) -> Result<Arc<ArchivedPages>, String> {
+        let rows = fs::metadata(self.dir.join("pages.jsonl")).map_or(0, |file| file.len());
+        let mut known = self.archived.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, archived)) = &*known
+            && *at == rows
+        {
+            return Ok(Arc::clone(archived));
+        }
+        let archived = ArchivedPages::open(&self.dir).map_err(|why| why.to_string())?;
+        let archived = Arc::new(archived);
+        *known = Some((rows, Arc::clone(&archived)));
+        Ok(archived)
+    }
+}
+
+fn refuses(archived: &ArchivedPages, url: &str) -> bool {
+    archived.seen(url).is_some_and(|seen| seen.refuses_ai_input)
+}
+
+fn no_text(page: &IndexedPage) -> String {
+    format!(
+        "`{}` lets nobody show its text (nosnippet, max-snippet)",
+        page.url
+    )
+}
+
+fn usable(url: &str) -> Result<CanonicalUrl, String> {
+    canonicalize(None, url).map_err(|why| {
+        format!(
+            "unusable URL `{url}`: {why}\nhint: give a whole URL such as `https://example.org/page`"
+        )
+    })
+}
+
+fn now() -> Timestamp {
+    let now = jiff::Timestamp::now().as_microsecond();
+    Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
+}
+
+fn now_seconds() -> i64 {
+    jiff::Timestamp::now().as_second()
+}

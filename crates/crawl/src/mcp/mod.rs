@@ -1,0 +1,49 @@
+//! `crawl mcp`: a crawl that a language model can ask, over the Model Context Protocol.
+//!
+//! `server` speaks the protocol, `tools` are what it offers, and `crawl_reader` answers them.
+
+mod crawl_reader;
+mod server;
+mod tools;
+
+use std::sync::Arc;
+
+use rmcp::ServiceExt as _;
+use rmcp::transport::stdio;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::args::McpArgs;
+use crate::error::{CommandError, FINISHED, no_threads};
+use crawl_reader::CrawlReader;
+use server::Server;
+
+/// Runs `crawl mcp` until its input ends or a signal comes.
+pub(crate) fn run(args: &McpArgs) -> Result<u8, CommandError> {
+    let reader = Arc::new(CrawlReader::open(&args.dir)?);
+    let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
+    let ended = runtime.block_on(serve(reader));
+    // A thread that waits for input can't be ended, and nobody waits for an answer any more.
+    runtime.shutdown_background();
+    ended.map(|()| FINISHED)
+}
+
+async fn serve(reader: Arc<CrawlReader>) -> Result<(), CommandError> {
+    let register = |kind| {
+        signal(kind).map_err(|why| CommandError::disk(format!("can't listen for signals: {why}")))
+    };
+    let mut interrupt = register(SignalKind::interrupt())?;
+    let mut terminate = register(SignalKind::terminate())?;
+    let session = async {
+        // One that ends before it begins has nothing to say.
+        if let Ok(session) = Server::new(reader).serve(stdio()).await {
+            let _ = session.waiting().await;
+        }
+    };
+    tokio::select! {
+        () = session => {}
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,251 @@
+//! The tools: their names, what they say of themselves, and their arguments.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// The most results of one answer.
+const MAX_RESULTS: usize = 20;
+/// The results of an answer where nobody says how many.
+const RESULTS: usize = 10;
+
+/// A question with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Search(SearchCall),
+    Page(PageCall),
+    Sections(SectionsCall),
+    Explain(UrlCall),
+    Report,
+}
+
+/// The arguments of `search`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchCall {
+    pub(super) query: String,
+    #[serde(default = "results")]
+    pub(super) limit: usize,
+    #[serde(default)]
+    pub(super) offset: usize,
+}
+
+/// The arguments of `page`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageCall {
+    pub(super) url: String,
+    /// Characters that are passed over.
+    #[serde(default)]
+    pub(super) from: usize,
+}
+
+/// The arguments of `sections`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SectionsCall {
+    pub(super) url: String,
+    /// The words of a heading, or its id.
+    pub(super) heading: Option<String>,
+}
+
+/// The arguments of a tool that takes a URL alone.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UrlCall {
+    pub(super) url: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoArguments {}
+
+fn results() -> usize {
+    RESULTS
+}
+
+impl Call {
+    /// Reads a call; none where there is no such tool, an error for who called where its arguments
+    /// are wrong.
+    pub(super) fn read(name: &str, arguments: JsonObject) -> Option<Result<Call, String>> {
+        Some(match name {
+            "search" => read(name, arguments).map(|call: SearchCall| {
+                let limit = call.limit.clamp(1, MAX_RESULTS);
+                Call::Search(SearchCall { limit, ..call })
+            }),
+            "page" => read(name, arguments).map(Call::Page),
+            "sections" => read(name, arguments).map(Call::Sections),
+            "explain" => read(name, arguments).map(Call::Explain),
+            "report" => read(name, arguments).map(|NoArguments {}| Call::Report),
+            _ => return None,
+        })
+    }
+}
+
+fn read<T: DeserializeOwned>(name: &str, arguments: JsonObject) -> Result<T, String> {
+    serde_json::from_value(Value::Object(arguments))
+        .map_err(|why| format!("the arguments of `{name}` can't be read: {why}"))
+}
+
+/// All tools.
+pub(super) fn all() -> Vec<Tool> {
+    let url = || {
+        json!({"type": "string", "format": "uri",
+            "description": "The page's URL, as `search` gives it"})
+    };
+    vec![
+        tool(
+            "search",
+            "Find pages",
+            "Find pages of the crawl by their words. All words count; \"quoted words\" stand \
+             together, -word leaves pages out, site:/docs/ keeps to a folder.",
+            &json!({
+                "query": {"type": "string", "description": "The words"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS,
+                    "default": RESULTS, "description": "The most results"},
+                "offset": {"type": "integer", "minimum": 0, "default": 0,
+                    "description": "Results that are passed over"},
+            }),
+            &["query"],
+        ),
+        tool(
+            "page",
+            "Read a page",
+            "Read the main text of a page as Markdown. A long page comes in parts: call again with \
+             `from` as the answer says.",
+            &json!({
+                "url": url(),
+                "from": {"type": "integer", "minimum": 0, "default": 0,
+                    "description": "Characters that are passed over"},
+            }),
+            &["url"],
+        ),
+        tool(
+            "sections",
+            "List a page's sections",
+            "List the headings of a page with their levels and links; with `heading`, read the text \
+             under that one.",
+            &json!({
+                "url": url(),
+                "heading": {"type": "string", "description": "The words of a heading, or its id"},
+            }),
+            &["url"],
+        ),
+        tool(
+            "explain",
+            "Explain a URL",
+            "Tell why the crawl did or did not fetch a URL: rules of robots.txt, scope, budgets, \
+             requests, outcome.",
+            &json!({"url": url()}),
+            &["url"],
+        ),
+        tool(
+            "report",
+            "Report the crawl",
+            "Tell what the crawl did: pages, outcomes, hosts, gaps kept, what was left out and why.",
+            &json!({}),
+            &[],
+        ),
+    ]
+}
+
+fn tool(
+    name: &'static str,
+    title: &str,
+    description: &'static str,
+    properties: &Value,
+    required: &[&str],
+) -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    let schema = match schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    };
+    // What is asked is on this disk, and stays as it is.
+    let hints = ToolAnnotations::with_title(title)
+        .read_only(true)
+        .idempotent(true)
+        .open_world(false);
+    Tool::new(name, description, Arc::new(schema))
+        .with_title(title)
+        .with_annotations(hints)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Call, SearchCall, all};
+
+    fn read(name: &str, arguments: &Value) -> Option<Result<Call, String>> {
+        Call::read(name, arguments.as_object().cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn each_tool_that_is_listed_is_known_and_takes_what_it_says() {
+        for tool in all() {
+            let required = tool.input_schema["required"].as_array().unwrap();
+            let arguments = required.iter().map(|name| {
+                let name = name.as_str().unwrap().to_owned();
+                (name, Value::from("http://e.example/"))
+            });
+            let arguments = Value::Object(arguments.collect());
+            assert!(
+                matches!(read(&tool.name, &arguments), Some(Ok(_))),
+                "{}",
+                tool.name
+            );
+            let properties = tool.input_schema["properties"].as_object().unwrap();
+            let numbers = |schema: &Value| schema["type"] == "integer";
+            let full = properties.iter().map(|(name, schema)| {
+                let value = if numbers(schema) {
+                    json!(1)
+                } else {
+                    json!("x")
+                };
+                (name.clone(), value)
+            });
+            let full = Value::Object(full.collect());
+            assert!(
+                matches!(read(&tool.name, &full), Some(Ok(_))),
+                "{}",
+                tool.name
+            );
+        }
+        assert_eq!(read("delete", &json!({})), None);
+    }
+
+    #[test]
+    fn wrong_arguments_are_named() {
+        let said = |name, arguments| read(name, &arguments).unwrap().unwrap_err();
+        assert_eq!(
+            said("page", json!({})),
+            "the arguments of `page` can't be read: missing field `url`"
+        );
+        let said = said("search", json!({"query": "a", "max": 3}));
+        assert!(
+            said.contains("unknown field `max`, expected one of `query`, `limit`"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn no_answer_has_more_results_than_it_may() {
+        let call = |limit: usize| SearchCall {
+            query: "a".to_owned(),
+            limit,
+            offset: 0,
+        };
+        let read = |limit: usize| read("search", &json!({"query": "a", "limit": limit}));
+        assert_eq!(read(1_000), Some(Ok(Call::Search(call(20)))));
+        assert_eq!(read(0), Some(Ok(Call::Search(call(1)))));
+    }
+}
