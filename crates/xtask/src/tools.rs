@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use crate::debian;
 use crate::workspace::{Workspace, run, says};
 
-/// Makes `target/venv`, `target/pywb` and `target/descriptions` hold what their lists say. pywb
-/// needs an older client of redis and a brotli, and a validator of descriptions older packages than
-/// others do, so they have environments of their own.
+/// Makes `target/venv`, `target/pywb`, `target/descriptions` and `target/mcp` hold what their lists
+/// say. pywb needs an older client of redis and a brotli, a validator of descriptions older and a
+/// client of models newer packages than others do, so they have environments of their own.
 ///
 /// # Errors
 /// Where something can't be fetched.
@@ -17,6 +17,7 @@ pub fn python(workspace: &Workspace) -> Result<()> {
     environment(workspace, "venv", "requirements.txt")?;
     environment(workspace, "pywb", "requirements-pywb.txt")?;
     environment(workspace, "descriptions", "requirements-descriptions.txt")?;
+    environment(workspace, "mcp", "requirements-mcp.txt")?;
     Ok(())
 }
 

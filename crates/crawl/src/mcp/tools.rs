@@ -101,7 +101,7 @@ pub(super) fn all() -> Vec<Tool> {
             "search",
             "Find pages",
             "Find pages of the crawl by their words. All words count; \"quoted words\" stand \
-             together, -word leaves pages out, site:/docs/ keeps to a folder.",
+             together, -word leaves pages out, site:example.org/docs keeps to a folder.",
             &json!({
                 "query": {"type": "string", "description": "The words"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS,

@@ -26,6 +26,7 @@ mod hints;
 mod inspect;
 mod job;
 mod log;
+mod mcp;
 mod metrics;
 mod plan;
 mod policy_replay;

@@ -1,0 +1,190 @@
+//! `crawl mcp`: what a language model is told of a crawl, and what not.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crawl_testweb::{Answer, LinkMix, TestWeb};
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::harness::{Cmd, Dir, Ran, setup};
+
+/// A crawl whose pages say what may be told of them.
+fn crawled() -> (Dir, Cmd, TestWeb) {
+    let (dir, cmd) = setup("mcp");
+    let page = |title: &str, words: &str| {
+        Answer::html(&format!("<title>{title}</title><main>{words}</main>"))
+    };
+    let tea = "<h1>Green tea</h1><p>Steamed leaves of the tea bush, from the first harvest of the \
+        year.<h2 id=water>Water</h2><p>At seventy degrees, as boiling water makes it bitter.";
+    let links = "<p>Our pages: <a href=/tea>a</a><a href=/refused>b</a><a href=/silent>c</a>\
+        <a href=/hidden>d</a>";
+    let web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .script(0, "/", page("Home", links))
+        .script(0, "/tea", page("Green tea", tea))
+        .script(
+            0,
+            "/refused",
+            page("Secret leaves", "<p>Leaves that no model may have.")
+                .header("content-usage", "ai-use=n"),
+        )
+        .script(
+            0,
+            "/silent",
+            page("Silent", "<p>Whispered words.").header("x-robots-tag", "nosnippet"),
+        )
+        .script(
+            0,
+            "/hidden",
+            page("Hidden", "<p>No.").header("x-robots-tag", "noindex"),
+        )
+        .start();
+    let seed = web.url(0, "/");
+    let mut args = vec!["--seed", &seed, "--output", "c", "--index", "on"];
+    args.extend(["--delay", "0s", "--delay-factor", "0", "--progress", "off"]);
+    let ran = cmd.run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    (dir, cmd, web)
+}
+
+/// Asks all of it in one session; the answers by their ids, from 1.
+fn asked(cmd: &Cmd, calls: &[Value]) -> Vec<Value> {
+    let start = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}}});
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let mut lines = format!("{start}\n{ready}\n");
+    for (id, call) in (1..).zip(calls) {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call});
+        lines.push_str(&format!("{call}\n"));
+    }
+    let ran = cmd.run_with_stdin(&["mcp", "c"], &lines);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stderr, "");
+    let mut answers: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!(answers.remove(0)["result"]["serverInfo"]["name"], "crawl");
+    assert_eq!(answers.len(), calls.len(), "{}", ran.stdout);
+    answers
+}
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
+#[test]
+fn what_pages_forbid_is_in_no_answer() {
+    let (_dir, cmd, web) = crawled();
+    let url = |path: &str| json!({"url": web.url(0, path)});
+    let answers = asked(
+        &cmd,
+        &[
+            call("search", json!({"query": "leaves"})),
+            call("search", json!({"query": "whispered"})),
+            call("page", url("/tea")),
+            call("page", url("/refused")),
+            call("page", url("/silent")),
+            call("page", url("/hidden")),
+            call(
+                "sections",
+                json!({"url": web.url(0, "/tea"), "heading": "#water"}),
+            ),
+            call("explain", url("/refused")),
+            call("report", json!({})),
+            call("delete", json!({})),
+        ],
+    );
+    let origin = web.url(0, "");
+    let origin = origin.trim_end_matches('/');
+    let text = |number: usize| {
+        let text = answers[number]["result"]["content"][0]["text"].as_str();
+        text.unwrap_or_default().replace(origin, "ORIGIN")
+    };
+    let found = text(0);
+    assert!(
+        found.starts_with("1. [Green tea](ORIGIN/tea)\n   "),
+        "{found}"
+    );
+    assert!(found.contains("Steamed leaves of the tea bush"), "{found}");
+    assert!(
+        found.ends_with("\n\nLeft out: 1, whose site refuses ai-input\n"),
+        "{found}"
+    );
+    expect![[r"
+        1. [Silent](ORIGIN/silent)
+    "]]
+    .assert_eq(&text(1));
+    expect![[r"
+        # Green tea
+
+        Steamed leaves of the tea bush, from the first harvest of the year.
+
+        ## Water
+
+        At seventy degrees, as boiling water makes it bitter."]]
+    .assert_eq(&text(2));
+    assert_eq!(
+        text(3),
+        "the site of `ORIGIN/refused` refuses that it is given to a model (ai-input)"
+    );
+    assert_eq!(
+        text(4),
+        "`ORIGIN/silent` lets nobody show its text (nosnippet, max-snippet)"
+    );
+    assert!(text(5).starts_with("`ORIGIN/hidden` is not among the pages of the index\nhint: "));
+    assert!(
+        text(6).contains("bitter") && !text(6).contains("Steamed"),
+        "{}",
+        text(6)
+    );
+    assert!(text(7).contains("fetched"), "{}", text(7));
+    assert_eq!(
+        answers[8]["result"]["structuredContent"]["pages"]["total"],
+        5
+    );
+    assert_eq!(answers[9]["error"]["message"], "there is no tool `delete`");
+    let refused = [3, 4, 5]
+        .iter()
+        .all(|number| answers[*number]["result"]["isError"] == true);
+    assert!(refused, "{answers:?}");
+    let all = Value::from(answers).to_string();
+    for words in ["Secret", "no model may have", "Whispered words"] {
+        assert!(!all.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn a_crawl_without_an_index_is_refused() {
+    let (dir, cmd) = setup("mcp-none");
+    dir.write("c/pages.jsonl", "");
+    let ran = cmd.run(&["mcp", "c"]);
+    expect![[r#"
+        2
+        error: the crawl in `c` has no search index
+        hint: `crawl index c` builds one; `--index on` has a crawl build it as it goes"#]]
+    .assert_eq(&ran.refusal(&dir));
+}
+
+/// `CRAWL_MCP_PYTHON` names the Python of an environment with the protocol's SDK.
+#[test]
+#[ignore = "needs the Python SDK of the Model Context Protocol: cargo xtask test sets it up"]
+fn the_client_of_the_python_sdk_gets_its_answers() {
+    let (dir, cmd, web) = crawled();
+    let python = PathBuf::from(std::env::var_os("CRAWL_MCP_PYTHON").unwrap());
+    let mut client = Command::new(python);
+    client
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ask_mcp.py"))
+        .arg(env!("CARGO_BIN_EXE_crawl"))
+        .arg(dir.file("c"))
+        .arg(web.url(0, "").trim_end_matches('/'));
+    drop(cmd);
+    let ran = Ran::of_command(&mut client);
+    assert_eq!((ran.code, ran.stdout.trim()), (0, "5"), "{}", ran.stderr);
+}
