@@ -414,6 +414,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 "serve",
                 &["cli", "control", "error", "search_index", "values"],
             ),
+            // It reads, and steers nothing.
+            ("mcp", &["cli", "error", "search_index"]),
             // The numbers of a crawl over HTTP, with the bounds that `serve` puts on connections.
             ("metrics", &["error", "serve"]),
             (
