@@ -35,7 +35,14 @@ impl HeadEnd {
         self.is_over |= !self.in_noscript && !text.bytes().all(is_blank);
     }
 
+    /// Returns whether the head is over.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Returns whether what comes now stands in the head, where the page's own author speaks.
+    #[inline]
     pub(crate) fn is_head(&self) -> bool {
         !self.is_over && !self.in_noscript
     }

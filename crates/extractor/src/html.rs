@@ -17,7 +17,6 @@ mod srcset;
 mod tag_kinds;
 mod tag_walk;
 pub(crate) mod tokenizer;
-mod word_boundaries;
 
 use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
@@ -55,7 +54,7 @@ pub(crate) fn read_beside<C: Consumer>(
     let consumers = (PageReader::new(limits), ShownReader::new(observer));
     let ((reader, shown), other) = walk(text.as_str(), limits.attributes, (consumers, other));
     let mut page = reader.finish(text.as_str());
-    page.outline = shown.finish();
+    page.outline = shown.finish(text.as_str());
     page.charset = text.charset.encoding.name();
     page.charset_source = text.charset.source;
     if text.charset.unknown {

@@ -28,9 +28,11 @@ impl PageObserver for TrapEvidence<'_> {
         self.reader.as_ref().is_some_and(|reader| !reader.is_full())
     }
 
-    fn text(&mut self, page: &str, text: Range<usize>) {
+    fn texts(&mut self, page: &str, texts: &[Range<usize>]) {
         if let Some(reader) = &mut self.reader {
-            reader.text(page, text);
+            for text in texts {
+                reader.text(page, text.clone());
+            }
         }
     }
 

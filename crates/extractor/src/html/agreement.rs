@@ -14,7 +14,7 @@ use super::page_reader::PageReader;
 use super::page_text::with_line_feeds;
 use super::tag_kinds::TagKinds;
 use super::tag_walk::{Walk, walk};
-use super::tokenizer::{Attribute, Attributes, Mode, Tag, Text};
+use super::tokenizer::{AttributeList, Attributes, Mode, Tag, Text};
 use crate::content::{ContentLimits, PageContext};
 use crate::limits::Limits;
 
@@ -34,11 +34,11 @@ pub(super) enum Seen {
 
 impl Recorder {
     fn tag(&mut self, slash: &str, tag: &Tag<'_>) {
-        let name = tag.source.trim_start_matches(['<', '/']);
+        let name = tag.source().trim_start_matches(['<', '/']);
         let name = name.split(['\t', '\n', '\u{c}', ' ', '/', '>']).next();
         let written = |name: &str| name.to_ascii_lowercase().replace('\0', "\u{fffd}");
         let all = tag.attributes.iter().filter(|_| slash.is_empty());
-        let first = all.filter(|one| tag.attributes.is_first(one));
+        let first = all.filter(|one| tag.attributes.is_first(*one));
         let mut attributes: Vec<_> = first
             .map(|one| (written(one.name()), one.value().to_owned()))
             .collect();
@@ -82,21 +82,23 @@ impl<C: Consumer> TokenSink for Reference<C> {
         match token {
             Token::CharacterTokens(text) => walk.text(&Text::decoded(&text)),
             Token::TagToken(tag) => {
-                let all: Vec<_> = tag
-                    .attrs
-                    .iter()
-                    .map(|one| Attribute::decoded(&one.name.local, &one.value))
-                    .collect();
                 let slash = if tag.kind == TagKind::EndTag { "/" } else { "" };
+                let mut page = format!("<{slash}{}>", tag.name);
+                let end = page.len();
+                let mut all = AttributeList::default();
+                for one in &tag.attrs {
+                    all.push_decoded(&mut page, &one.name.local, &one.value);
+                }
                 let name = Name::of(tag.name.as_bytes());
                 let ours = Tag {
                     name,
                     kinds: TagKinds::of(name),
                     offset: 0,
-                    source: &format!("<{slash}{}>", tag.name),
+                    end,
+                    page: &page,
                     self_closing: tag.self_closing,
                     was_cut: false,
-                    attributes: Attributes::new(&all),
+                    attributes: Attributes::new(&page, &all),
                 };
                 if tag.kind == TagKind::EndTag {
                     walk.end_tag(&ours);

@@ -41,6 +41,26 @@ pub(crate) struct At {
     pub(crate) raw: bool,
 }
 
+impl At {
+    /// The place of HTML that is shown, as most of a page is.
+    #[inline]
+    pub(super) fn shown(offset: usize) -> At {
+        At {
+            offset,
+            space: Space::Html,
+            shown: true,
+            in_template: false,
+            raw: false,
+        }
+    }
+
+    /// Returns whether it is such a place.
+    #[inline]
+    pub(super) fn is_shown_html(self) -> bool {
+        self == At::shown(self.offset)
+    }
+}
+
 /// The namespace of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {

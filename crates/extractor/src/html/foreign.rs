@@ -30,7 +30,14 @@ enum Part {
 }
 
 impl Foreign {
+    /// Returns whether no foreign element is open.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Returns whether the parser stands in foreign content.
+    #[inline]
     pub(super) fn is_foreign(&self) -> bool {
         !matches!(self.open.last(), None | Some(Part::Html(_)))
     }

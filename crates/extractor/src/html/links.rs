@@ -7,7 +7,6 @@ use super::name::{self, Name};
 use super::srcset;
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{Attributes, Tag};
-use super::word_boundaries::separates_words;
 use crate::css;
 use crate::limits::{DocumentOddityKind, Limits};
 use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
@@ -52,6 +51,14 @@ impl LinkReader {
         self.links.found
     }
 
+    /// Returns whether a tag of HTML, at its start or end, matters to links: most do not.
+    #[inline]
+    pub(super) fn wants(&self, tag: &Tag<'_>) -> bool {
+        tag.kinds.is(TagKinds::LINKS)
+            || self.anchor.is_some() && tag.kinds.is(TagKinds::SEPARATES_WORDS)
+            || tag.attributes.may_have("style")
+    }
+
     /// Takes a start tag that is shown.
     #[inline]
     pub(super) fn start(
@@ -75,7 +82,7 @@ impl LinkReader {
                 if tag.kinds.is(TagKinds::LINKS) {
                     self.html(tag.name, attributes, &mut spot);
                 }
-                if self.anchor.is_some() && separates_words(tag.name) {
+                if self.anchor.is_some() && tag.kinds.is(TagKinds::SEPARATES_WORDS) {
                     self.anchor_text.separate();
                 }
             }
@@ -106,14 +113,14 @@ impl LinkReader {
     /// Takes an end tag that is shown.
     pub(super) fn end(
         &mut self,
-        name: Name,
+        tag: &Tag<'_>,
         oddities: &mut Oddities<DocumentOddityKind>,
         offset: usize,
     ) {
-        match name {
+        match tag.name {
             name::A => self.end_anchor(oddities, offset),
             name::FORM => self.form = None,
-            _ if self.anchor.is_some() && separates_words(name) => {
+            _ if self.anchor.is_some() && tag.kinds.is(TagKinds::SEPARATES_WORDS) => {
                 self.anchor_text.separate();
             }
             _ => {}
@@ -121,6 +128,7 @@ impl LinkReader {
     }
 
     /// Returns whether text belongs to a link.
+    #[inline]
     pub(super) fn wants_text(&self) -> bool {
         self.anchor.is_some()
     }
@@ -179,6 +187,10 @@ impl LinkReader {
     }
 
     fn html(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+        // As most are.
+        if name == name::A {
+            return self.anchor(attributes, &["href"], spot);
+        }
         if let Some((element, held)) = holders(name) {
             spot.element = element;
             for attribute in attributes.iter() {
@@ -201,7 +213,6 @@ impl LinkReader {
     /// Elements whose attributes must be seen together.
     fn html_by_more(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
         match name {
-            name::A => self.anchor(attributes, &["href"], spot),
             name::AREA => self.area(attributes, spot),
             name::LINK => self.link_element(attributes, spot),
             name::FRAME => self.frame(attributes, Element::Frame, spot),

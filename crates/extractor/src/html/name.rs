@@ -1,41 +1,60 @@
 //! Names of elements, as numbers that are cheap to compare and to keep.
 
-/// The name of an element, letter case aside. Names of up to [`MAX_EXACT_BYTES`] are exact;
-/// longer ones, which no standard has, are told apart by a hash.
+/// The name of an element, letter case aside. Names of up to [`MAX_EXACT_BYTES`] are exact; longer
+/// ones are told apart by a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name(u128);
+pub(crate) struct Name(u64);
 
 /// The longest name that is its own number.
-const MAX_EXACT_BYTES: usize = 15;
+pub(super) const MAX_EXACT_BYTES: usize = 7;
+
+/// The first byte of the numbers of longer names.
+const HASHED: u64 = 0xff;
 
 impl Name {
     /// The number of a name as it stands in a page.
     pub(crate) const fn of(name: &[u8]) -> Name {
-        let (mut at, mut number) = (0, 0_u128);
+        let (mut at, mut hash, mut eight) = (0, 0, 0);
         while at < name.len() {
-            let place = 8 * (at % MAX_EXACT_BYTES) as u32;
-            // A short name is not turned, so that its bytes stand as they do in the page.
-            if at >= MAX_EXACT_BYTES {
-                number = number.rotate_left(7);
-            }
-            number ^= (name[at].to_ascii_lowercase() as u128) << place;
+            eight |= (name[at] as u64) << (8 * (at % 8));
             at += 1;
+            if at % 8 == 0 {
+                hash = mix(hash, lower_case(eight));
+                eight = 0;
+            }
         }
-        Name::with_length(number, name.len())
+        match name.len() {
+            0..=MAX_EXACT_BYTES => Name::exact(lower_case(eight), name.len()),
+            _ => Name(mix(hash, lower_case(eight)) >> 8 | HASHED << 56),
+        }
     }
 
     /// The number of the name at `from..to` of a page.
     #[inline]
     pub(crate) fn at(page: &[u8], from: usize, to: usize) -> Name {
-        let (length, rest) = (to - from, &page[from..]);
-        match rest.first_chunk() {
+        let name = &page[from..];
+        match name.first_chunk() {
             // As most are: read at once, with what stands behind it.
-            Some(eight) if (1..8).contains(&length) => {
-                let name = u64::from_le_bytes(*eight) & ((1 << (8 * length)) - 1);
-                Name::with_length(lower_case(name).into(), length)
+            Some(eight) if (1..=MAX_EXACT_BYTES).contains(&(to - from)) => {
+                Name::beginning(*eight, to - from)
             }
-            _ => Name::of(&rest[..length]),
+            _ => Name::of(&name[..to - from]),
         }
+    }
+
+    /// The number of the name that is the first `length` of eight bytes, of which there are 1 to
+    /// [`MAX_EXACT_BYTES`].
+    #[inline]
+    pub(super) fn beginning(eight: [u8; 8], length: usize) -> Name {
+        let unused = 64 - 8 * length as u32;
+        let name = u64::from_le_bytes(eight) << unused >> unused;
+        Name::exact(lower_case(name), length)
+    }
+
+    /// The length stands in the last byte: so a name is no other with NULs behind it.
+    #[inline]
+    const fn exact(name: u64, length: usize) -> Name {
+        Name(name | (length as u64) << 56)
     }
 
     /// Returns whether two names are one.
@@ -43,22 +62,17 @@ impl Name {
         self.0 == other.0
     }
 
-    /// The number in half of its bits; two names may have the same.
+    /// The number.
     #[inline]
-    pub(crate) const fn folded(self) -> u64 {
-        self.0 as u64 ^ (self.0 >> 64) as u64
+    pub(crate) const fn number(self) -> u64 {
+        self.0
     }
+}
 
-    /// The length stands in the last byte: so a name is no other with NULs behind it, and no long
-    /// one is taken for one that is exact.
-    #[inline]
-    const fn with_length(number: u128, length: usize) -> Name {
-        let last = match length {
-            0..=MAX_EXACT_BYTES => length as u128,
-            _ => 0xff,
-        };
-        Name(number & (u128::MAX >> 8) | last << 120)
-    }
+/// Mixes eight bytes into a hash.
+const fn mix(hash: u64, eight: u64) -> u64 {
+    let mixed = (hash ^ eight ^ 0x51_7c_c1_b7_27_22_0a_95).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 29
 }
 
 /// Eight bytes with their ASCII letters in lower case.

@@ -216,8 +216,19 @@ impl PageReader {
     }
 }
 
-impl Consumer for PageReader {
-    fn start(&mut self, tag: &Tag<'_>, at: At) {
+impl PageReader {
+    /// Returns whether a tag of HTML that is shown changes nothing here, and holds nothing that is
+    /// wanted: so do most behind the head.
+    #[inline]
+    fn passes_over(&self, tag: &Tag<'_>) -> bool {
+        self.text_of == TextOf::Page
+            && self.head_end.is_over()
+            && !tag.kinds.is(TagKinds::ABOUT_PAGE)
+            && !self.links.wants(tag)
+            && !tag.attributes_up_to(self.limits.attributes).1
+    }
+
+    fn start_tag(&mut self, tag: &Tag<'_>, at: At) {
         self.end_text(at.offset);
         let attributes = self.attributes(tag, at);
         if at.raw {
@@ -240,14 +251,30 @@ impl Consumer for PageReader {
         self.links.start(tag, attributes, at, oddities);
     }
 
-    fn end(&mut self, tag: &Tag<'_>, at: At) {
+    fn end_tag(&mut self, tag: &Tag<'_>, at: At) {
         self.end_text(at.offset);
         self.attributes(tag, at);
         if at.shown {
             if at.space == Space::Html {
                 self.head_end.end(tag.name);
             }
-            self.links.end(tag.name, &mut self.oddities, at.offset);
+            self.links.end(tag, &mut self.oddities, at.offset);
+        }
+    }
+}
+
+impl Consumer for PageReader {
+    #[inline]
+    fn start(&mut self, tag: &Tag<'_>, at: At) {
+        if !at.is_shown_html() || !self.passes_over(tag) {
+            self.start_tag(tag, at);
+        }
+    }
+
+    #[inline]
+    fn end(&mut self, tag: &Tag<'_>, at: At) {
+        if !at.is_shown_html() || !self.passes_over(tag) {
+            self.end_tag(tag, at);
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::consumer::{At, Consumer, Space};
 use super::name;
 use super::tag_kinds::TagKinds;
-use super::tokenizer::{Tag, Text, WIDTH, first_bits, letters_of_sixteen};
+use super::tokenizer::{LetterCount, Tag, Text};
 use crate::page::Outline;
 use crate::text::{Collapsed, trim};
 
@@ -15,14 +15,19 @@ const MAX_HEADING_BYTES: usize = 1024;
 /// Letters of a page that are counted: an outline tells pages with little text from others.
 const MAX_LETTERS: usize = 8192;
 
+/// Texts that an observer is told of together.
+const MAX_TEXTS: usize = 64;
+
 /// Takes the text and the images of a page while it is read.
 pub trait PageObserver {
-    /// Returns whether more text is wanted.
+    /// Returns whether more text is wanted: it is asked before the page and behind each call with
+    /// texts.
     fn wants_text(&self) -> bool;
 
-    /// Takes text between two tags, a part of the page, as it is written, its character references
-    /// not decoded: what the page shows, its title, and form fields. Comments may part it.
-    fn text(&mut self, page: &str, text: Range<usize>);
+    /// Takes texts in the order of the page, some at once. Each is what stands between two tags, a
+    /// part of the page, as it is written, its character references not decoded: what the page
+    /// shows, its title, and form fields. Comments may part it.
+    fn texts(&mut self, page: &str, texts: &[Range<usize>]);
 
     /// Takes an image, by its tag as it is written.
     fn image(&mut self, tag: &str);
@@ -40,7 +45,7 @@ impl PageObserver for () {
         false
     }
 
-    fn text(&mut self, _page: &str, _text: Range<usize>) {}
+    fn texts(&mut self, _page: &str, _texts: &[Range<usize>]) {}
 
     fn image(&mut self, _tag: &str) {}
 }
@@ -48,7 +53,12 @@ impl PageObserver for () {
 /// Makes the outline of a page, and tells an observer what it shows.
 pub(super) struct ShownReader<'o> {
     observer: &'o mut dyn PageObserver,
+    /// True if the observer wants more text.
+    is_text_wanted: bool,
+    /// The texts that it is told of next.
+    texts: Vec<Range<usize>>,
     outline: Outline,
+    letters: LetterCount,
     heading: Collapsed,
     inside: Inside,
 }
@@ -68,16 +78,32 @@ enum Inside {
 impl<'o> ShownReader<'o> {
     pub(super) fn new(observer: &'o mut dyn PageObserver) -> ShownReader<'o> {
         ShownReader {
+            is_text_wanted: observer.wants_text(),
+            texts: Vec::with_capacity(MAX_TEXTS),
             observer,
             outline: Outline::default(),
+            letters: LetterCount::default(),
             heading: Collapsed::new(MAX_HEADING_BYTES),
             inside: Inside::Page,
         }
     }
 
-    pub(super) fn finish(mut self) -> Outline {
+    /// The outline of `page`, which was read.
+    pub(super) fn finish(mut self, page: &str) -> Outline {
+        self.tell(page);
         self.end_heading();
+        self.outline.letters = self.letters.finish().min(MAX_LETTERS);
         self.outline
+    }
+
+    /// Tells the observer of the texts that it was not told of yet.
+    #[cold]
+    fn tell(&mut self, page: &str) {
+        if !self.texts.is_empty() {
+            self.observer.texts(page, &self.texts);
+            self.texts.clear();
+            self.is_text_wanted = self.observer.wants_text();
+        }
     }
 
     fn end_heading(&mut self) {
@@ -87,6 +113,7 @@ impl<'o> ShownReader<'o> {
         }
     }
 
+    #[inline]
     fn end_raw(&mut self) {
         if matches!(self.inside, Inside::Title | Inside::Script) {
             self.inside = Inside::Page;
@@ -94,13 +121,11 @@ impl<'o> ShownReader<'o> {
     }
 }
 
-impl Consumer for ShownReader<'_> {
-    fn start(&mut self, tag: &Tag<'_>, at: At) {
-        self.end_raw();
-        if !tag.kinds.is(TagKinds::SHOWN) || !at.shown || at.space != Space::Html {
-            return;
-        }
+impl ShownReader<'_> {
+    /// Takes the start tag of an element that tells of what the page shows.
+    fn element(&mut self, tag: &Tag<'_>) {
         match tag.name {
+            name::A => self.outline.links += 1,
             name::SCRIPT | name::STYLE => {
                 self.end_heading();
                 self.inside = Inside::Script;
@@ -110,17 +135,30 @@ impl Consumer for ShownReader<'_> {
                 self.inside = Inside::Title;
             }
             name::H1 if self.outline.heading.is_none() => self.inside = Inside::Heading,
-            name::A => self.outline.links += 1,
             name::INPUT => {
                 let kind = tag.attributes.get("type").map(trim);
                 let is_password = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("password"));
                 self.outline.passwords += usize::from(is_password);
             }
-            name::IMG => self.observer.image(tag.source),
+            name::IMG => {
+                self.tell(tag.page);
+                self.observer.image(tag.source());
+            }
             _ => {}
         }
     }
+}
 
+impl Consumer for ShownReader<'_> {
+    #[inline]
+    fn start(&mut self, tag: &Tag<'_>, at: At) {
+        self.end_raw();
+        if tag.kinds.is(TagKinds::SHOWN) && at.shown && at.space == Space::Html {
+            self.element(tag);
+        }
+    }
+
+    #[inline]
     fn end(&mut self, tag: &Tag<'_>, _at: At) {
         self.end_raw();
         if tag.name == name::H1 {
@@ -137,24 +175,19 @@ impl Consumer for ShownReader<'_> {
         at.shown && self.inside != Inside::Script
     }
 
+    #[inline]
     fn text(&mut self, text: &Text<'_>, _at: At) {
         if self.inside == Inside::Heading {
             text.parts(|part| self.heading.push(part));
         }
-        if self.inside != Inside::Title && self.outline.letters < MAX_LETTERS {
-            let letters = self.outline.letters + letters(text.page.as_bytes(), text.place());
-            self.outline.letters = letters.min(MAX_LETTERS);
+        if self.inside != Inside::Title && self.letters.so_far() < MAX_LETTERS {
+            self.letters.add(text.page.as_bytes(), text.place());
         }
-        if self.observer.wants_text() {
-            self.observer.text(text.page, text.place());
+        if self.is_text_wanted {
+            self.texts.push(text.place());
+            if self.texts.len() == MAX_TEXTS {
+                self.tell(text.page);
+            }
         }
     }
-}
-
-/// The number of characters of a text but blanks.
-#[inline]
-fn letters(page: &[u8], text: Range<usize>) -> usize {
-    let parts = text.clone().step_by(WIDTH);
-    let counts = parts.map(|at| letters_of_sixteen(page, at) & first_bits(text.end - at));
-    counts.map(|letters| letters.count_ones() as usize).sum()
 }

@@ -4,7 +4,7 @@ use super::name::{self, Name};
 
 /// The kinds that the name of a tag has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TagKinds(u8);
+pub(crate) struct TagKinds(u16);
 
 impl TagKinds {
     /// The text behind its start tag is read without markup.
@@ -17,6 +17,13 @@ impl TagKinds {
     pub(crate) const LINKS: TagKinds = TagKinds(8);
     /// It tells of what the page shows.
     pub(crate) const SHOWN: TagKinds = TagKinds(16);
+    /// What it holds may be inert.
+    pub(crate) const TEMPLATE: TagKinds = TagKinds(32);
+    /// It begins a new line, or a new cell: the words around it are two.
+    pub(crate) const SEPARATES_WORDS: TagKinds = TagKinds(64);
+    /// What stands behind it is read in another way, or is not shown.
+    pub(crate) const CHANGES_CONTEXT: TagKinds =
+        TagKinds(TagKinds::RAW.0 | TagKinds::FOREIGN.0 | TagKinds::TEMPLATE.0);
 
     /// The kinds of the tags of that name.
     #[inline]
@@ -27,14 +34,14 @@ impl TagKinds {
         }
     }
 
-    /// Returns whether these are among them.
+    /// Returns whether any of these is among them.
     #[inline]
     pub(crate) fn is(self, kind: TagKinds) -> bool {
         self.0 & kind.0 != 0
     }
 }
 
-const KINDS: [(TagKinds, &[Name]); 5] = [
+const KINDS: [(TagKinds, &[Name]); 7] = [
     (
         TagKinds::RAW,
         &[
@@ -103,6 +110,41 @@ const KINDS: [(TagKinds, &[Name]); 5] = [
             name::TITLE,
         ],
     ),
+    (TagKinds::TEMPLATE, &[name::TEMPLATE]),
+    (
+        TagKinds::SEPARATES_WORDS,
+        &[
+            name::ARTICLE,
+            name::BLOCKQUOTE,
+            name::BR,
+            name::DD,
+            name::DIV,
+            name::DL,
+            name::DT,
+            name::FIGCAPTION,
+            name::FIGURE,
+            name::FOOTER,
+            name::H1,
+            name::H2,
+            name::H3,
+            name::H4,
+            name::H5,
+            name::H6,
+            name::HEADER,
+            name::HR,
+            name::LI,
+            name::OL,
+            name::OPTION,
+            name::P,
+            name::PRE,
+            name::SECTION,
+            name::TABLE,
+            name::TD,
+            name::TH,
+            name::TR,
+            name::UL,
+        ],
+    ),
 ];
 
 /// The names that have a kind, each at a place of its own.
@@ -125,10 +167,13 @@ static TABLE: [(Name, TagKinds); 256] = {
     table
 };
 
-/// The place of a name in the table. By this factor no two of the names above have the same.
+/// By this factor no two of the names above have the same place.
+const FACTOR: u64 = 0xa45c_fb53_e450_0edd;
+
+/// The place of a name in the table.
 #[inline]
 const fn place(name: Name) -> usize {
-    (name.folded().wrapping_mul(0x47fc_816a_c16e_2285) >> 56) as usize
+    (name.number().wrapping_mul(FACTOR) >> 56) as usize
 }
 
 #[cfg(test)]
@@ -151,8 +196,8 @@ mod tests {
             }
         }
         for name in [
-            name::P,
-            name::DIV,
+            name::B,
+            name::SPAN,
             Name::of(b""),
             Name::of(b"a\0"),
             Name::of(b"link-rel"),

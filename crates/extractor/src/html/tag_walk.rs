@@ -17,8 +17,12 @@ pub(super) fn walk<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C
     let mut walk = Walk::new(consumer);
     let mut next_check = 0;
     loop {
-        match tokenizer.next(walk.foreign.is_foreign()) {
-            Some(Token::StartTag) => {
+        let token = tokenizer.next(walk.foreign.is_foreign());
+        if let Some(text) = tokenizer.text() {
+            walk.text(&text);
+        }
+        match token {
+            Token::StartTag => {
                 let tag = tokenizer.tag();
                 if tag.offset >= next_check {
                     if walk.consumer.is_given_up() {
@@ -29,9 +33,9 @@ pub(super) fn walk<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C
                 let mode = walk.start_tag(&tag);
                 tokenizer.set_mode(mode);
             }
-            Some(Token::EndTag) => walk.end_tag(&tokenizer.tag()),
-            Some(Token::Text(text)) => walk.text(&text),
-            None => return walk.consumer,
+            Token::EndTag => walk.end_tag(&tokenizer.tag()),
+            Token::Text => {}
+            Token::EndOfPage => return walk.consumer,
         }
     }
 }
@@ -52,13 +56,7 @@ impl<C: Consumer> Walk<C> {
             consumer,
             foreign: Foreign::default(),
             inert: 0,
-            text_at: At {
-                offset: 0,
-                space: Space::Html,
-                shown: true,
-                in_template: false,
-                raw: false,
-            },
+            text_at: At::shown(0),
         }
     }
 
@@ -67,13 +65,42 @@ impl<C: Consumer> Walk<C> {
         self.foreign.is_foreign()
     }
 
+    #[inline]
     pub(super) fn text(&mut self, text: &Text<'_>) {
         if self.consumer.wants_text(self.text_at) {
             self.consumer.text(text, self.text_at);
         }
     }
 
+    #[inline]
     pub(super) fn start_tag(&mut self, tag: &Tag<'_>) -> Mode {
+        if !self.is_plain() || tag.kinds.is(TagKinds::CHANGES_CONTEXT) {
+            return self.start_tag_in_context(tag);
+        }
+        let at = At::shown(tag.offset);
+        self.consumer.start(tag, at);
+        self.text_at = at;
+        Mode::Markup
+    }
+
+    #[inline]
+    pub(super) fn end_tag(&mut self, tag: &Tag<'_>) {
+        if !self.is_plain() {
+            return self.end_tag_in_context(tag);
+        }
+        let at = At::shown(tag.offset);
+        self.consumer.end(tag, at);
+        self.text_at = at;
+    }
+
+    /// Returns whether no drawing, formula or template is open.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.inert == 0 && self.foreign.is_empty()
+    }
+
+    #[cold]
+    fn start_tag_in_context(&mut self, tag: &Tag<'_>) -> Mode {
         let was_shown = self.foreign.is_shown();
         let space = self.foreign.start(tag);
         // A tag of HTML is never within a script or style of a drawing: it ended that.
@@ -98,7 +125,8 @@ impl<C: Consumer> Walk<C> {
         mode
     }
 
-    pub(super) fn end_tag(&mut self, tag: &Tag<'_>) {
+    #[cold]
+    fn end_tag_in_context(&mut self, tag: &Tag<'_>) {
         let space = self.foreign.end(tag.name);
         if space == Space::Html && tag.name == name::TEMPLATE {
             self.inert = self.inert.saturating_sub(1);

@@ -4,6 +4,7 @@
 //! and handed on as a slice of the page. What stands in comments and document types is nobody's
 //! to see, and is passed over. The page is text whose line ends are line feeds already.
 
+mod letters;
 mod raw_text;
 mod references;
 mod scan;
@@ -13,12 +14,11 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem};
 
+pub(super) use self::letters::LetterCount;
 use self::raw_text::{end_of_script, end_of_text};
 use self::references::{Place, decode, without_nul};
-pub(super) use self::scan::{WIDTH, first_bits, letters_of_sixteen};
-use self::scan::{next_less_than, tag_name_end};
-use self::tag::TagEnding;
-pub(crate) use self::tag::{Attribute, Attributes, Tag};
+use self::scan::{next_less_than, tag_name};
+pub(crate) use self::tag::{AttributeList, Attributes, Tag};
 use super::name::Name;
 use super::tag_kinds::TagKinds;
 
@@ -35,11 +35,13 @@ pub(super) enum Mode {
     Plaintext,
 }
 
-/// A part of a page. The tokenizer has the tag.
-pub(super) enum Token<'t> {
+/// What ends a part of a page. The tokenizer has the tag, and the text that stands before it.
+pub(super) enum Token {
     StartTag,
     EndTag,
-    Text(Text<'t>),
+    /// Nothing: the text alone, or none.
+    Text,
+    EndOfPage,
 }
 
 /// Text between two tags as it is written, or a part of it: comments and such part it too.
@@ -76,6 +78,7 @@ impl<'t> Text<'t> {
     }
 
     /// Its bytes of the page.
+    #[inline]
     pub(crate) fn place(&self) -> Range<usize> {
         self.from..self.to
     }
@@ -94,25 +97,27 @@ impl<'t> Text<'t> {
 
 /// A tokenizer at work on a page.
 pub(super) struct Tokenizer<'t> {
-    text: &'t str,
+    page: &'t str,
     /// The byte that is read next.
     at: usize,
     mode: Mode,
-    /// The name of the last start tag, whose end tag ends text without markup.
-    open: &'t [u8],
+    /// The name of the start tag whose end tag ends text without markup.
+    open: Range<usize>,
+    /// The text that came last.
+    text: Range<usize>,
+    text_kind: TextKind,
     /// The tag that came last.
     name: Name,
+    /// The bytes of the page at which it begins, and at which its name ends.
     start: usize,
-    ending: TagEnding,
-    attributes: Vec<Attribute<'t>>,
+    name_end: usize,
+    attributes: AttributeList,
     max_attributes: usize,
 }
 
-/// The kinds of markup, told by the first bytes.
+/// The kinds of markup but tags, told by the first bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Markup {
-    StartTag,
-    EndTag,
     /// `<!`, which begins a comment, a document type or a CDATA section.
     Declaration,
     /// A comment that ends with the next `>`.
@@ -123,75 +128,109 @@ enum Markup {
 
 impl<'t> Tokenizer<'t> {
     /// A tokenizer that keeps `max_attributes` of each tag.
-    pub(super) fn new(text: &'t str, max_attributes: usize) -> Tokenizer<'t> {
+    pub(super) fn new(page: &'t str, max_attributes: usize) -> Tokenizer<'t> {
         Tokenizer {
-            text,
+            page,
             at: 0,
             mode: Mode::Markup,
-            open: &[],
+            open: 0..0,
+            text: 0..0,
+            text_kind: TextKind::Data,
             name: Name::of(b""),
             start: 0,
-            ending: TagEnding::default(),
-            attributes: Vec::new(),
+            name_end: 0,
+            attributes: AttributeList::default(),
             max_attributes,
         }
     }
 
     /// Says how to go on behind the start tag that came last.
+    #[inline]
     pub(super) fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
+        if mode != Mode::Markup {
+            self.mode = mode;
+            self.open = self.start + 1..self.name_end;
+        }
     }
 
-    /// The next token; none at the end of the page. `is_foreign`: a drawing or formula is open,
-    /// which may hold CDATA sections.
-    pub(super) fn next(&mut self, is_foreign: bool) -> Option<Token<'t>> {
-        if self.mode != Mode::Markup
-            && let Some(text) = self.text_without_markup()
-        {
-            return Some(Token::Text(text));
+    /// Reads on up to the end of the next tag, or of text before something else. `is_foreign`: a
+    /// drawing or formula is open, which may hold CDATA sections.
+    // What it finds need not go through memory where it is used at once.
+    #[inline(always)]
+    pub(super) fn next(&mut self, is_foreign: bool) -> Token {
+        if self.mode != Mode::Markup && self.read_text_without_markup() {
+            return Token::Text;
         }
-        let bytes = self.text.as_bytes();
+        let bytes = self.page.as_bytes();
         let mut from = self.at;
         loop {
-            // Behind a text it is known where the next markup begins.
-            let at = match bytes.get(from) {
-                Some(b'<') => from,
-                _ => match next_less_than(bytes, from) {
-                    Some(found) => found,
-                    None => return self.text_to(bytes.len(), TextKind::Data).map(Token::Text),
-                },
+            let Some(at) = next_less_than(bytes, from) else {
+                self.take_text(bytes.len(), TextKind::Data);
+                return Token::EndOfPage;
             };
-            let Some(markup) = markup(&bytes[at..]) else {
-                from = at + 1;
-                continue;
+            let (token, name) = match bytes[at..] {
+                [_, letter, ..] if letter.is_ascii_alphabetic() => (Token::StartTag, at + 1),
+                [_, b'/', letter, ..] if letter.is_ascii_alphabetic() => (Token::EndTag, at + 2),
+                _ if self.read_no_tag(at, is_foreign) => return Token::Text,
+                _ => {
+                    from = at + 1;
+                    continue;
+                }
             };
-            if at > self.at {
-                return self.text_to(at, TextKind::Data).map(Token::Text);
-            }
-            match markup {
-                Markup::StartTag => return self.read_tag(1).then_some(Token::StartTag),
-                Markup::EndTag => return self.read_tag(2).then_some(Token::EndTag),
-                Markup::Declaration if is_foreign && bytes[at + 2..].starts_with(b"[CDATA[") => {
-                    if let Some(text) = self.cdata() {
-                        return Some(Token::Text(text));
-                    }
-                }
-                Markup::Declaration if bytes[at + 2..].starts_with(b"--") => {
-                    self.at = end_of_comment(bytes, at + 4);
-                }
-                Markup::Declaration | Markup::BogusComment => {
-                    let end = memchr(b'>', &bytes[at + 2..]);
-                    self.at = end.map_or(bytes.len(), |end| at + 2 + end + 1);
-                }
-                Markup::Nothing => self.at += "</>".len(),
-            }
-            from = self.at;
+            self.take_text(at, TextKind::Data);
+            return match self.read_tag(name) {
+                true => token,
+                false => Token::EndOfPage,
+            };
         }
     }
 
-    /// The text that is no markup before the next end tag. Markup comes next.
-    fn text_without_markup(&mut self) -> Option<Text<'t>> {
-        let (bytes, name) = (self.text.as_bytes(), self.open);
+    /// The text before what came last, if there is any.
+    #[inline]
+    pub(super) fn text(&self) -> Option<Text<'t>> {
+        let Range { start, end } = self.text;
+        (start < end).then_some(Text {
+            page: self.page,
+            from: start,
+            to: end,
+            kind: self.text_kind,
+        })
+    }
+
+    /// Reads the markup at `at` that is no tag, or the text before it, if there is any. False where
+    /// it is text itself.
+    #[cold]
+    fn read_no_tag(&mut self, at: usize, is_foreign: bool) -> bool {
+        let bytes = self.page.as_bytes();
+        let Some(markup) = markup(&bytes[at..]) else {
+            return false;
+        };
+        let is_behind_text = at > self.at;
+        self.take_text(at, TextKind::Data);
+        if is_behind_text {
+            return true;
+        }
+        match markup {
+            Markup::Declaration if is_foreign && bytes[at + 2..].starts_with(b"[CDATA[") => {
+                self.read_cdata();
+            }
+            Markup::Declaration if bytes[at + 2..].starts_with(b"--") => {
+                self.at = end_of_comment(bytes, at + 4);
+            }
+            Markup::Declaration | Markup::BogusComment => {
+                let end = memchr(b'>', &bytes[at + 2..]);
+                self.at = end.map_or(bytes.len(), |end| at + 2 + end + 1);
+            }
+            Markup::Nothing => self.at += "</>".len(),
+        }
+        true
+    }
+
+    /// Reads the text that is no markup before the next end tag, if there is any. Markup comes next.
+    #[cold]
+    fn read_text_without_markup(&mut self) -> bool {
+        let bytes = self.page.as_bytes();
+        let name = &bytes[self.open.clone()];
         let mode = std::mem::replace(&mut self.mode, Mode::Markup);
         let end = match mode {
             Mode::Markup | Mode::Plaintext => None,
@@ -202,30 +241,27 @@ impl<'t> Tokenizer<'t> {
             Mode::Rcdata => TextKind::Rcdata,
             _ => TextKind::Raw,
         };
-        self.text_to(end.unwrap_or(bytes.len()), kind)
+        self.take_text(end.unwrap_or(bytes.len()), kind);
+        !self.text.is_empty()
     }
 
-    /// The content of the CDATA section that comes next.
-    fn cdata(&mut self) -> Option<Text<'t>> {
+    /// Reads the CDATA section that comes next.
+    fn read_cdata(&mut self) {
         self.at += "<![CDATA[".len();
-        let end = memmem::find(&self.text.as_bytes()[self.at..], b"]]>");
-        let text = self.text_to(
-            end.map_or(self.text.len(), |end| self.at + end),
+        let end = memmem::find(&self.page.as_bytes()[self.at..], b"]]>");
+        self.take_text(
+            end.map_or(self.page.len(), |end| self.at + end),
             TextKind::Cdata,
         );
         self.at += end.map_or(0, |_| "]]>".len());
-        text
     }
 
-    /// The text up to `end`, if there is any.
-    fn text_to(&mut self, end: usize, kind: TextKind) -> Option<Text<'t>> {
-        let from = std::mem::replace(&mut self.at, end);
-        (from < end).then_some(Text {
-            page: self.text,
-            from,
-            to: end,
-            kind,
-        })
+    /// Takes the text up to `end`.
+    #[inline]
+    fn take_text(&mut self, end: usize, kind: TextKind) {
+        self.text = self.at..end;
+        self.text_kind = kind;
+        self.at = end;
     }
 
     /// The tag that came last.
@@ -235,53 +271,45 @@ impl<'t> Tokenizer<'t> {
             name: self.name,
             kinds: TagKinds::of(self.name),
             offset: self.start,
-            source: &self.text[self.start..self.at],
-            self_closing: self.ending.self_closing,
-            was_cut: self.ending.was_cut,
-            attributes: Attributes::new(&self.attributes),
+            end: self.at,
+            page: self.page,
+            self_closing: self.attributes.self_closing,
+            was_cut: self.attributes.was_cut,
+            attributes: Attributes::new(self.page, &self.attributes),
         }
     }
 
-    /// Reads the tag that comes next, with `mark` bytes before its name. One that the page's end
-    /// cuts off is none.
-    fn read_tag(&mut self, mark: usize) -> bool {
+    /// Reads the tag that comes next, whose name begins at `from`. One that the page's end cuts off
+    /// is none.
+    #[inline(always)]
+    fn read_tag(&mut self, from: usize) -> bool {
         self.start = self.at;
         self.attributes.clear();
-        let bytes = self.text.as_bytes();
-        let name = self.at + mark;
+        let bytes = self.page.as_bytes();
         self.at = bytes.len();
-        let Some(end) = tag_name_end(bytes, name) else {
+        let Some((end, name)) = tag_name(bytes, from) else {
             return false;
         };
-        let ending = match bytes[end] {
+        self.at = match bytes[end] {
             // As most do.
-            b'>' => TagEnding::at(end + 1),
-            _ => {
-                let (max, attributes) = (self.max_attributes, &mut self.attributes);
-                match tag::attributes(self.text, end, max, attributes) {
-                    Some(ending) => ending,
-                    None => return false,
-                }
-            }
+            b'>' => end + 1,
+            _ => match self.attributes.read(bytes, end, self.max_attributes) {
+                Some(end) => end,
+                None => return false,
+            },
         };
-        self.at = ending.at;
-        self.ending = ending;
-        self.name = Name::at(bytes, name, end);
-        if mark == 1 {
-            self.open = &bytes[name..end];
-        }
+        self.name = name;
+        self.name_end = end;
         true
     }
 }
 
-/// The kind of markup that begins with a `<`; none where that is text.
+/// The kind of markup that begins with a `<` and is no tag; none where that is text.
 fn markup(bytes: &[u8]) -> Option<Markup> {
     match bytes {
-        [_, b'/', letter, ..] if letter.is_ascii_alphabetic() => Some(Markup::EndTag),
         [_, b'/', b'>', ..] => Some(Markup::Nothing),
         [_, b'/', _, ..] | [_, b'?', ..] => Some(Markup::BogusComment),
         [_, b'!', ..] => Some(Markup::Declaration),
-        [_, letter, ..] if letter.is_ascii_alphabetic() => Some(Markup::StartTag),
         _ => None,
     }
 }

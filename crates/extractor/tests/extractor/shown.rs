@@ -19,10 +19,11 @@ impl PageObserver for Lines {
         self.lines.len() < self.limit
     }
 
-    fn text(&mut self, page: &str, text: Range<usize>) {
-        let text = &page[text];
-        if !text.trim().is_empty() {
-            self.lines.push(text.trim().to_owned());
+    fn texts(&mut self, page: &str, texts: &[Range<usize>]) {
+        for text in texts.iter().map(|text| page[text.clone()].trim()) {
+            if !text.is_empty() && self.wants_text() {
+                self.lines.push(text.to_owned());
+            }
         }
     }
 
@@ -108,8 +109,8 @@ impl PageObserver for Impatient {
         true
     }
 
-    fn text(&mut self, _page: &str, text: Range<usize>) {
-        self.told += text.len();
+    fn texts(&mut self, _page: &str, texts: &[Range<usize>]) {
+        self.told += texts.iter().map(Range::len).sum::<usize>();
     }
 
     fn image(&mut self, _tag: &str) {}

@@ -103,17 +103,11 @@ impl FingerprintReader {
         while words != 0 {
             let from = words.trailing_zeros() as usize;
             let length = (!(words >> from)).trailing_zeros() as usize;
-            let is_at_its_end = from + length == block.length;
-            if !is_at_its_end || block.is_before_reference || block.length == text.len() {
-                self.word(&page[text.start + from..], length);
-            } else if from > 0 {
-                // It may go on behind the block, and begins the next one.
-                return from;
-            } else {
-                let length = word_bytes(&page[text.clone()]);
-                self.word(&page[text.start..], length);
-                return length;
+            let may_go_on = from + length == block.length && block.length < text.len();
+            if may_go_on && !block.is_before_reference {
+                return self.word_at_the_end(page, text, from);
             }
+            self.word(&page[text.start + from..], length);
             if self.is_full() {
                 break;
             }
@@ -126,8 +120,21 @@ impl FingerprintReader {
         }
     }
 
+    /// Takes the word at the end of a block, `from` bytes behind the beginning of the text, which
+    /// may go on behind it. Returns the bytes that are done with.
+    #[cold]
+    fn word_at_the_end(&mut self, page: &[u8], text: Range<usize>, from: usize) -> usize {
+        // It begins the next block.
+        if from > 0 {
+            return from;
+        }
+        let length = word_bytes(&page[text.clone()]);
+        self.word(&page[text.start..], length);
+        length
+    }
+
     /// Takes the word of that length which a part of the page begins with.
-    #[inline]
+    #[inline(always)]
     fn word(&mut self, page: &[u8], length: usize) {
         let hash = of_lower_case(page, length);
         self.text = mix(self.text, hash);
@@ -178,20 +185,27 @@ fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
     const AT_ONCE: usize = 4;
     const WORDS_AT_ONCE: usize = AT_ONCE + SHINGLE - 1;
     let shingle = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash, *word));
+    let count = match words.len() {
+        0 => 0,
+        1..SHINGLE => 1,
+        count => count - (SHINGLE - 1),
+    };
     let mut votes = Votes::default();
-    let mut shingles = Vec::with_capacity(words.len());
-    let mut rest = words;
-    while let Some(some) = rest.first_chunk::<WORDS_AT_ONCE>() {
-        let hashes: [u64; AT_ONCE] = array::from_fn(|n| shingle(&some[n..n + SHINGLE]));
-        votes.add_four(hashes);
-        shingles.extend(hashes.map(|hash| hash as u32));
-        rest = &rest[AT_ONCE..];
+    let mut shingles = vec![0; count];
+    let (fours, rest) = shingles.as_chunks_mut::<AT_ONCE>();
+    let mut words = words;
+    for four in fours {
+        if let Some(some) = words.first_chunk::<WORDS_AT_ONCE>() {
+            let hashes: [u64; AT_ONCE] = array::from_fn(|n| shingle(&some[n..n + SHINGLE]));
+            votes.add_four(hashes);
+            *four = hashes.map(|hash| hash as u32);
+            words = &words[AT_ONCE..];
+        }
     }
-    let is_short = (1..SHINGLE).contains(&words.len());
-    let whole = is_short.then_some(words);
-    for hash in rest.windows(SHINGLE).chain(whole).map(shingle) {
+    for (n, place) in rest.iter_mut().enumerate() {
+        let hash = shingle(&words[n..words.len().min(n + SHINGLE)]);
         votes.add(hash);
-        shingles.push(hash as u32);
+        *place = hash as u32;
     }
     (shingles.into(), votes.result())
 }
@@ -214,19 +228,26 @@ fn reference_bytes(text: &[u8]) -> usize {
 }
 
 /// A day, an hour, a year, a month's or a weekday's name.
+#[inline]
 fn is_of_a_date(word: &[u8]) -> bool {
-    if word[0].is_ascii_digit() {
-        let year = word.len() == 4 && matches!(&word[..2], b"19" | b"20" | b"21");
-        return (word.len() <= 2 || year) && word.iter().all(u8::is_ascii_digit);
+    match word {
+        [b'0'..=b'9', ..] => is_number_of_a_date(word),
+        [a, b, c, rest @ ..] => {
+            // With this bit a letter is in lower case; no other byte of a word is one of these.
+            let beginning = [a | 0x20, b | 0x20, c | 0x20];
+            MAY_BEGIN_A_NAME[place_of(beginning)] && is_name(beginning, rest)
+        }
+        _ => false,
     }
-    let [a, b, c, rest @ ..] = word else {
-        return false;
-    };
-    // With this bit a letter is in lower case; no other byte of a word is one of these.
-    let beginning = [a | 0x20, b | 0x20, c | 0x20];
-    if !MAY_BEGIN_A_NAME[place_of(beginning)] {
-        return false;
-    }
+}
+
+fn is_number_of_a_date(word: &[u8]) -> bool {
+    let year = word.len() == 4 && matches!(&word[..2], b"19" | b"20" | b"21");
+    (word.len() <= 2 || year) && word.iter().all(u8::is_ascii_digit)
+}
+
+/// Returns whether three letters and what follows them are a month's or a weekday's name.
+fn is_name(beginning: [u8; 3], rest: &[u8]) -> bool {
     let named = NAMES_OF_DAYS.iter().find(|name| *name.0 == beginning);
     named
         .is_some_and(|(_, rest_of_name)| rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name))

@@ -1,12 +1,13 @@
 //! Finds the bytes at which parts of markup end: sixteen at once, where so many are left.
 
-use memchr::{memchr, memchr3};
+use memchr::{memchr, memchr2};
 use wide::u8x16;
 
+use crate::html::name::{MAX_EXACT_BYTES, Name};
 use crate::text::is_space;
 
 /// Bytes that are looked at at once.
-pub(crate) const WIDTH: usize = 16;
+pub(super) const WIDTH: usize = 16;
 /// Most texts and values end within so many bytes, sooner than a long search begins.
 const NEAR: usize = 2 * WIDTH;
 
@@ -23,29 +24,47 @@ pub(super) fn next_less_than(bytes: &[u8], from: usize) -> Option<usize> {
     memchr(b'<', &bytes[at..]).map(|found| at + found)
 }
 
-/// The place of the first quotation mark `quote`, `&` or NUL, from `from` on.
-#[inline]
-pub(super) fn quote_or_encoded(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
-    let mut at = from;
-    while let (Some(some), true) = (sixteen(bytes, at), at < from + NEAR) {
-        if let Some(found) = first(equal(some, quote) | equal(some, b'&') | equal(some, 0)) {
-            return Some(at + found);
+/// The place of the first quotation mark `QUOTE` from `from` on, which ends a value, and whether a
+/// `&` or NUL stands before it.
+#[inline(always)]
+pub(super) fn quoted_value_end<const QUOTE: u8>(
+    bytes: &[u8],
+    from: usize,
+) -> Option<(usize, bool)> {
+    let (mut at, mut encoded) = (from, 0);
+    while let (Some(some), true) = (sixteen(bytes, at), at < from + 2 * NEAR) {
+        let quotes = equal(some, QUOTE).to_bitmask();
+        let found = (equal(some, b'&') | equal(some, 0)).to_bitmask();
+        if quotes != 0 {
+            let up_to_first = quotes ^ (quotes - 1);
+            let end = at + quotes.trailing_zeros() as usize;
+            return Some((end, (encoded | found & up_to_first) != 0));
         }
+        encoded |= found;
         at += WIDTH;
     }
-    memchr3(quote, b'&', 0, &bytes[at..]).map(|found| at + found)
+    let end = at + memchr(QUOTE, &bytes[at..])?;
+    let is_encoded = encoded != 0 || memchr2(b'&', 0, &bytes[at..end]).is_some();
+    Some((end, is_encoded))
 }
 
-/// The end of the name of a tag that begins at `from`.
+/// The end of the name of a tag that begins at `from`, and that name.
 #[inline]
-pub(super) fn tag_name_end(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    if let Some(some) = sixteen(bytes, from) {
+pub(super) fn tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
+    if let Some(first) = bytes.get(from..).and_then(|rest| rest.first_chunk()) {
+        let some = u8x16::new(*first);
         let ends = up_to_space(some) | equal(some, b'/') | equal(some, b'>');
-        at += first(ends).unwrap_or(WIDTH);
+        let length = (ends.to_bitmask() | 1 << WIDTH).trailing_zeros() as usize;
+        // A control character may have been found, which is a part of the name.
+        if (1..=MAX_EXACT_BYTES).contains(&length)
+            && is_one_of(first[length], SPACE | SLASH | END)
+            && let Some(eight) = first.first_chunk()
+        {
+            return Some((from + length, Name::beginning(*eight, length)));
+        }
     }
-    // A control character may have been found, which is a part of the name.
-    position(bytes, at, SPACE | SLASH | END)
+    let end = position(bytes, from, SPACE | SLASH | END)?;
+    Some((end, Name::at(bytes, from, end)))
 }
 
 /// The end of the name of an attribute, from `from` on.
@@ -56,6 +75,7 @@ pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
         let ends = up_to_space(some) | equal(some, b'/') | equal(some, b'>');
         at += first(ends | equal(some, b'=')).unwrap_or(WIDTH);
     }
+    // A control character may have been found, which is a part of the name.
     position(bytes, at, SPACE | SLASH | END | EQUALS)
 }
 
@@ -79,37 +99,13 @@ pub(super) fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + spaces)
 }
 
-/// The characters but blanks among sixteen bytes of a page: a bit for each, that of its first byte.
-/// Behind the page's end stands nothing.
 #[inline]
-pub(crate) fn letters_of_sixteen(page: &[u8], at: usize) -> u32 {
-    let some = sixteen(page, at).unwrap_or_else(|| {
-        let rest = page.get(at..).unwrap_or_default();
-        let mut bytes = [b' '; WIDTH];
-        bytes[..rest.len()].copy_from_slice(rest);
-        u8x16::new(bytes)
-    });
-    // Of tab, line feed, vertical tab, form feed and return one is no blank.
-    let controls = some - u8x16::splat(b'\t');
-    let controls = controls.min(u8x16::splat(b'\r' - b'\t')).simd_eq(controls);
-    let blanks = equal(some, b' ') | (controls & !equal(some, 0x0b));
-    let continued = equal(some & u8x16::splat(0xc0), 0x80);
-    !(blanks | continued).to_bitmask() & 0xffff
-}
-
-/// The first `count` of sixteen bits, or all.
-#[inline]
-pub(crate) fn first_bits(count: usize) -> u32 {
-    (1 << count.min(WIDTH)) - 1
-}
-
-#[inline]
-fn sixteen(bytes: &[u8], at: usize) -> Option<u8x16> {
+pub(super) fn sixteen(bytes: &[u8], at: usize) -> Option<u8x16> {
     bytes.get(at..)?.first_chunk().copied().map(u8x16::new)
 }
 
 #[inline]
-fn equal(bytes: u8x16, byte: u8) -> u8x16 {
+pub(super) fn equal(bytes: u8x16, byte: u8) -> u8x16 {
     bytes.simd_eq(u8x16::splat(byte))
 }
 
@@ -166,9 +162,7 @@ fn is_one_of(byte: u8, kinds: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        attribute_name_end, bare_value_end, next_less_than, quote_or_encoded, tag_name_end,
-    };
+    use super::{attribute_name_end, bare_value_end, next_less_than, quoted_value_end, tag_name};
 
     /// A search that is given where to begin.
     type Search = fn(&[u8], usize) -> Option<usize>;
@@ -177,8 +171,14 @@ mod tests {
     fn ours_each_search_finds_the_first_of_its_bytes_wherever_it_stands() {
         let searches: [(Search, &[u8]); 5] = [
             (next_less_than, b"<"),
-            (|bytes, from| quote_or_encoded(bytes, from, b'"'), b"\"&\0"),
-            (tag_name_end, b" \t\n\x0c\r/>"),
+            (
+                |bytes, from| Some(quoted_value_end::<b'"'>(bytes, from)?.0),
+                b"\"",
+            ),
+            (
+                |bytes, from| Some(tag_name(bytes, from)?.0),
+                b" \t\n\x0c\r/>",
+            ),
             (attribute_name_end, b" \t\n\x0c\r/>="),
             (bare_value_end, b" \t\n\x0c\r>"),
         ];
@@ -200,6 +200,25 @@ mod tests {
                 let text = [b"abc", &[byte][..], b"de", &wanted[..1], b"f"].concat();
                 let found = if is_wanted { 3 } else { 6 };
                 assert_eq!(search(&text, 0), Some(found), "{byte}");
+            }
+        }
+    }
+
+    #[test]
+    fn ours_a_value_is_encoded_where_a_reference_or_a_nul_stands_before_its_end() {
+        for (mark, is_mark) in [(b'&', true), (0, true), (b'\'', false)] {
+            for place in 0..150 {
+                let mut bytes = vec![b'x'; 150];
+                bytes[100] = b'"';
+                if place != 100 {
+                    bytes[place] = mark;
+                }
+                let found = quoted_value_end::<b'"'>(&bytes, 0);
+                assert_eq!(
+                    found,
+                    Some((100, is_mark && place < 100)),
+                    "{mark} at {place}"
+                );
             }
         }
     }
