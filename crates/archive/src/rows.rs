@@ -21,9 +21,16 @@ pub struct PageRow {
     pub bytes: u64,
     /// The `Content-Type` of the answer.
     pub content_type: Option<String>,
+    /// The media type that the body looks like, whatever `content_type` says; null where there is
+    /// none, or where it was not looked into.
+    #[serde(default)]
+    pub detected_type: Option<String>,
     /// The charset that a page was read in, by its name in the Encoding Standard.
     #[serde(default)]
     pub charset: Option<String>,
+    /// The language tag (BCP 47) of a page; null where it can't be told, or nothing asked for it.
+    #[serde(default)]
+    pub language: Option<String>,
     /// The labelled digest of the payload that the archive has for this answer. One that is the
     /// same but for its content coding has that of the answer before.
     pub digest: Option<String>,
@@ -53,6 +60,9 @@ pub struct PageRow {
     pub usage: Option<PageUsage>,
     /// The place of the response record.
     pub warc: Option<WarcPlace>,
+    /// The UUID of that record, its `WARC-Record-ID` without `urn:uuid:`.
+    #[serde(default)]
+    pub record_id: Option<String>,
     /// The site's words for which the body is not in the archive; null where it is.
     pub withheld: Option<String>,
     /// The operator's filter for which the body is not in the archive: `content-type image/png`,
@@ -353,6 +363,9 @@ pub struct ExcludedRow {
     pub line: Option<u32>,
     /// The page that the URL was found on; null for a seed.
     pub found_on: Option<String>,
+    /// The label of the seed in whose area the URL lies; null where that seed has none.
+    #[serde(default)]
+    pub label: Option<String>,
 }
 
 /// A line of `waiting.jsonl`, written when a run ends: URLs that are to be asked for still.
@@ -513,7 +526,9 @@ mod tests {
                 ms: 12,
                 bytes: 3,
                 content_type: Some("text/html".into()),
+                detected_type: Some("application/pdf".into()),
                 charset: Some("UTF-8".into()),
+                language: Some("de-AT".into()),
                 digest: Some("sha1:X".into()),
                 depth: 1,
                 hops_off_scope: 0,
@@ -541,6 +556,7 @@ mod tests {
                     file: "crawl-e-20261120235959-00000.warc.gz".into(),
                     offset: 512,
                 }),
+                record_id: Some("67e55044-10b1-426f-9247-bb680e5fe0c8".into()),
                 withheld: None,
                 unwanted: None,
                 round: 1,
@@ -557,7 +573,7 @@ mod tests {
                 label: Some("press".into()),
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","charset":"UTF-8","digest":"sha1:X","depth":1,"hops_off_scope":0,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"withheld":null,"unwanted":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25,"unknown":null},"label":"press"}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","detected_type":"application/pdf","charset":"UTF-8","language":"de-AT","digest":"sha1:X","depth":1,"hops_off_scope":0,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"record_id":"67e55044-10b1-426f-9247-bb680e5fe0c8","withheld":null,"unwanted":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25,"unknown":null},"label":"press"}"#
             ]],
         );
     }
@@ -594,9 +610,10 @@ mod tests {
                 rule: Some("Disallow: /p".into()),
                 line: Some(2),
                 found_on: Some("http://e.example/".into()),
+                label: Some("press".into()),
             },
             expect![[
-                r#"{"url":"http://e.example/p","reason":"robots","rule":"Disallow: /p","line":2,"found_on":"http://e.example/"}"#
+                r#"{"url":"http://e.example/p","reason":"robots","rule":"Disallow: /p","line":2,"found_on":"http://e.example/","label":"press"}"#
             ]],
         );
         check(

@@ -85,6 +85,12 @@ impl EncodedCapture {
         &self.digest
     }
 
+    /// The id of the response or revisit record.
+    #[must_use]
+    pub fn record_id(&self) -> Uuid {
+        self.id
+    }
+
     /// Bytes of all its gzip members.
     #[must_use]
     pub fn bytes(&self) -> u64 {

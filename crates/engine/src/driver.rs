@@ -204,7 +204,7 @@ impl Driver {
             sampling,
             journal,
             totals,
-            scope_seeds,
+            mut scope_seeds,
             resumed,
             cut_off,
         } = directory;

@@ -1,9 +1,11 @@
 //! The seeds that the scope of a crawl starts from: those of all its runs, and where they lead.
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use crawl_archive::Removal;
 use crawl_frontier::{Frontier, FrontierError, Transaction};
+use crawl_policy::SeedAreas;
 use crawl_policy::scope::Scope;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -22,6 +24,8 @@ pub(crate) struct ScopeSeeds {
     /// commits.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     known_targets: HashSet<(CanonicalUrl, CanonicalUrl)>,
+    /// The areas of seeds with settings of their own, once the scope is made.
+    areas: Arc<SeedAreas>,
     /// True if there are some that the state does not hold yet.
     has_grown: bool,
 }
@@ -58,7 +62,7 @@ impl ScopeSeeds {
     ///
     /// # Errors
     /// A pattern is no regular expression, or two seeds say different things of one area.
-    pub(crate) fn scope(&self, config: &Config) -> Result<Scope, EngineError> {
+    pub(crate) fn scope(&mut self, config: &Config) -> Result<Scope, EngineError> {
         let rules = &config.scope;
         let mut scope = Scope::new(rules.mode, &rules.include, &rules.exclude, rules.max_depth)?;
         for (seed, terms) in &rules.seed_terms {
@@ -78,7 +82,13 @@ impl ScopeSeeds {
         }
         scope.exclude_hosts(rules.exclude_hosts.clone());
         scope.allow_hops_off(rules.hops_off);
+        self.areas = Arc::clone(scope.areas());
         Ok(scope)
+    }
+
+    /// The label of the seed in whose area a URL lies.
+    pub(crate) fn label(&self, url: &CanonicalUrl) -> Option<&str> {
+        self.areas.find(url)?.terms.label.as_deref()
     }
 
     pub(crate) fn contains(&self, url: &CanonicalUrl) -> bool {
@@ -97,6 +107,7 @@ impl ScopeSeeds {
             self.own.insert(target.clone());
         }
         self.add(target);
+        SeedAreas::follow(&mut self.areas, from, target);
         let pair = (from.clone(), target.clone());
         if self.known_targets.insert(pair.clone()) {
             self.targets.push(pair);
@@ -212,7 +223,7 @@ mod tests {
         let mut transaction = frontier.begin().unwrap();
         seeds.keep(&mut *transaction);
         transaction.commit().unwrap();
-        let read = ScopeSeeds::read(&frontier, &config).unwrap();
+        let mut read = ScopeSeeds::read(&frontier, &config).unwrap();
         assert_eq!(read.targets, seeds.targets);
         let kept: Vec<_> = read.seeds.iter().map(CanonicalUrl::as_str).collect();
         // What carries a scope of its own, and where that leads, brings in no host.

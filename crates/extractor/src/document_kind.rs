@@ -66,6 +66,37 @@ pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
     }
 }
 
+/// The media type that a body looks like by its first bytes, content codings undone, whatever its
+/// header says (MIME Sniffing Standard, section 7.1; beyond it, XML by its root). None of nothing.
+#[must_use]
+pub fn looks_like(first: &[u8]) -> Option<&'static str> {
+    let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
+    if first.is_empty() {
+        return None;
+    }
+    if patterns::begins_as_html(first) {
+        return Some("text/html");
+    }
+    let by_root = root::root_of(first).map(|root| match root {
+        Root::Html => "text/html",
+        Root::Xhtml => "application/xhtml+xml",
+        Root::Rss => "application/rss+xml",
+        Root::Atom => "application/atom+xml",
+        Root::Svg => "image/svg+xml",
+        Root::Sitemap | Root::Other => "application/xml",
+    });
+    let is_binary = patterns::is_binary(first);
+    let by_pattern = || {
+        let (media, media_type) = patterns::typed_media(first)?;
+        (is_binary || matches!(media, Media::Pdf | Media::Text)).then_some(media_type)
+    };
+    let usual = match is_binary {
+        true => "application/octet-stream",
+        false => "text/plain",
+    };
+    Some(by_root.or_else(by_pattern).unwrap_or(usual))
+}
+
 /// Returns whether a body is HTML: see [`what_is`]. Without bytes, whether its type says so.
 #[must_use]
 pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
@@ -138,7 +169,7 @@ fn by_root(root: Option<Root>) -> Option<Document> {
     Some(match root? {
         Root::Html | Root::Xhtml => Document::Html,
         Root::Sitemap => Document::Sitemap,
-        Root::Feed => Document::Feed,
+        Root::Rss | Root::Atom => Document::Feed,
         Root::Svg => Document::Media,
         Root::Other => Document::Text,
     })
@@ -182,4 +213,50 @@ fn is_media(essence: &str) -> bool {
                 | "application/x-xz"
                 | "application/x-7z-compressed"
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::looks_like;
+
+    #[test]
+    fn mime_sniffing_7_1_the_bytes_alone_tell_a_type() {
+        let check = |first: &[u8], expected: Option<&str>| {
+            assert_eq!(looks_like(first), expected, "{}", first.escape_ascii());
+        };
+        check(b"", None);
+        check(b"  <!doctype html><title>t</title>", Some("text/html"));
+        check(b"%PDF-1.7\n", Some("application/pdf"));
+        check(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", Some("image/png"));
+        check(b"RIFF\0\x01\0\0WEBPVP8 ", Some("image/webp"));
+        check(b"PK\x03\x04\x14\0", Some("application/zip"));
+        check(b"\0\0\0\x18ftypmp42\0\0\0\0isommp42", Some("video/mp4"));
+        check(b"\0\0\0\x18ftypavif\0\0\0\0mif1miaf", Some("image/avif"));
+        // Letters alone are text, whatever begins with them.
+        check(b"BM is a car, and OTTO drives it", Some("text/plain"));
+        check(b"BM\x36\0\x0c\0", Some("image/bmp"));
+        check(b"{\"a\": 1}", Some("text/plain"));
+        check(b"\x01\x02\x03", Some("application/octet-stream"));
+        check("\u{feff}text".as_bytes(), Some("text/plain"));
+    }
+
+    #[test]
+    fn ours_xml_has_the_type_of_its_root() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(looks_like(text.as_bytes()), Some(expected), "{text}");
+        };
+        let xhtml = "<html xmlns='http://www.w3.org/1999/xhtml'>";
+        check(
+            &format!("<?xml version='1.0'?>{xhtml}"),
+            "application/xhtml+xml",
+        );
+        check("<rss version='2.0'>", "application/rss+xml");
+        check(
+            "<?xml version='1.0'?><feed xmlns='x'>",
+            "application/atom+xml",
+        );
+        check("<urlset xmlns='x'>", "application/xml");
+        check("<?xml version='1.0'?><svg>", "image/svg+xml");
+        check("<?xml version='1.0'?><other>", "application/xml");
+    }
 }

@@ -57,7 +57,7 @@ pub use content::{
     read_page_text,
 };
 pub use css::{Css, read_css};
-pub use document_kind::{Document, MAX_SNIFF_BYTES, is_html, may_be_read, what_is};
+pub use document_kind::{Document, MAX_SNIFF_BYTES, is_html, looks_like, may_be_read, what_is};
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;

@@ -1,6 +1,7 @@
 //! The operator's scope: which hosts, which patterns, how deep.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, Site, canonicalize};
 use regex::RegexSet;
@@ -62,7 +63,7 @@ pub struct Scope {
     folders: HashMap<HostKey, Vec<String>>,
     prefixes: Vec<SurtPrefix>,
     excluded_hosts: HostTable<()>,
-    areas: SeedAreas,
+    areas: Arc<SeedAreas>,
 }
 
 /// Is a URL wanted?
@@ -117,7 +118,7 @@ impl Scope {
             folders: HashMap::new(),
             prefixes: Vec::new(),
             excluded_hosts: HostTable::default(),
-            areas: SeedAreas::default(),
+            areas: Arc::default(),
         })
     }
 
@@ -186,14 +187,14 @@ impl Scope {
         url: &CanonicalUrl,
         terms: &SeedTerms,
     ) -> Result<(), AreaTaken> {
-        self.areas.add(url, terms, self.mode.area())?;
+        Arc::make_mut(&mut self.areas).add(url, terms, self.mode.area())?;
         self.add_seed(url);
         Ok(())
     }
 
     /// Takes in the target that a seed, or such a target, redirects to, with what the seed carries.
     pub fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
-        self.areas.follow(from, target);
+        SeedAreas::follow(&mut self.areas, from, target);
         self.add_seed(target);
     }
 
@@ -207,6 +208,12 @@ impl Scope {
     #[must_use]
     pub fn terms(&self, url: &CanonicalUrl) -> Option<&SeedTerms> {
         self.areas.find(url).map(|area| &area.terms)
+    }
+
+    /// The areas of the seeds that carry settings of their own.
+    #[must_use]
+    pub fn areas(&self) -> &Arc<SeedAreas> {
+        &self.areas
     }
 
     fn add_place(&mut self, url: &CanonicalUrl) {

@@ -135,18 +135,20 @@ impl SeedAreas {
 
     /// Adds the area of the target that a seed, or such a target, redirects to: of the same kind,
     /// with the same settings, where no seed rules over it already.
-    pub fn follow(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
-        let Some(&known) = self.pages.get(from) else {
+    /// Areas that others hold too are copied for it.
+    pub fn follow(areas: &mut Arc<SeedAreas>, from: &CanonicalUrl, target: &CanonicalUrl) {
+        let Some(&known) = areas.pages.get(from) else {
             return;
         };
+        let areas = Arc::make_mut(areas);
         let area = SeedArea {
             seed: target.clone(),
-            ..self.areas[known].clone()
+            ..areas.areas[known].clone()
         };
-        let place = self.areas.len();
-        self.pages.entry(target.clone()).or_insert(place);
-        self.hold(&area, place);
-        self.areas.push(area);
+        let place = areas.areas.len();
+        areas.pages.entry(target.clone()).or_insert(place);
+        areas.hold(&area, place);
+        areas.areas.push(area);
     }
 
     /// The area that a seed, or the target of its redirect, has by itself.
@@ -210,6 +212,8 @@ pub(crate) fn folder(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
     use super::{AreaKind, SeedAreas, SeedTerms};
@@ -323,11 +327,12 @@ mod tests {
 
     #[test]
     fn ours_the_target_of_a_redirect_has_what_its_seed_says_where_no_other_rules() {
-        let mut areas = areas(&[
+        let areas = areas(&[
             ("http://a.example/", None, "one"),
             ("http://b.example/x", None, "two"),
         ]);
-        let mut follow = |from, target| areas.follow(&url(from), &url(target));
+        let mut areas = Arc::new(areas);
+        let mut follow = |from, target| SeedAreas::follow(&mut areas, &url(from), &url(target));
         follow("http://a.example/", "https://www.a.example/");
         follow("https://www.a.example/", "https://www.a.example/en");
         // The host of another seed stays that one's.

@@ -278,6 +278,7 @@ mod tests {
             rule: Some(rule.to_owned()),
             line,
             found_on: None,
+            label: None,
         }
     }
 

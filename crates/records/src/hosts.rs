@@ -3,7 +3,7 @@
 mod last_rows;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, WaitingRow};
 use crawl_weburl::canonicalize;
@@ -15,6 +15,9 @@ use crate::coverage::{Coverage, HostOutcomes, Shortfall, coverage};
 /// Starts and ends are written in whole milliseconds, so a gap may look this much shorter
 /// than it was.
 const ROUNDING_MS: u64 = 1;
+
+/// Labels that are named of each host: it may have as many seeds as it has pages.
+const MAX_HOST_LABELS: usize = 100;
 
 /// The reason of URLs that the user's scope leaves out.
 const OUT_OF_SCOPE: &str = "scope";
@@ -56,6 +59,9 @@ pub struct HostReport {
     pub waits: Waits,
     /// The last outcome for robots.txt, by origin.
     pub robots: BTreeMap<String, RobotsReport>,
+    /// The labels of its pages and of what is excluded of it, the first hundred.
+    #[serde(default)]
+    pub labels: BTreeSet<String>,
 }
 
 /// Gaps, from the end of one request to the start of the next.
@@ -189,6 +195,7 @@ impl HostSums {
         host.report.pages += 1;
         host.report.bytes += row.bytes;
         host.report.failed += u64::from(is_failed);
+        host.note_label(row.label.as_deref());
         host.outcomes.page(row, is_sitemap);
     }
 
@@ -196,6 +203,7 @@ impl HostSums {
     pub fn excluded(&mut self, row: &ExcludedRow) {
         let host = self.host_of(&row.url);
         host.report.excluded += 1;
+        host.note_label(row.label.as_deref());
         host.outcomes.excluded(row);
         // Most hosts are only linked to: nothing but a number is held of them.
         if row.reason != OUT_OF_SCOPE {
@@ -315,6 +323,15 @@ pub(crate) fn origin_of(url: &str) -> &str {
 }
 
 impl Host {
+    fn note_label(&mut self, label: Option<&str>) {
+        let labels = &mut self.report.labels;
+        if let Some(label) = label.filter(|label| !labels.contains(*label))
+            && labels.len() < MAX_HOST_LABELS
+        {
+            labels.insert(label.to_owned());
+        }
+    }
+
     fn with_coverage(self) -> HostReport {
         let mut report = self.report;
         match coverage(&self.outcomes) {

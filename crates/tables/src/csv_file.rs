@@ -40,6 +40,11 @@ impl RowSink for CsvFile {
             match value {
                 Value::Null => {}
                 Value::Text(text) => push_text(text, &mut self.line),
+                Value::Bytes(bytes) => {
+                    for byte in bytes {
+                        self.line.push_str(&format!("{byte:02x}"));
+                    }
+                }
                 Value::Number(number) if *kind == Kind::Time => {
                     let micros = number.unsigned_abs() * 1000;
                     let moment = Timestamp::from_micros(micros);

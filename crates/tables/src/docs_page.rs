@@ -34,7 +34,7 @@ Of a crawl that runs, the tables have the rows that were written by then.
 | type | in Parquet | in CSV |
 |---|---|---|
 | text | `BYTE_ARRAY`, string | UTF-8 |
-| bytes | `BYTE_ARRAY` | none: such a column is null |
+| bytes | `BYTE_ARRAY` | hexadecimal digits |
 | 16 bits, 32 bits, 64 bits | `INT32` (16 bits, signed), `INT32`, `INT64` | decimal digits |
 | time | `INT64`, milliseconds, UTC | RFC 3339: `2026-11-20T23:59:59.123Z` |
 

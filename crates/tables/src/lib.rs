@@ -20,7 +20,7 @@
 //! let written = export(dir.path(), out.path(), Format::Csv)?;
 //! assert!(written.iter().any(|table| table.name == "excluded" && table.rows == 1));
 //! let csv = std::fs::read_to_string(out.path().join("excluded.csv"))?;
-//! assert_eq!(csv, "url,host,reason,rule,line,found_on\r\nhttp://e.example/,e.example,robots,,2,\r\n");
+//! assert_eq!(csv, "url,host,reason,rule,line,found_on,seed_label\r\nhttp://e.example/,e.example,robots,,2,,\r\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -30,6 +30,7 @@ mod csv_file;
 mod docs_page;
 mod export;
 mod graph;
+mod language_codes;
 mod pages;
 mod parquet_file;
 mod record_lengths;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crawl_archive::rows::{PageRow, PageUsage, SampleRow};
 use crawl_records::outcome;
 
+use crate::language_codes::iso_639_3;
 use crate::table::{Column, Kind, Order, Table, Value, column};
 use crate::url_parts::UrlParts;
 
@@ -227,9 +228,9 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_mime_detected",
         Text,
         "media type",
-        "always null: rows do not say what the content looks like",
-        "nothing",
-        |_| Value::Null,
+        "what the bytes of the body look like, whatever `Content-Type` says; null where none was read, or one of media comes compressed",
+        "`detected_type`",
+        |page| page.row.detected_type.as_ref().into(),
     ),
     column(
         "content_charset",
@@ -243,9 +244,9 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "content_languages",
         Text,
         "ISO 639-3",
-        "always null: rows do not say it",
-        "nothing",
-        |_| Value::Null,
+        "the language of an HTML page, one at most; null where it can't be told, or where neither `--index` nor `--language` asked for it",
+        "`language`",
+        |page| page.row.language.as_deref().and_then(iso_639_3).into(),
     ),
     column(
         "content_truncated",
@@ -263,9 +264,9 @@ const COMMON_CRAWL: &[Column<Page>] = &[
         "warc_record_id",
         Bytes,
         "UUID",
-        "always null: rows do not say it",
-        "nothing",
-        |_| Value::Null,
+        "the 16 bytes of its `WARC-Record-ID`",
+        "`record_id`",
+        |page| page.row.record_id.as_deref().map_or(Value::Null, uuid),
     ),
     column(
         "warc_filename",
@@ -610,5 +611,38 @@ impl Page {
 
     fn usage(&self, verdict: fn(&PageUsage) -> Option<&String>) -> Value<'_> {
         self.row.usage.as_ref().and_then(verdict).into()
+    }
+}
+
+/// The bytes of a UUID that is written with 32 hexadecimal digits and `-` between some.
+fn uuid(text: &str) -> Value<'_> {
+    let digits: String = text.chars().filter(|digit| *digit != '-').collect();
+    match u128::from_str_radix(&digits, 16) {
+        Ok(number) if digits.len() == 32 => Value::Bytes(number.to_be_bytes().to_vec()),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uuid;
+    use crate::table::Value;
+
+    #[test]
+    fn ours_the_id_of_a_record_is_its_sixteen_bytes() {
+        let bytes = vec![
+            0x67, 0xe5, 0x50, 0x44, 0x10, 0xb1, 0x42, 0x6f, 0x92, 0x47, 0xbb, 0x68, 0x0e, 0x5f,
+            0xe0, 0xc8,
+        ];
+        let id = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+        assert_eq!(uuid(id), Value::Bytes(bytes));
+        for none in [
+            "",
+            "67e55044",
+            "67e55044-10b1-426f-9247-bb680e5fe0cg",
+            "\u{e9}",
+        ] {
+            assert_eq!(uuid(none), Value::Null, "{none}");
+        }
     }
 }

@@ -157,12 +157,13 @@ impl Buffer {
         self.is_present.push(*value != Value::Null);
         let number = match value {
             Value::Number(number) => *number,
-            Value::Null | Value::Text(_) => 0,
+            Value::Null | Value::Text(_) | Value::Bytes(_) => 0,
         };
         1 + match &mut self.values {
             Values::Text(bytes, ends) => {
                 let text = match value {
                     Value::Text(text) => text.as_bytes(),
+                    Value::Bytes(bytes) => bytes,
                     Value::Null | Value::Number(_) => &[],
                 };
                 bytes.extend_from_slice(text);

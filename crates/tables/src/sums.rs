@@ -79,6 +79,7 @@ impl RowSink for SumSink {
         self.sums.row(values.iter().map(|value| match value {
             Value::Null => Cell::Null,
             Value::Text(text) => Cell::Bytes(text.as_bytes()),
+            Value::Bytes(bytes) => Cell::Bytes(bytes),
             Value::Number(number) => Cell::Number(*number),
         }));
         Ok(())

@@ -65,6 +65,7 @@ pub enum Kind {
 pub(crate) enum Value<'a> {
     Null,
     Text(Cow<'a, str>),
+    Bytes(Vec<u8>),
     /// A number, or a time in milliseconds since 1970.
     Number(i64),
 }

@@ -298,6 +298,20 @@ fn ours_what_the_sitemap_of_a_seed_lists_are_seeds() {
         let row = excluded.iter().find(|row| row["url"] == url.as_str());
         row.unwrap_or_else(|| panic!("{url}"))["reason"].clone()
     };
+    // Those of its host have its label too, and the host's row names it.
+    for row in &excluded {
+        let label = match row["url"].as_str().unwrap().starts_with(&web.url(0, "/")) {
+            true => json!("mapped"),
+            false => Value::Null,
+        };
+        assert_eq!(row["label"], label, "{row}");
+    }
+    let hosts = dir.rows("c/hosts.jsonl");
+    let of_host = |host: u32| {
+        let row = hosts.iter().find(|row| row["host"] == web.authority(host));
+        row.unwrap()["labels"].clone()
+    };
+    assert_eq!((of_host(0), of_host(1)), (json!(["mapped"]), json!([])));
     assert_eq!(reason(web.url(0, "/barred")), "robots");
     assert_eq!(reason(web.url(0, "/x/skipped")), "scope");
     assert_eq!(reason(web.url(1, "/never")), "scope");

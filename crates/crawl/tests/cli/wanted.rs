@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crawl_archive::read_place;
+use crawl_archive::rows::WarcPlace;
 use crawl_testweb::{Answer, Reply, TestWeb};
 use expect_test::expect;
 use serde_json::Value;
@@ -100,6 +102,16 @@ fn ours_what_is_unwanted_has_a_row_and_no_body() {
         /short.pdf: min-size 10 0 -
     "]]
     .assert_eq(&rows(&dir, "c"));
+    for row in dir.rows("c/pages.jsonl") {
+        let place: WarcPlace = serde_json::from_value(row["warc"].clone()).unwrap();
+        let record = read_place(&dir.file("c"), &place, 1 << 20).unwrap();
+        let id = format!("<urn:uuid:{}>", row["record_id"].as_str().unwrap());
+        assert_eq!(record.field("WARC-Record-ID"), Some(&*id));
+        let is_at = row["url"].as_str().unwrap().ends_with("/at");
+        assert_eq!(row["language"] == "de-AT", is_at, "{row}");
+        let is_unread = row["bytes"] == 0 || row["unwanted"] == "max-size 2000";
+        assert_eq!(row["detected_type"].is_null(), is_unread, "{row}");
+    }
     let hosts = dir.rows("c/hosts.jsonl");
     assert_eq!(hosts[0]["coverage"], "whole", "{hosts:?}");
     let report: Value = serde_json::from_str(&dir.read("c/report.json")).unwrap();

@@ -22,7 +22,11 @@ pub(crate) struct ReadDocument {
     pub(crate) title: Option<String>,
     /// The canonical URL that the page names, where that is another.
     pub(crate) canonical: Option<CanonicalUrl>,
+    /// The media type that its bytes look like.
+    pub(crate) detected_type: Option<&'static str>,
     pub(crate) charset: Option<&'static str>,
+    /// The tag of its language, where that was asked for.
+    pub(crate) language: Option<String>,
     /// The site's preferences about the page's use, METAs included; for a page that has them.
     pub(crate) usage: Option<UsageStatements>,
     /// The reason why none of its links is followed.

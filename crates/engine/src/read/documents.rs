@@ -78,8 +78,9 @@ impl PageReader {
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
         let refused = self.search_refused(&usage);
         let tag = content.as_ref().and_then(|content| content.language.tag());
-        let tag = tag.filter(|_| is_told && in_place.is_none());
-        let unwanted = tag.and_then(|tag| self.wanted.of_language(&tag));
+        let language = tag.filter(|_| in_place.is_none());
+        let judged = language.as_ref().filter(|_| is_told);
+        let unwanted = judged.and_then(|tag| self.wanted.of_language(tag));
         // What stands in its place is no page to find.
         let content = content.filter(|_| may_index && in_place.is_none());
         let entry = content.map(|content| {
@@ -108,6 +109,7 @@ impl PageReader {
             links.forget_found();
         }
         document.unwanted = unwanted;
+        document.language = language;
         document.findings.signal = evidence.finish();
         document.findings.entry = entry;
         document.usage = Some(usage);

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use crawl_archive::DigestAlgorithm;
 use crawl_archive::rows::PageRow;
 use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
-use crawl_extractor::{Document, Limits, Meta, may_be_read, what_is};
+use crawl_extractor::{Document, Limits, Meta, looks_like, may_be_read, what_is};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
 use crawl_frontier::{Frontier, Lease, UrlKind};
@@ -216,7 +216,9 @@ impl PageReader {
             status: Some(exchange.status),
             bytes: exchange.body.len() as u64,
             content_type: content_type(&exchange).map(Cow::into_owned),
+            detected_type: document.detected_type.map(str::to_owned),
             charset: document.charset.map(str::to_owned),
+            language: document.language,
             title,
             indexed: findings.entry.as_ref().map(|entry| match entry {
                 IndexEntry::Put(_) => "yes".to_owned(),
@@ -275,6 +277,12 @@ impl PageReader {
         // What says that it is an image is neither decoded nor looked into.
         let decoded = (is_sitemap || may_be_read(content_type)).then(|| self.decoded(exchange));
         let bytes = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
+        let is_coded = exchange.headers.contains_key(CONTENT_ENCODING);
+        let detected_type = match &decoded {
+            None if is_coded => None,
+            None => looks_like(&exchange.body),
+            Some(decoded) => looks_like(&decoded.bytes),
+        };
         let kind = match decoded {
             None => Document::Media,
             Some(_) => what_is(content_type, bytes),
@@ -319,6 +327,7 @@ impl PageReader {
             let why = || content_filter::after_reading(&self.wanted, exchange, kind);
             document.unwanted = document.unwanted.or_else(why);
         }
+        document.detected_type = detected_type;
         links.finish(document)
     }
 

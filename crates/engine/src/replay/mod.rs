@@ -179,7 +179,7 @@ impl Replay {
             requests,
             sampling,
             mut totals,
-            scope_seeds,
+            mut scope_seeds,
             ..
         } = directory::open(config, 1)?;
         mark(&*frontier, crawl.dir())?;

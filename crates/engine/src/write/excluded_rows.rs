@@ -9,6 +9,7 @@ pub(crate) fn excluded_row(
     url: &CanonicalUrl,
     exclusion: &Exclusion,
     found_on: Option<&CanonicalUrl>,
+    label: Option<&str>,
 ) -> ExcludedRow {
     ExcludedRow {
         url: url.to_string(),
@@ -16,6 +17,7 @@ pub(crate) fn excluded_row(
         rule: exclusion.rule.clone(),
         line: exclusion.line,
         found_on: found_on.map(ToString::to_string),
+        label: label.map(str::to_owned),
     }
 }
 

@@ -180,7 +180,8 @@ impl Group<'_> {
             .as_ref()
             .is_some_and(|past| past.was_excluded_by(&exclusion));
         if !is_guess(&lease) && !is_listed {
-            let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref());
+            let label = self.scope_seeds.label(&lease.url);
+            let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref(), label);
             self.list_excluded(&row, exclusion.reason)?;
         }
         if lease.is_seed {
@@ -374,6 +375,8 @@ impl Group<'_> {
         self.totals.changes.broken += u64::from(row.is_broken());
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
+            let is_kept = row.warc.is_some();
+            row.record_id = is_kept.then(|| capture.record_id().to_string());
         }
         self.tombstones.clear_row(&mut row);
         self.files.pages.append(&row)?;
@@ -461,7 +464,9 @@ impl Group<'_> {
         }
         for admission in new_of(admissions, &admitted) {
             if let NewState::Excluded(exclusion) = &admission.state {
-                let row = excluded_row(&admission.url, exclusion, admission.via.as_ref());
+                let (url, via) = (&admission.url, admission.via.as_ref());
+                let label = self.scope_seeds.label(url);
+                let row = excluded_row(url, exclusion, via, label);
                 self.list_excluded(&row, exclusion.reason)?;
             }
         }

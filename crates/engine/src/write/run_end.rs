@@ -12,6 +12,7 @@ use super::excluded_rows::excluded_row;
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::revisit::round;
+use crate::scope_seeds::ScopeSeeds;
 use crate::state::directory;
 use crate::summary::Ended;
 
@@ -33,16 +34,20 @@ pub(crate) fn write_derived(
         frontier,
         mut files,
         visits,
+        scope_seeds,
         ..
     } = writer;
     let excluded = &mut files.excluded;
     list(
-        excluded,
+        (excluded, &scope_seeds),
         |waiting| waiting.exclusion.cloned(),
         |visit| frontier.each_deferred(visit),
     )?;
     if matches!(ended, Ended::Budget(_) | Ended::GroupBudget(_)) {
-        list_by_budget(excluded, waiting, |visit| frontier.each_pending(visit))?;
+        let exclusion = by_budget(waiting);
+        list((excluded, &scope_seeds), exclusion, |visit| {
+            frontier.each_pending(visit)
+        })?;
     }
     excluded.sync()?;
     if let Some(archive) = &mut files.archive {
@@ -58,32 +63,27 @@ pub(crate) fn write_derived(
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
-/// Writes a row for each URL that is shown, with the budget that left it out: that of its host or
-/// group where that is spent, else the one that ended the run.
-fn list_by_budget(
-    file: &mut RowFile,
-    waiting: &[WaitingRow],
-    show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
-) -> Result<(), EngineError> {
+/// The budget that left a URL out: that of its host or group where that is spent, else the one that
+/// ended the run.
+fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
         .map(|row| (row.origin.as_deref(), row.detail.as_deref()))
         .collect();
     let of_run = by_origin.get(&None).copied().flatten();
-    let exclusion = |waiting: &WaitingUrl<'_>| {
+    move |waiting: &WaitingUrl<'_>| {
         let origin = waiting.url.origin();
         let own = by_origin.get(&Some(origin.as_str())).copied().flatten();
         Some(Exclusion {
             rule: own.or(of_run).map(str::to_owned),
             ..Exclusion::of(Reason::Budget)
         })
-    };
-    list(file, exclusion, show)
+    }
 }
 
 /// Writes a row for each URL that is shown, where there is an exclusion of it.
 fn list(
-    file: &mut RowFile,
+    (file, seeds): (&mut RowFile, &ScopeSeeds),
     exclusion: impl Fn(&WaitingUrl<'_>) -> Option<Exclusion>,
     show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
@@ -92,7 +92,8 @@ fn list(
         let Some(exclusion) = exclusion(&waiting) else {
             return ControlFlow::Continue(());
         };
-        match file.append(&excluded_row(waiting.url, &exclusion, waiting.via)) {
+        let label = seeds.label(waiting.url);
+        match file.append(&excluded_row(waiting.url, &exclusion, waiting.via, label)) {
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
                 failed = Some(error);

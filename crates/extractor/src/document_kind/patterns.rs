@@ -20,13 +20,15 @@ struct Pattern {
     bytes: &'static [u8],
     mask: &'static [u8],
     media: Media,
+    media_type: &'static str,
 }
 
-const fn exact(bytes: &'static [u8], media: Media) -> Pattern {
+const fn exact(bytes: &'static [u8], media: Media, media_type: &'static str) -> Pattern {
     Pattern {
         bytes,
         mask: &[],
         media,
+        media_type,
     }
 }
 
@@ -35,67 +37,84 @@ const RIFF: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff";
 const RIFF_WEBP: &[u8] = b"\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\xff\xff";
 
 const PATTERNS: &[Pattern] = &[
-    exact(b"%PDF-", Media::Pdf),
-    exact(b"%!PS-Adobe-", Media::Text),
-    exact(b"\xfe\xff", Media::Text),
-    exact(b"\xff\xfe", Media::Text),
-    exact(b"\xef\xbb\xbf", Media::Text),
-    exact(b"\0\0\x01\0", Media::Image),
-    exact(b"\0\0\x02\0", Media::Image),
-    exact(b"BM", Media::Image),
-    exact(b"GIF87a", Media::Image),
-    exact(b"GIF89a", Media::Image),
+    exact(b"%PDF-", Media::Pdf, "application/pdf"),
+    exact(b"%!PS-Adobe-", Media::Text, "application/postscript"),
+    exact(b"\xfe\xff", Media::Text, "text/plain"),
+    exact(b"\xff\xfe", Media::Text, "text/plain"),
+    exact(b"\xef\xbb\xbf", Media::Text, "text/plain"),
+    exact(b"\0\0\x01\0", Media::Image, "image/x-icon"),
+    exact(b"\0\0\x02\0", Media::Image, "image/x-icon"),
+    exact(b"BM", Media::Image, "image/bmp"),
+    exact(b"GIF87a", Media::Image, "image/gif"),
+    exact(b"GIF89a", Media::Image, "image/gif"),
     Pattern {
         bytes: b"RIFF\0\0\0\0WEBPVP",
         mask: RIFF_WEBP,
         media: Media::Image,
+        media_type: "image/webp",
     },
-    exact(b"\x89PNG\r\n\x1a\n", Media::Image),
-    exact(b"\xff\xd8\xff", Media::Image),
+    exact(b"\x89PNG\r\n\x1a\n", Media::Image, "image/png"),
+    exact(b"\xff\xd8\xff", Media::Image, "image/jpeg"),
     // Beyond the standard: TIFF, in both orders of its bytes.
-    exact(b"II*\0", Media::Image),
-    exact(b"MM\0*", Media::Image),
+    exact(b"II*\0", Media::Image, "image/tiff"),
+    exact(b"MM\0*", Media::Image, "image/tiff"),
     Pattern {
         bytes: b"FORM\0\0\0\0AIFF",
         mask: RIFF,
         media: Media::Stream,
+        media_type: "audio/aiff",
     },
-    exact(b"ID3", Media::Stream),
-    exact(b"OggS\0", Media::Stream),
-    exact(b"MThd\0\0\0\x06", Media::Stream),
+    exact(b"ID3", Media::Stream, "audio/mpeg"),
+    exact(b"OggS\0", Media::Stream, "application/ogg"),
+    exact(b"MThd\0\0\0\x06", Media::Stream, "audio/midi"),
     Pattern {
         bytes: b"RIFF\0\0\0\0AVI ",
         mask: RIFF,
         media: Media::Stream,
+        media_type: "video/avi",
     },
     Pattern {
         bytes: b"RIFF\0\0\0\0WAVE",
         mask: RIFF,
         media: Media::Stream,
+        media_type: "audio/wave",
     },
-    exact(b"\x1a\x45\xdf\xa3", Media::Stream),
+    exact(b"\x1a\x45\xdf\xa3", Media::Stream, "video/webm"),
     // Beyond the standard: FLAC.
-    exact(b"fLaC\0", Media::Stream),
-    exact(b"\0\x01\0\0", Media::Font),
-    exact(b"OTTO", Media::Font),
-    exact(b"ttcf", Media::Font),
-    exact(b"wOFF", Media::Font),
-    exact(b"wOF2", Media::Font),
-    exact(b"\x1f\x8b\x08", Media::Archive),
-    exact(b"PK\x03\x04", Media::Archive),
-    exact(b"Rar!\x1a\x07", Media::Archive),
+    exact(b"fLaC\0", Media::Stream, "audio/flac"),
+    exact(b"\0\x01\0\0", Media::Font, "font/ttf"),
+    exact(b"OTTO", Media::Font, "font/otf"),
+    exact(b"ttcf", Media::Font, "font/collection"),
+    exact(b"wOFF", Media::Font, "font/woff"),
+    exact(b"wOF2", Media::Font, "font/woff2"),
+    exact(b"\x1f\x8b\x08", Media::Archive, "application/x-gzip"),
+    exact(b"PK\x03\x04", Media::Archive, "application/zip"),
+    exact(
+        b"Rar!\x1a\x07",
+        Media::Archive,
+        "application/x-rar-compressed",
+    ),
     // Beyond the standard: bzip2, xz, 7z, zstd, programs of Unix and of Java.
-    exact(b"BZh", Media::Archive),
-    exact(b"\xfd7zXZ\0", Media::Archive),
-    exact(b"7z\xbc\xaf\x27\x1c", Media::Archive),
-    exact(b"\x28\xb5\x2f\xfd", Media::Archive),
-    exact(b"\x7fELF", Media::Archive),
-    exact(b"\xca\xfe\xba\xbe", Media::Archive),
+    exact(b"BZh", Media::Archive, "application/x-bzip2"),
+    exact(b"\xfd7zXZ\0", Media::Archive, "application/x-xz"),
+    exact(
+        b"7z\xbc\xaf\x27\x1c",
+        Media::Archive,
+        "application/x-7z-compressed",
+    ),
+    exact(b"\x28\xb5\x2f\xfd", Media::Archive, "application/zstd"),
+    exact(b"\x7fELF", Media::Archive, "application/x-executable"),
+    exact(b"\xca\xfe\xba\xbe", Media::Archive, "application/java-vm"),
 ];
 
 /// The media that `first` begins as. Where a pattern is made of letters alone, only the bytes
 /// behind it tell it from text: see [`is_binary`].
 pub(super) fn media(first: &[u8]) -> Option<Media> {
+    typed_media(first).map(|(media, _)| media)
+}
+
+/// The same with its media type.
+pub(super) fn typed_media(first: &[u8]) -> Option<(Media, &'static str)> {
     let fits = |pattern: &&Pattern| {
         let head = first.get(..pattern.bytes.len());
         head.is_some_and(|head| {
@@ -105,31 +124,32 @@ pub(super) fn media(first: &[u8]) -> Option<Media> {
             })
         })
     };
-    let found = PATTERNS.iter().find(fits).map(|pattern| pattern.media);
-    found.or_else(|| is_mp4(first).then_some(Media::Stream))
+    let found = PATTERNS.iter().find(fits);
+    let found = found.map(|pattern| (pattern.media, pattern.media_type));
+    found.or_else(|| Some((Media::Stream, mp4(first)?)))
 }
 
 /// "Matches the signature for MP4" (section 6.2.1), by its major brand and those beside it;
 /// pictures in the same container (AVIF, HEIC) too.
-fn is_mp4(first: &[u8]) -> bool {
+fn mp4(first: &[u8]) -> Option<&'static str> {
     let Some(&[a, b, c, d, b'f', b't', b'y', b'p', ref brands @ ..]) = first.get(..) else {
-        return false;
+        return None;
     };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
     let boxed = length.is_multiple_of(4) && length >= 12 && length <= first.len();
     let brands = brands.get(..length.saturating_sub(8)).unwrap_or_default();
-    let known = |brand: &[u8]| {
-        matches!(
-            brand,
-            [b'm', b'p', b'4', _] | b"avif" | b"heic" | b"mif1" | b"isom" | b"qt  "
-        )
+    let of_brand = |brand: &[u8]| match brand {
+        b"avif" => Some("image/avif"),
+        b"heic" | b"mif1" => Some("image/heic"),
+        b"qt  " => Some("video/quicktime"),
+        [b'm', b'p', b'4', _] | b"isom" => Some("video/mp4"),
+        _ => None,
     };
     // The four bytes behind the major brand are its version.
-    boxed
-        && brands
-            .chunks_exact(4)
-            .enumerate()
-            .any(|(place, brand)| place != 1 && known(brand))
+    let mut brands = brands.chunks_exact(4).enumerate();
+    brands
+        .find_map(|(place, brand)| of_brand(brand).filter(|_| place != 1))
+        .filter(|_| boxed)
 }
 
 /// Returns whether `first` holds bytes that no text has (section 3, "binary data byte"), save those

@@ -15,8 +15,10 @@ pub(super) enum Root {
     Xhtml,
     /// `urlset` or `sitemapindex`
     Sitemap,
-    /// `rss`, `feed`, or `RDF` of RSS 1.0
-    Feed,
+    /// `rss`, or `RDF` of RSS 1.0
+    Rss,
+    /// `feed`
+    Atom,
     Svg,
     Other,
 }
@@ -26,7 +28,8 @@ pub(super) enum Root {
 /// Text without an XML declaration is XML only if its root is that of a sitemap or a feed.
 pub(super) fn root_of(first: &[u8]) -> Option<Root> {
     let declared = text_of(first).trim_start().starts_with("<?xml");
-    root_of_xml(first).filter(|root| declared || matches!(root, Root::Sitemap | Root::Feed))
+    root_of_xml(first)
+        .filter(|root| declared || matches!(root, Root::Sitemap | Root::Rss | Root::Atom))
 }
 
 /// The root element of what begins with `first` and is XML by its type.
@@ -52,9 +55,10 @@ pub(super) fn root_of_xml(first: &[u8]) -> Option<Root> {
         "html" if behind.contains("http://www.w3.org/1999/xhtml") => Root::Xhtml,
         "html" | "HTML" => Root::Html,
         "urlset" | "sitemapindex" => Root::Sitemap,
-        "rss" | "feed" => Root::Feed,
+        "rss" => Root::Rss,
+        "feed" => Root::Atom,
         "RDF" if behind.contains("//purl.org/rss/1.0/") || behind.contains("/rdf/simple/0.9/") => {
-            Root::Feed
+            Root::Rss
         }
         "svg" => Root::Svg,
         _ => Root::Other,

@@ -38,6 +38,7 @@ fn excluded(url: &str) -> ExcludedRow {
         rule: None,
         line: None,
         found_on: None,
+        label: None,
     }
 }
 

@@ -281,7 +281,8 @@ fn report_json_keeps_its_field_names() {
                       "failure": null,
                       "at_ms": 1000050
                     }
-                  }
+                  },
+                  "labels": []
                 },
                 {
                   "host": "other.example",
@@ -320,7 +321,8 @@ fn report_json_keeps_its_field_names() {
                     "given_ms": 0,
                     "short": 0
                   },
-                  "robots": {}
+                  "robots": {},
+                  "labels": []
                 }
               ],
               "flaws": [
@@ -441,4 +443,24 @@ fn ours_every_column_of_hosts_jsonl_is_documented() {
     assert!(places.is_sorted(), "{columns:?}");
     let row: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&row).unwrap();
     assert_eq!(columns.len(), row.len(), "{columns:?}");
+}
+
+#[test]
+fn ours_the_text_names_the_first_seeds_and_the_number_of_the_others() {
+    let mut report = Report::default();
+    report.crawl.seeds = (0..25)
+        .map(|seed| format!("http://s{seed}.example/"))
+        .collect();
+    let told = report.to_string();
+    assert!(
+        told.contains("seed      http://s19.example/\n  and 5 seeds more\n"),
+        "{told}"
+    );
+    assert!(!told.contains("s20.example"), "{told}");
+    report.crawl.seeds.truncate(20);
+    let told = report.to_string();
+    assert!(
+        told.contains("http://s19.example/\n") && !told.contains("more"),
+        "{told}"
+    );
 }

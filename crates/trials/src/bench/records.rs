@@ -149,7 +149,9 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
         ms: 20 + dice.below(400),
         bytes: 2_000 + dice.below(60_000),
         content_type: Some("text/html; charset=utf-8".to_owned()),
+        detected_type: Some("text/html".to_owned()),
         charset: Some("UTF-8".to_owned()),
+        language: None,
         digest: Some(format!("sha1:{:032X}", dice.below(u64::MAX))),
         depth: u32::try_from(dice.below(9)).unwrap_or(0),
         hops_off_scope: 0,
@@ -173,6 +175,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
             ),
             offset: number % PAGES_A_FILE * RECORD_BYTES,
         }),
+        record_id: Some(format!("67e55044-10b1-426f-9247-{number:012x}")),
         withheld: None,
         unwanted: None,
         round,
@@ -215,6 +218,7 @@ fn excluded_row(row: &PageRow) -> ExcludedRow {
         rule: Some("Disallow: /*?print".to_owned()),
         line: Some(3),
         found_on: Some(row.url.clone()),
+        label: None,
     }
 }
 
