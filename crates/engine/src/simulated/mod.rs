@@ -1,6 +1,7 @@
 //! The crawl loop in virtual time: a drawn web of many hosts, whole crawls in a moment, and the
 //! same seed gives the same requests.
 
+mod content_filter;
 mod hops;
 mod misbehaviour;
 mod new_rules;
@@ -9,6 +10,7 @@ mod robots;
 mod sample;
 mod sample_coverage;
 pub(crate) mod script;
+mod seed_terms;
 mod slow_reader;
 mod steered;
 mod walk;
@@ -26,7 +28,7 @@ use crawl_archive::rows::{DelayRow, RequestRow};
 use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchConfig};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::ProductToken;
-use crawl_policy::scope::{Scope, ScopeMode};
+use crawl_policy::scope::ScopeMode;
 use crawl_sample::SampleMethod;
 use crawl_scheduler::{Politeness, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -34,9 +36,11 @@ use http::{HeaderMap, HeaderValue, Version};
 use tokio::sync::oneshot;
 use tracing::Span;
 
+use self::content_filter::filtered;
 use self::script::failure;
 use self::slow_reader::{SlowReader, Step};
 use crate::config::{Config, ScopeRules, TrapRules};
+use crate::content_filter::body_filter;
 use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
 use crate::crawl_loop::{Coordinator, Next};
 use crate::messages::{Effect, Event, Job, WriterMessage};
@@ -329,10 +333,10 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     } = run;
     let config = Arc::new(config);
     let per_address = config.politeness.per_address as usize;
+    let filter = body_filter(&config.wanted);
     let frontier: Arc<dyn Frontier> = frontier;
-    let mut scope = Scope::new(config.scope.mode, &[], &config.scope.exclude, None).unwrap();
-    scope.add_seed(&config.seeds[0]);
-    scope.allow_hops_off(config.scope.hops_off);
+    let mut scope_seeds = ScopeSeeds::read(&*frontier, &config).unwrap();
+    let scope = scope_seeds.scope(&config).unwrap();
     let rows = |name: &str| RowFile::open(&config.output.join(name), None).unwrap();
     let is_walk = matches!(config.sample, Some(SampleMethod::Walk(_)));
     let files = Files {
@@ -351,15 +355,9 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     };
     let traps = SharedTraps::new(&config.traps, None);
     let sampling = Sampling::open(&config, &*frontier).unwrap();
-    let mut writer = Writer::new(
-        shared,
-        files,
-        Totals::default(),
-        visits,
-        ScopeSeeds::default(),
-    )
-    .watching(traps.clone())
-    .sampling(sampling.clone());
+    let mut writer = Writer::new(shared, files, Totals::default(), visits, scope_seeds)
+        .watching(traps.clone())
+        .sampling(sampling.clone());
     let (reader, mut encoder) = (
         PageReader::new(&config, &visits).asking(Arc::clone(&frontier), traps.clone()),
         ArchiveEncoder::new(&config),
@@ -387,6 +385,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                 Effect::Fetch { permit, job, span } => {
                     number += 1;
                     let result = servers.exchange(&job, now);
+                    let result = result.map(|answer| filtered(answer, &job, filter.as_ref()));
                     let ended = result.as_ref().map(|exchange| exchange.ended);
                     flights.push(Flight {
                         ends: ended.unwrap_or_else(|failure| failure.ended),

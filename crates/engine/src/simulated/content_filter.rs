@@ -1,0 +1,252 @@
+//! Filters on documents by type, size and language: what comes of each document of a drawn web,
+//! and what it leads to, held against rules that the test states itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use crawl_archive::rows::PageRow;
+use crawl_fetcher::{BodyFilter, Exchange, Failure, Truncation};
+use crawl_frontier::MemoryFrontier;
+use crawl_policy::ContentFilter;
+use crawl_scheduler::Tick;
+use crawl_weburl::canonicalize;
+
+use super::script::{Answer, answer, rows};
+use super::{Run, Servers, config, drawn, play_run};
+use crate::messages::Job;
+use crate::revisit::visit::Round;
+use crate::summary::Ended;
+
+const DOCUMENTS: u64 = 60;
+const MIN: u64 = 200;
+const MAX: u64 = 400;
+
+/// An answer as the fetcher leaves it where a filter does not want all of it.
+pub(super) fn filtered(answer: Exchange, job: &Job, filter: Option<&BodyFilter>) -> Exchange {
+    let Some(filter) = filter.filter(|_| job.request().is_filtered) else {
+        return answer;
+    };
+    if !filter.wants(answer.status, &answer.headers) {
+        return Exchange {
+            body: Bytes::new(),
+            truncated: Some(Truncation::Unwanted),
+            ..answer
+        };
+    }
+    let most = filter.at_most(answer.body.len() as u64) as usize;
+    match most < answer.body.len() {
+        true => Exchange {
+            body: answer.body.slice(..most),
+            truncated: Some(Truncation::Length),
+            ..answer
+        },
+        false => answer,
+    }
+}
+
+/// A document of the web.
+struct Document {
+    content_type: &'static str,
+    language: Option<&'static str>,
+    links: Vec<u64>,
+    body: String,
+    /// True if the server says the length before the body comes.
+    is_announced: bool,
+}
+
+fn document(number: u64) -> Document {
+    let draw = |what: u64| drawn(drawn(3, &[number, what]), &[what]) >> 16;
+    let is_html = number == 0 || draw(1) % 2 == 0;
+    let types = ["image/png", "application/pdf", "application/json"];
+    let content_type = match is_html {
+        true => "text/html",
+        false => types[(draw(2) % 3) as usize],
+    };
+    // A crawl begins in a language that it does not keep.
+    let language = match draw(3) % 3 {
+        _ if !is_html => None,
+        _ if number == 0 => Some("fr"),
+        0 => Some("de-AT"),
+        1 => Some("fr"),
+        _ => None,
+    };
+    let links: Vec<_> = (0..4).map(|link| draw(10 + link) % DOCUMENTS).collect();
+    let links = if is_html { links } else { Vec::new() };
+    let mut body = match is_html {
+        true => {
+            let lang = language.map(|tag| format!(" lang={tag}"));
+            let anchors = links.iter().map(|to| format!("<a href=/d{to}>x</a>"));
+            format!(
+                "<html{}>{}",
+                lang.unwrap_or_default(),
+                anchors.collect::<String>()
+            )
+        }
+        false => String::new(),
+    };
+    let length = match number {
+        0 => 300,
+        _ => 100 + draw(4) % 400,
+    };
+    while (body.len() as u64) < length {
+        body.push(' ');
+    }
+    Document {
+        content_type,
+        language,
+        links,
+        body,
+        is_announced: draw(5) % 2 == 0,
+    }
+}
+
+/// What comes of a document: the bytes that are read of it, why it is unwanted, and whether its
+/// links are followed.
+fn expected(number: u64, filter: &ContentFilter) -> (u64, Option<String>, bool) {
+    let Document {
+        content_type,
+        language,
+        body,
+        is_announced,
+        ..
+    } = document(number);
+    let bytes = body.len() as u64;
+    let leads_on = matches!(content_type, "text/html" | "application/json");
+    let of_type = match (&*filter.types, content_type) {
+        ([], _) => None,
+        ([_], "text/html") | ([_, _], "image/png" | "application/pdf") => None,
+        _ => Some(format!("content-type {content_type}")),
+    };
+    let too_short = (bytes < filter.min_size).then(|| format!("min-size {MIN}"));
+    let by_head = of_type
+        .clone()
+        .or_else(|| too_short.clone().filter(|_| is_announced));
+    if filter.max_size.is_some_and(|most| bytes > most) {
+        let read = match by_head.filter(|_| !leads_on) {
+            Some(of_type) if !is_announced => return (0, Some(of_type), false),
+            _ if is_announced => 0,
+            _ => MAX,
+        };
+        return (read, Some(format!("max-size {MAX}")), false);
+    }
+    if let Some(why) = by_head.filter(|_| !leads_on) {
+        return (0, Some(why), false);
+    }
+    let is_foreign = language == Some("fr") && !filter.languages.is_empty() && number != 0;
+    let foreign = is_foreign.then(|| "language fr".to_owned());
+    (bytes, foreign.or(of_type).or(too_short), !is_foreign)
+}
+
+/// The web; it does not change.
+struct Web;
+
+fn number(path: &str) -> Option<u64> {
+    path.strip_prefix("/d")?.parse().ok()
+}
+
+impl Servers for Web {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        let url = job.url();
+        let found: Answer = match number(url.path()) {
+            Some(number) => {
+                let document = document(number);
+                let found = answer(200, &document.body);
+                let found = found.with("content-type", document.content_type);
+                match document.is_announced {
+                    true => found.with("content-length", &document.body.len().to_string()),
+                    false => found,
+                }
+            }
+            None => answer(404, ""),
+        };
+        found.result(url, now)
+    }
+}
+
+/// The documents that come, with their bytes and why they are unwanted.
+type Came = BTreeMap<u64, (u64, Option<String>)>;
+
+fn reachable(filter: &ContentFilter) -> Came {
+    let (mut came, mut open) = (Came::new(), vec![0]);
+    while let Some(number) = open.pop() {
+        let (bytes, unwanted, is_followed) = expected(number, filter);
+        if came.insert(number, (bytes, unwanted)).is_none() && is_followed {
+            open.extend(document(number).links);
+        }
+    }
+    came
+}
+
+fn crawl(filter: &ContentFilter) -> Came {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.seeds = vec![canonicalize(None, "http://a.example/d0").unwrap()];
+    config.wanted = filter.clone();
+    let run = Run {
+        config,
+        frontier: Arc::new(MemoryFrontier::new()),
+        seed: 1,
+        round: Round::first(0),
+        page_takes: Duration::ZERO,
+        earlier: &mut |_| {},
+    };
+    let played = play_run(run, &mut |_, _| Vec::new(), &mut Web);
+    assert_eq!(played.ended, Ended::Finished);
+    let rows = rows::<PageRow>(dir.path(), "pages.jsonl").into_iter();
+    let rows = rows.map(|row| {
+        assert_eq!((row.error, row.status), (None, Some(200)), "{}", row.url);
+        // Of what was not read there is no digest.
+        assert_eq!(row.digest.is_some(), row.bytes > 0, "{}", row.url);
+        let path = row.url.strip_prefix("http://a.example").unwrap();
+        let document = document(number(path).unwrap());
+        let (looks_like, language) = match document.content_type {
+            "text/html" => ("text/html", document.language),
+            _ => ("text/plain", None),
+        };
+        let is_too_long = row.unwanted.as_deref() == Some("max-size 400");
+        let looks_like = (row.bytes > 0 && !is_too_long).then_some(looks_like);
+        assert_eq!(row.detected_type.as_deref(), looks_like, "{}", row.url);
+        // Told where it was asked for: of what is read, and is no seed.
+        let is_told = !filter.languages.is_empty() && row.depth > 0 && !is_too_long;
+        let language = language.filter(|_| is_told);
+        assert_eq!(row.language.as_deref(), language, "{}", row.url);
+        (number(path).unwrap(), (row.bytes, row.unwanted))
+    });
+    rows.collect()
+}
+
+#[test]
+fn ours_what_is_unwanted_is_told_in_each_row_and_leads_on_as_documented() {
+    let mut reasons = BTreeMap::new();
+    let types: [&[&str]; 3] = [&[], &["text/html"], &["application/pdf", "image/*"]];
+    for types in types {
+        for languages in [&[][..], &["de"]] {
+            for (min_size, max_size) in [(0, None), (MIN, None), (0, Some(MAX)), (MIN, Some(MAX))] {
+                let filter = ContentFilter {
+                    types: types.iter().map(|range| range.parse().unwrap()).collect(),
+                    min_size,
+                    max_size,
+                    languages: languages.iter().map(|tag| tag.parse().unwrap()).collect(),
+                };
+                let came = crawl(&filter);
+                assert_eq!(came, reachable(&filter), "{filter:?}");
+                for (_, unwanted) in came.values() {
+                    *reasons.entry(unwanted.clone()).or_insert(0) += 1;
+                }
+            }
+        }
+    }
+    let least = |why: &str| reasons[&Some(why.to_owned())];
+    for why in [
+        "content-type text/html",
+        "content-type application/pdf",
+        "content-type application/json",
+        "language fr",
+        "min-size 200",
+        "max-size 400",
+    ] {
+        assert!(least(why) > 3, "{why}: {reasons:?}");
+    }
+}
