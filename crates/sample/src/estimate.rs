@@ -11,6 +11,10 @@ use crate::quantile::t_975;
 /// of floating point numbers. It is some 1e-16 for each step of the computation.
 const MAX_ROUNDING: f64 = 1e-12;
 
+/// Pages for which the strata count as alike in the variance of a share, beside the pages of its
+/// rarer kind that were drawn.
+const ALIKE_PAGES: f64 = 10.0;
+
 /// The probability by which a page is in a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Probability<'a> {
@@ -124,14 +128,19 @@ impl Sums {
         if pages < 2.0 {
             return f64::INFINITY;
         }
-        let squares = self.yy - 2.0 * ratio * self.yz + ratio * ratio * self.zz;
-        let sum = self.y - ratio * self.z;
+        let (sum, squares) = self.residuals(ratio);
         let spread = squares - sum * sum / pages;
         let rounding = MAX_ROUNDING * (self.yy + ratio * ratio * self.zz);
         match spread > rounding {
             true => spread / (pages - 1.0),
             false => 0.0,
         }
+    }
+
+    /// The sum of `y - ratio * z`, and that of its squares.
+    fn residuals(&self, ratio: f64) -> (f64, f64) {
+        let squares = self.yy - 2.0 * ratio * self.yz + ratio * ratio * self.zz;
+        (self.y - ratio * self.z, squares)
     }
 }
 
@@ -194,6 +203,10 @@ impl RatioEstimate {
     ///
     /// The interval is Wilson's, by the number of pages of a simple random sample that would be as
     /// precise (Franco, Little, Louis and Slud 2019): near 0 and 1 it covers better than a mean's.
+    ///
+    /// Where few pages are of the rarer kind, it is chance in which strata they are. In small ones
+    /// they make the share small, and its variance smaller still, so that too few intervals would
+    /// hold the truth. The variance is drawn towards the one of alike strata there.
     #[must_use]
     pub fn share(&self) -> Option<Interval> {
         let (total, kind) = self.totals();
@@ -201,7 +214,7 @@ impl RatioEstimate {
         let Some(t) = self.t() else {
             return Some(Interval::around(share, 0.0));
         };
-        let variance = self.variance(share) / (kind * kind);
+        let variance = self.share_variance(share) / (kind * kind);
         if !variance.is_finite() {
             return Some(Interval {
                 value: share,
@@ -245,6 +258,30 @@ impl RatioEstimate {
             of * of * (1.0 - drawn / of) * sums.variance(ratio, drawn) / drawn
         });
         strata.sum()
+    }
+
+    /// The variance of a total of residuals, whose values are 0 or 1.
+    fn share_variance(&self, share: f64) -> f64 {
+        let variance = self.variance(share);
+        if !variance.is_finite() || variance <= 0.0 {
+            return variance;
+        }
+        let (mut pages, mut drawn_pages, mut of_kind, mut of_value) = (0.0, 0.0, 0.0, 0.0);
+        let (mut sum, mut squares, mut factor) = (0.0, 0.0, 0.0);
+        for (drawn, of, sums) in self.uncertain() {
+            let (of_sum, of_squares) = sums.residuals(share);
+            sum += of / drawn * of_sum;
+            squares += of / drawn * of_squares;
+            factor += of * of * (1.0 - drawn / of) / drawn;
+            pages += of;
+            drawn_pages += drawn;
+            of_kind += sums.z;
+            of_value += sums.y;
+        }
+        // A variance above 0 needs two pages.
+        let spread = (squares / pages - (sum / pages).powi(2)) * drawn_pages / (drawn_pages - 1.0);
+        let rarer = of_value.min(of_kind - of_value);
+        (rarer * variance + ALIKE_PAGES * spread * factor) / (rarer + ALIKE_PAGES)
     }
 
     /// The quantile for the degrees of freedom that there are; none where all was drawn.
@@ -321,6 +358,26 @@ mod tests {
             estimate.mean().unwrap(),
             40.0 / 12.0,
             4.302_7 * 72_f64.sqrt() / 12.0,
+        );
+    }
+
+    /// Worked by hand: one of six pages is of the value, in a stratum of a tenth of the frame. Strata
+    /// that are alike would have a variance of 10,530, and its own says 1,078.
+    #[test]
+    fn ours_a_rare_value_in_a_small_stratum_leaves_the_interval_wide() {
+        let mut estimate = RatioEstimate::default();
+        for value in [0.0, 0.0, 0.0] {
+            estimate.add(drawn("large", 3, 900), value, 1.0);
+        }
+        for value in [1.0, 0.0, 0.0] {
+            estimate.add(drawn("small", 3, 100), value, 1.0);
+        }
+        let share = estimate.share().unwrap();
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-3;
+        assert!(near(share.value, 1.0 / 30.0), "{share:?}");
+        assert!(
+            near(share.low, 0.000_5) && near(share.high, 0.717_9),
+            "{share:?}"
         );
     }
 

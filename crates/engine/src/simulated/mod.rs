@@ -14,6 +14,7 @@ mod seed_terms;
 mod slow_reader;
 mod steered;
 mod walk;
+mod walk_bias;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::{Ipv4Addr, SocketAddr};
