@@ -217,7 +217,7 @@ pub struct ScopeRules {
 }
 
 /// Limits of a whole crawl; `None` is unlimited.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Budgets {
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,
@@ -249,7 +249,7 @@ pub struct HostGroup {
 }
 
 /// Limits of a host; `None` is unlimited.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostBudget {
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,

@@ -10,6 +10,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, HostTable};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::config::Budgets;
 use crate::counters::Counters;
 use crate::free_space::FreeSpace;
 
@@ -41,7 +42,7 @@ pub enum Command {
     Park(HostKey),
     /// Ask a parked host again. Done when that is durable.
     Unpark(HostKey),
-    /// Keep to other politeness and exclusions from now on. Done when that is durable.
+    /// Keep to other politeness, exclusions and budgets from now on. Done when that is durable.
     Rules(Box<Rules>),
     /// A question: how does the crawl stand?
     State,
@@ -52,6 +53,8 @@ pub enum Command {
 pub struct Rules {
     /// Gaps, rates and limits. `concurrency` stays as it was.
     pub politeness: Politeness,
+    /// Limits of the whole crawl, of hosts and of groups of hosts. What was spent counts.
+    pub budgets: Budgets,
     /// Where any are given, one must match.
     pub include: Vec<String>,
     /// None may match.

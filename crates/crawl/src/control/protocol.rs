@@ -39,7 +39,7 @@ pub(crate) enum Command {
         #[arg(value_name = "DURATION")]
         delay: Span,
     },
-    /// Read politeness and exclusions again, from the file of --config
+    /// Read politeness, exclusions and budgets again, from the file of --config
     Reload {},
     /// Ask nothing of a host, in later runs too
     Park {

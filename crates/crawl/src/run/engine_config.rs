@@ -54,20 +54,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
             max_size: scope.max_size.0.map(|size| size.0),
             languages: scope.language.iter().map(|range| range.0.clone()).collect(),
         },
-        budgets: Budgets {
-            max_pages: scope.max_pages.0.map(|pages| pages.0),
-            max_bytes: scope.max_bytes.0.map(|bytes| bytes.0),
-            max_server_time: scope.max_server_time.0.map(Span::get),
-            per_host: HostBudget {
-                max_pages: scope.max_pages_per_host.0.map(|pages| pages.0),
-                max_bytes: scope.max_bytes_per_host.0.map(|bytes| bytes.0),
-                max_server_time: scope.max_server_time_per_host.0.map(Span::get),
-                max_time: scope.max_time_per_host.0.map(Span::get),
-            },
-            per_site: budgets(&settings.site),
-            groups: checked.groups.clone(),
-            max_time: scope.max_time.0.map(Span::get),
-        },
+        budgets: crawl_budgets(settings, checked),
         recrawl: settings.recrawl.recrawl.is_on() || settings.recrawl.every.0.is_some(),
         revisits: Revisits {
             least: settings.recrawl.revisit_least.get(),
@@ -109,6 +96,7 @@ pub(super) fn rules(settings: &Settings, checked: &Checked, begun_with: &str) ->
     let mark = own_mark(&recorded, output, &Environment::of_process());
     Rules {
         politeness: politeness(settings, checked),
+        budgets: crawl_budgets(settings, checked),
         include: scope.include.clone(),
         exclude: scope.exclude.clone(),
         exclude_hosts: host_table(&scope.exclude_host),
@@ -157,6 +145,24 @@ fn trap_rules(settings: &Settings) -> TrapRules {
             order: names.parameter_order.meaning(),
             empty: names.empty_parameters.meaning(),
         },
+    }
+}
+
+fn crawl_budgets(settings: &Settings, checked: &Checked) -> Budgets {
+    let scope = &settings.scope;
+    Budgets {
+        max_pages: scope.max_pages.0.map(|pages| pages.0),
+        max_bytes: scope.max_bytes.0.map(|bytes| bytes.0),
+        max_server_time: scope.max_server_time.0.map(Span::get),
+        per_host: HostBudget {
+            max_pages: scope.max_pages_per_host.0.map(|pages| pages.0),
+            max_bytes: scope.max_bytes_per_host.0.map(|bytes| bytes.0),
+            max_server_time: scope.max_server_time_per_host.0.map(Span::get),
+            max_time: scope.max_time_per_host.0.map(Span::get),
+        },
+        per_site: budgets(&settings.site),
+        groups: checked.groups.clone(),
+        max_time: scope.max_time.0.map(Span::get),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::values::Span;
 pub(crate) struct Job {
     /// The settings when it began. Others are of `in_force`.
     pub(super) settings: Settings,
-    /// Politeness and exclusions may have been read again.
+    /// Politeness, exclusions and budgets may have been read again.
     in_force: Mutex<InForce>,
     sources: Sources,
     /// The crawl's directory.
@@ -126,9 +126,8 @@ impl SettingsSource for Job {
         let now = self.in_force().clone();
         let read = self.sources.read_again(&now.settings, &now.checked)?;
         let taken = match read.taken.is_empty() {
-            true => {
-                "settings were read again: politeness and exclusions are as they were".to_owned()
-            }
+            true => "settings were read again: politeness, exclusions and budgets are as they were"
+                .to_owned(),
             false => format!("settings were read again: {}", read.taken.join(", ")),
         };
         let later = (!read.later.is_empty())

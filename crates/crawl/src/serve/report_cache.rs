@@ -1,6 +1,7 @@
 //! The crawl's report, made anew where the records have grown.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ struct Made {
     report: Arc<Report>,
     at: Instant,
     took: Duration,
-    of: [u64; 5],
+    of: [FileVersion; 6],
 }
 
 impl Reports {
@@ -45,7 +46,7 @@ impl Reports {
     /// The report, as of the last few seconds or more where it takes long.
     pub(crate) async fn get(&self) -> Result<Arc<Report>, Problem> {
         let mut held = Arc::clone(&self.made).lock_owned().await;
-        let of = lengths(&self.dir);
+        let of = versions(&self.dir);
         if let Some(made) = held.as_ref()
             && (made.of == of || made.at.elapsed() < MIN_REPORT_AGE.max(made.took * TIMES))
         {
@@ -70,16 +71,20 @@ impl Reports {
     }
 }
 
-/// Lengths of the files that a report is made of.
-fn lengths(dir: &Path) -> [u64; 5] {
+/// The inode and the length of a file: rows are appended, and `crawl.toml` is replaced.
+type FileVersion = (u64, u64);
+
+/// Versions of the files that a report is made of.
+fn versions(dir: &Path) -> [FileVersion; 6] {
     let files = [
+        "crawl.toml",
         "pages.jsonl",
         "requests.jsonl",
         "excluded.jsonl",
         "waiting.jsonl",
         "walk.jsonl",
     ];
-    files.map(|name| fs::metadata(dir.join(name)).map_or(0, |file| file.len()))
+    files.map(|name| fs::metadata(dir.join(name)).map_or((0, 0), |file| (file.ino(), file.len())))
 }
 
 fn broke_off(why: &JoinError) -> Problem {
@@ -95,4 +100,32 @@ fn problem(why: &RecordsError) -> Problem {
     tracing::error!(%why, "the records can't be read");
     Problem::internal("the records of the crawl can't be read")
         .hint("the server's owner finds the reason in its log")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::versions;
+
+    #[test]
+    fn ours_a_report_is_made_anew_where_settings_were_read_again_or_rows_came() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        write("crawl.toml", "a = 1\n");
+        write("pages.jsonl", "{}\n");
+        let first = versions(dir.path());
+        assert_eq!(versions(dir.path()), first);
+        // As long as before, and in its place in one step.
+        write("crawl.toml.new", "a = 2\n");
+        fs::rename(
+            dir.path().join("crawl.toml.new"),
+            dir.path().join("crawl.toml"),
+        )
+        .unwrap();
+        let second = versions(dir.path());
+        assert_ne!(second, first);
+        write("pages.jsonl", "{}\n{}\n");
+        assert_ne!(versions(dir.path()), second);
+    }
 }

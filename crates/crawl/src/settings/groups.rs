@@ -128,20 +128,6 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
     problems.or(table)
 }
 
-/// The groups that are held to, with the politeness of others that were read. Hosts and budgets stay
-/// theirs, so what another group says, or one of other hosts, is left out.
-pub(super) fn with_politeness(held: &Groups, read: &Groups) -> Groups {
-    let merged = held.iter().map(|(name, held)| {
-        let read = read.get(name).cloned().unwrap_or_default();
-        let terms = GroupTerms {
-            politeness: read.politeness,
-            ..held.clone()
-        };
-        (name.clone(), terms)
-    });
-    merged.collect()
-}
-
 /// The politeness of the groups by their hosts. What is wrong with these, [`host_groups`] says.
 pub(super) fn terms_by_host(groups: &Groups) -> HostTable<&HostTerms> {
     let mut table = HostTable::default();

@@ -1,5 +1,5 @@
-//! Settings that are read again while a crawl runs: politeness and exclusions are taken over, and
-//! what else changed waits for the next start.
+//! Settings that are read again while a crawl runs: politeness, exclusions and budgets are taken
+//! over, and what else changed waits for the next start.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::check::check;
 use super::config_file::{self, located};
 use super::listing::table_of;
 use super::tables::{Layer, Politeness, Scope, Settings};
-use super::{groups, host_lists, sites};
+use super::{host_lists, sites};
 use crate::error::{CommandError, Problems};
 use crate::settings::Checked;
 
@@ -58,7 +58,7 @@ impl Sources {
         check(&asked.settings).map_err(located)?;
         let settings = taken_over(running, &asked.settings);
         // It is held to what does not change as well, such as --own-site.
-        let sites = check(&settings).map_err(located)?.sites;
+        let held = check(&settings).map_err(located)?;
         let (before, after) = (table_of(running), table_of(&settings));
         let taken = differences(&before, &after);
         let later = differences(&after, &table_of(&asked.settings));
@@ -67,7 +67,8 @@ impl Sources {
             taken: taken.iter().map(Difference::to_line).collect(),
             later: asked.seeds.into_iter().chain(later).collect(),
             checked: Checked {
-                sites,
+                sites: held.sites,
+                groups: held.groups,
                 ..checked.clone()
             },
             settings,
@@ -115,7 +116,7 @@ struct Asked {
     seeds: Vec<String>,
 }
 
-/// The settings in force, with the politeness and the exclusions of others.
+/// The settings in force, with the politeness, the exclusions and the budgets of others.
 fn taken_over(running: &Settings, asked: &Settings) -> Settings {
     let held = &running.politeness;
     Settings {
@@ -131,10 +132,18 @@ fn taken_over(running: &Settings, asked: &Settings) -> Settings {
             exclude_host: asked.scope.exclude_host.clone(),
             include: asked.scope.include.clone(),
             exclude: asked.scope.exclude.clone(),
+            max_pages: asked.scope.max_pages,
+            max_bytes: asked.scope.max_bytes,
+            max_server_time: asked.scope.max_server_time,
+            max_time: asked.scope.max_time,
+            max_pages_per_host: asked.scope.max_pages_per_host,
+            max_bytes_per_host: asked.scope.max_bytes_per_host,
+            max_server_time_per_host: asked.scope.max_server_time_per_host,
+            max_time_per_host: asked.scope.max_time_per_host,
             ..running.scope.clone()
         },
-        site: sites::with_politeness(&running.site, &asked.site),
-        group: groups::with_politeness(&running.group, &asked.group),
+        site: sites::with_access_of(&running.site, &asked.site),
+        group: asked.group.clone(),
         ..running.clone()
     }
 }
@@ -261,27 +270,35 @@ mod tests {
     }
 
     #[test]
-    fn ours_politeness_and_exclusions_are_taken_over_and_the_rest_waits() {
-        let before = "[scope]\nexclude = [\"/a\", \"/b\"]\nmax-depth = 3\n\
-                      [site.\"a.example\"]\ndelay = \"9s\"\nmax-pages = 7\n";
+    fn ours_politeness_exclusions_and_budgets_are_taken_over_and_the_rest_waits() {
+        let before = "[scope]\nexclude = [\"/a\", \"/b\"]\nmax-depth = 3\nmax-pages = 9\n\
+                      [site.\"a.example\"]\ndelay = \"9s\"\nmax-pages = 7\n\
+                      [group.old]\nhosts = [\"b.example\"]\nmax-pages = 3\n";
         let after = "seed-file = [\"x\"]\n[scope]\nexclude = [\"/b\", \"/c\", \"/d\"]\nmax-depth = 4\n\
+                     max-pages-per-host = 5\nmax-time = \"2h\"\n\
                      [politeness]\ndelay = \"5s\"\nquiet-hours = [\"08:00-18:00\"]\nconcurrency = 3\n\
-                     [site.\"a.example\"]\nper-host = 2\nmax-pages = 8\n\
+                     [site.\"a.example\"]\nper-host = 2\nmax-pages = 8\nplain-http = true\n\
                      [group.g]\nhosts = [\"a.example\"]\nmax-pages = 3\n";
         expect![[r#"
             taken:
+              [group."g"] hosts = ["a.example"]
+              [group."g"] max-pages = 3
+              [group."old"] hosts as for every host
+              [group."old"] max-pages as for every host
               [politeness] delay = "5s"
               [politeness] quiet-hours: 1 more, 0 less
               [scope] exclude: 2 more, 1 less
+              [scope] max-pages = "unlimited"
+              [scope] max-pages-per-host = 5
+              [scope] max-time = "2h"
               [site."a.example"] delay as for every host
+              [site."a.example"] max-pages = 8
               [site."a.example"] per-host = 2
             later:
               seed-file
-              [group."g"] hosts
-              [group."g"] max-pages
               [politeness] concurrency
               [scope] max-depth
-              [site."a.example"] max-pages"#]]
+              [site."a.example"] plain-http"#]]
         .assert_eq(&told("", before, after));
     }
 

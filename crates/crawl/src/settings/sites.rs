@@ -94,15 +94,16 @@ impl SiteTerms {
     }
 }
 
-/// The settings of sites that are held to, with the politeness of others that were read.
-pub(super) fn with_politeness(held: &Sites, read: &Sites) -> Sites {
+/// The politeness and the budgets of sites that were read, and what those that are held to tell
+/// their hosts.
+pub(super) fn with_access_of(held: &Sites, read: &Sites) -> Sites {
     let names: BTreeSet<&String> = held.keys().chain(read.keys()).collect();
     let merged = names.into_iter().filter_map(|name| {
         let is_in_both = held.contains_key(name) && read.contains_key(name);
         let of = |sites: &Sites| sites.get(name).cloned().unwrap_or_default();
         let terms = SiteTerms {
-            politeness: of(read).politeness,
-            ..of(held)
+            access: of(held).access,
+            ..of(read)
         };
         (is_in_both || terms != SiteTerms::default()).then(|| (name.clone(), terms))
     });

@@ -93,7 +93,7 @@ fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
     assert!(!dir.file("c/state/delays.jsonl").exists());
 
     let new = "[politeness]\ndelay = \"0s\"\ndelay-factor = 0\nconcurrency = 3\n\
-               [scope]\nexclude = [\"/out\"]\nmax-depth = 9\n";
+               [scope]\nexclude = [\"/out\"]\nmax-depth = 9\nmax-pages = 900\n";
     write(&dir, &web, new);
     crawl.signal("HUP");
     crawl.until("takes effect at the next start");
@@ -107,7 +107,7 @@ fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
         line.starts_with("settings were read again") || line.starts_with("takes effect")
     });
     expect![[r#"
-        settings were read again: [politeness] delay = "0s", [scope] exclude: 1 more, 0 less
+        settings were read again: [politeness] delay = "0s", [scope] exclude: 1 more, 0 less, [scope] max-pages = 900
         takes effect at the next start: [politeness] concurrency, [scope] max-depth"#]]
     .assert_eq(&told.collect::<Vec<_>>().join("\n"));
     assert_eq!(asked(&web, "/out"), before.0);
@@ -156,7 +156,7 @@ fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
     let nothing = cmd.run(&["control", "c", "reload"]).ok();
     assert_eq!(
         nothing,
-        "settings were read again: politeness and exclusions are as they were\n"
+        "settings were read again: politeness, exclusions and budgets are as they were\n"
     );
     // A flag wins over the file, and the list that it names is read again.
     write(
@@ -212,4 +212,45 @@ fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
     .assert_eq(&refused.refusal(&dir));
     crawl.signal("INT");
     assert_eq!(crawl.end().0, 130);
+}
+
+#[test]
+fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
+    let (dir, cmd) = setup("reload-group");
+    let web = site();
+    write(&dir, &web, SLOW);
+    let args = [
+        "--config",
+        "site.toml",
+        "--output",
+        "c",
+        "-v",
+        "--progress",
+        "off",
+    ];
+    let crawl = cmd.start(&args);
+    let mut talk = paused(&dir, &crawl);
+    let quick = "[politeness]\ndelay = \"0s\"\ndelay-factor = 0\n";
+    let group = "[group.few]\nhosts = [\"127.0.0.1\"]\nmax-pages = 6\n";
+    write(&dir, &web, &format!("{quick}{group}"));
+    let told = cmd.run(&["control", "c", "reload"]).ok();
+    assert!(told.contains("[group.\"few\"] max-pages = 6"), "{told}");
+    assert!(!told.contains("next start"), "{told}");
+    talk.done(&json!({"do": "resume"}));
+    let (code, said) = crawl.end();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(dir.rows("c/pages.jsonl").len(), 6);
+    let waiting = dir.rows("c/waiting.jsonl");
+    assert_eq!(
+        waiting[0]["detail"], "max-pages of group few",
+        "{waiting:?}"
+    );
+    let toml = dir.read("c/crawl.toml");
+    assert!(toml.contains("[group.few]"), "{toml}");
+    assert_eq!(audited(&cmd)["undecided"], json!({}));
+    // With more room the same directory goes on.
+    write(&dir, &web, &format!("{quick}{}", group.replace('6', "900")));
+    let ran = cmd.run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(dir.rows("c/pages.jsonl").len(), 26);
 }

@@ -44,6 +44,18 @@ struct HostSpending {
     since: Option<Tick>,
 }
 
+impl HostSpending {
+    /// The same with what was stored, where that is more: what is known may be newer.
+    fn at_least(self, stored: HostSpending) -> HostSpending {
+        HostSpending {
+            pages: self.pages.max(stored.pages),
+            bytes: self.bytes.max(stored.bytes),
+            served: self.served.max(stored.served),
+            ..self
+        }
+    }
+}
+
 impl HostBudgets {
     pub(crate) fn new(budgets: &Budgets) -> HostBudgets {
         HostBudgets {
@@ -68,13 +80,7 @@ impl HostBudgets {
             return &[];
         };
         let known = self.by_host.entry(host.clone()).or_default();
-        *known = HostSpending {
-            // What is known may be newer than what was stored.
-            pages: known.pages.max(account.pages),
-            bytes: known.bytes.max(account.bytes),
-            served: known.served.max(account.served),
-            ..*known
-        };
+        *known = known.at_least(account);
         rest
     }
 
@@ -83,15 +89,41 @@ impl HostBudgets {
         self.read(stored).map_or(&[], |(_, rest)| rest)
     }
 
-    /// Adds what earlier runs spent on a host to what is counted over several.
-    pub(crate) fn add_earlier(&mut self, host: &HostKey, stored: &[u8]) {
-        let Some((account, _)) = self.read(stored) else {
-            return;
-        };
-        self.served += account.served;
-        self.served_before += account.served;
-        self.groups
-            .add(host, account.pages, account.bytes, account.served);
+    /// Other budgets hold from now on: what was spent counts against them. Those that several hosts
+    /// share know it after [`HostBudgets::share`].
+    pub(crate) fn set_budgets(&mut self, budgets: &Budgets) {
+        self.budgets = budgets.clone();
+        self.groups = GroupBudgets::new(&budgets.groups);
+        self.full.clear();
+        self.turned_away.clear();
+    }
+
+    /// Counts what all hosts spent, in earlier runs too, against the budgets that they share.
+    /// `stored` are states of hosts, each of which may be older than what is known.
+    pub(crate) fn share(&mut self, stored: impl Iterator<Item = (HostKey, Vec<u8>)>) {
+        let mut accounts = self.by_host.clone();
+        for (host, bytes) in stored {
+            if let Some((account, _)) = self.read(&bytes) {
+                let known = accounts.entry(host).or_default();
+                *known = known.at_least(account);
+            }
+        }
+        let of_run = self.served.saturating_sub(self.served_before);
+        self.served = Duration::ZERO;
+        self.groups = GroupBudgets::new(&self.budgets.groups);
+        for (host, account) in accounts {
+            let HostSpending {
+                pages,
+                bytes,
+                served,
+                leases,
+                since: _,
+            } = account;
+            self.served += served;
+            self.groups.add(&host, pages, bytes, served);
+            (0..leases).for_each(|_| self.groups.leased(&host));
+        }
+        self.served_before = self.served.saturating_sub(of_run);
     }
 
     /// Returns whether there is a budget that several hosts share, so that what earlier runs spent

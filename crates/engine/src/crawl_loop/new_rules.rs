@@ -1,4 +1,4 @@
-//! Politeness and exclusions that take the place of others while a crawl runs.
+//! Politeness, exclusions and budgets that take the place of others while a crawl runs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ impl Coordinator {
             longest_asked: rules.politeness.max_retry_after,
             ..after.robots_times
         };
+        after.budgets = rules.budgets;
         after.politeness = Politeness {
             // As many as there are descriptors for.
             concurrency: before.politeness.concurrency,
@@ -50,7 +51,12 @@ impl Coordinator {
         };
         let (after, politeness) = (Arc::clone(&self.config), self.config.politeness.clone());
         self.scheduler.set_politeness(now, politeness);
-        if let Err(error) = self.hold_to_rules(now) {
+        let has_other_budgets = before.budgets != after.budgets;
+        let held = self.hold_to_rules(now);
+        if let Err(error) = held.and_then(|()| match has_other_budgets {
+            true => self.hold_to_budgets(now),
+            false => Ok(()),
+        }) {
             self.fail(error);
         }
         out.push(Effect::NoteRules(NewRules {
@@ -79,6 +85,19 @@ impl Coordinator {
                 self.scheduler
                     .set_robots(now, &origin, RobotsState::Unknown);
             }
+        }
+        Ok(())
+    }
+
+    /// Counts what was spent against the budgets that hold now, and has those origins asked again
+    /// for which there is room.
+    fn hold_to_budgets(&mut self, now: Tick) -> Result<(), FrontierError> {
+        self.host_budgets.set_budgets(&self.config.budgets);
+        if self.host_budgets.are_shared() {
+            self.share_budgets()?;
+        }
+        for (origin, urls) in self.frontier.origins() {
+            self.wake(now, &origin, urls);
         }
         Ok(())
     }

@@ -92,6 +92,12 @@ impl ResidentHosts {
         }
     }
 
+    /// The states of hosts that left memory, as far as they may be newer than those on the disk.
+    pub(super) fn away(&self) -> impl Iterator<Item = (HostKey, Vec<u8>)> {
+        let away = self.away.iter();
+        away.map(|(host, (_, bytes))| (host.clone(), bytes.clone()))
+    }
+
     fn take(&mut self, host: &HostKey) -> Option<Vec<u8>> {
         let (wake, bytes) = self.away.remove(host)?;
         self.wakes.remove(&(wake, host.clone()));

@@ -21,10 +21,19 @@ impl Coordinator {
     pub(crate) fn restore(&mut self, rest: RestartKind) -> Result<(), FrontierError> {
         self.hosts.resume(rest);
         if self.host_budgets.are_shared() {
-            for (host, _, stored) in self.frontier.hosts()? {
-                self.host_budgets.add_earlier(&host, &stored);
-            }
+            self.share_budgets()?;
         }
+        Ok(())
+    }
+
+    /// Counts what every host spent against the budgets that several share.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    pub(super) fn share_budgets(&mut self) -> Result<(), FrontierError> {
+        let stored = self.frontier.hosts()?.into_iter();
+        let stored = stored.map(|(host, _, bytes)| (host, bytes));
+        self.host_budgets.share(stored.chain(self.hosts.away()));
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use crawl_scheduler::{Politeness, Tick};
 use crawl_weburl::{HostTable, canonicalize};
 
 use super::{HOSTS, PAGES, Played, config, play};
+use crate::config::{Budgets, Config, HostBudget, HostGroup};
 use crate::control::{Command, CommandAnswer, Refused, Rules};
 use crate::revisit::visit::Round;
 use crate::summary::Ended;
@@ -27,6 +28,7 @@ fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> Rules {
             delay,
             ..config(dir.path()).politeness
         },
+        budgets: Budgets::default(),
         include: Vec::new(),
         exclude: exclude.iter().map(|&re| re.to_owned()).collect(),
         exclude_hosts,
@@ -34,9 +36,17 @@ fn rules(delay: Duration, exclude: &[&str], hosts: &[&str]) -> Rules {
     }
 }
 
+fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played, Vec<u64>) {
+    played_within(Budgets::default(), frontier, script)
+}
+
 /// A crawl that takes rules over as soon as so many requests ended, and the moments at which it
 /// did.
-fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played, Vec<u64>) {
+fn played_within(
+    budgets: Budgets,
+    frontier: &Arc<MemoryFrontier>,
+    script: &[(usize, Rules)],
+) -> (Played, Vec<u64>) {
     let dir = tempfile::tempdir().unwrap();
     let (mut left, mut moments) = (script.iter(), Vec::new());
     let mut next = left.next();
@@ -49,7 +59,10 @@ fn played(frontier: &Arc<MemoryFrontier>, script: &[(usize, Rules)]) -> (Played,
         _ => Vec::new(),
     };
     let frontier = Arc::clone(frontier);
-    let config = config(dir.path());
+    let config = Config {
+        budgets,
+        ..config(dir.path())
+    };
     let played = play(config, frontier, SEED, Round::first(0), &mut person);
     (played, moments)
 }
@@ -178,4 +191,114 @@ fn ours_rules_that_can_not_be_read_change_nothing() {
             .iter()
             .any(|gap| *gap < 3_000)
     );
+}
+
+/// Rules that are those of [`config`] but for their budgets.
+fn with_budgets(budgets: Budgets) -> Rules {
+    Rules {
+        budgets,
+        ..rules(
+            config(tempfile::tempdir().unwrap().path()).politeness.delay,
+            &[],
+            &[],
+        )
+    }
+}
+
+fn per_host(max_pages: u64) -> Budgets {
+    Budgets {
+        per_host: HostBudget {
+            max_pages: Some(max_pages),
+            ..HostBudget::default()
+        },
+        ..Budgets::default()
+    }
+}
+
+/// Returns whether a request came to a page: an answer of 503 is tried again.
+fn is_page(row: &RequestRow) -> bool {
+    row.purpose == "page" && row.status == Some(200)
+}
+
+/// The pages that came from some hosts.
+fn pages_of(played: &Played, hosts: std::ops::Range<u64>) -> u64 {
+    let names: Vec<_> = hosts.map(|host| format!("h{host}.example")).collect();
+    let pages = played.requests.iter().filter(|row| is_page(row));
+    pages.filter(|row| names.contains(&row.host)).count() as u64
+}
+
+#[test]
+fn ours_a_budget_that_is_raised_has_full_hosts_asked_again() {
+    let frontier = Arc::new(MemoryFrontier::new());
+    let (whole, _) = played(&frontier, &[]);
+    let frontier = Arc::new(MemoryFrontier::new());
+    let (held, _) = played_within(per_host(2), &frontier, &[]);
+    assert_eq!(held.ended, Ended::Budget("max-pages-per-host"));
+    // When its first hosts are full.
+    let frontier = Arc::new(MemoryFrontier::new());
+    let more = [
+        (60, with_budgets(per_host(5))),
+        (200, with_budgets(Budgets::default())),
+    ];
+    let (played, moments) = played_within(per_host(2), &frontier, &more);
+    assert_eq!((moments.len(), &played.ended), (2, &Ended::Finished));
+    assert_eq!(played.totals.pages, whole.totals.pages);
+    assert_eq!(frontier.counts().pending, 0);
+    let last = moments[1];
+    for host in 0..HOSTS {
+        let host = format!("h{host}.example");
+        let early = played
+            .requests
+            .iter()
+            .filter(|row| row.host == host && is_page(row) && row.start < last);
+        assert!(early.count() <= 5, "{host}");
+    }
+}
+
+#[test]
+fn ours_what_was_spent_counts_against_budgets_that_come_while_the_crawl_runs() {
+    let group = |name: &str, max_pages: u64| {
+        Arc::new(HostGroup {
+            name: name.to_owned(),
+            max_pages: Some(max_pages),
+            ..HostGroup::default()
+        })
+    };
+    let budgets = |hosts: std::ops::Range<u64>, max_pages: u64| {
+        let mut budgets = Budgets::default();
+        let group = group("some", max_pages);
+        for host in hosts {
+            let name = format!("h{host}.example");
+            budgets.groups.insert(&name, Arc::clone(&group)).unwrap();
+        }
+        budgets
+    };
+    // Few hosts are in memory, so most of what was spent is read from the state.
+    for (at, hosts, most) in [(150, 10..30, 70), (300, 0..60, 400), (500, 5..8, 30)] {
+        let frontier = Arc::new(MemoryFrontier::new());
+        let new = with_budgets(budgets(hosts.clone(), most));
+        let (played, moments) = played(&frontier, &[(at, new)]);
+        let before = played.requests.iter().filter(|row| row.end <= moments[0]);
+        let before = before.filter(|row| is_page(row)).count() as u64;
+        assert!(before > 20, "{before}");
+        assert_eq!(pages_of(&played, hosts.clone()), most, "{hosts:?}");
+        assert_eq!(
+            played.ended,
+            Ended::GroupBudget("max-pages of group some".to_owned())
+        );
+        // Other hosts are asked for all that they have.
+        let others = (0..HOSTS).filter(|host| !hosts.contains(host));
+        for host in others {
+            assert_eq!(pages_of(&played, host..host + 1), PAGES, "h{host}");
+        }
+    }
+    // One of the whole crawl ends it.
+    let frontier = Arc::new(MemoryFrontier::new());
+    let new = with_budgets(Budgets {
+        max_pages: Some(240),
+        ..Budgets::default()
+    });
+    let (played, _) = played(&frontier, &[(200, new)]);
+    assert_eq!(played.ended, Ended::Budget("max-pages"));
+    assert_eq!(played.totals.pages, 240);
 }

@@ -1,3 +1,4 @@
+use std::iter::once;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,7 +119,7 @@ fn ours_an_account_outlives_its_run_but_not_its_round() {
     assert_eq!(after.politeness(&stored), b"politeness");
     assert_eq!(after.restore(&host, &stored), b"politeness");
     assert_eq!(after.stored(&host), before.stored(&host));
-    after.add_earlier(&host, &stored);
+    after.share(once((host.clone(), stored.clone())));
     after.asked(&host, at(9), SECOND, 1);
     assert_eq!(after.served_micros(), (4_000_000, 1_000_000));
     // What this run knows already is not taken back.
@@ -130,7 +131,7 @@ fn ours_an_account_outlives_its_run_but_not_its_round() {
     let mut next = in_round(3);
     assert_eq!(next.restore(&host, &stored), b"politeness");
     assert!(next.stored(&host)[8..].iter().all(|byte| *byte == 0));
-    next.add_earlier(&host, &stored);
+    next.share(once((host.clone(), stored.clone())));
     assert_eq!(next.served(), Duration::ZERO);
 }
 
@@ -189,7 +190,7 @@ fn ours_a_group_counts_what_earlier_runs_spent_on_each_of_its_hosts() {
     let mut after = grouped();
     for host in [&a, &b] {
         let host = host.host_key();
-        after.add_earlier(&host, &before.stored(&host));
+        after.share(once((host.clone(), before.stored(&host))));
         // That a host is taken up again later counts nothing twice.
         after.restore(&host, &before.stored(&host));
     }
