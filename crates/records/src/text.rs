@@ -15,13 +15,13 @@ const MAX_NAMED_HOSTS: usize = 20;
 
 /// Labels that the text names.
 const MAX_NAMED_LABELS: usize = 20;
+/// Seeds that are named.
+const MAX_NAMED_SEEDS: usize = 20;
 
 /// Lines for a person.
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for seed in &self.crawl.seeds {
-            writeln!(f, "seed      {seed}")?;
-        }
+        seeds(f, &self.crawl.seeds)?;
         if let Some(started) = &self.crawl.started {
             writeln!(f, "started   {started}")?;
         }
@@ -98,6 +98,17 @@ impl Report {
             }
             counts => counts.join(", "),
         }
+    }
+}
+
+/// A line for each of the first seeds, and the number of the others.
+pub(crate) fn seeds(f: &mut fmt::Formatter<'_>, seeds: &[String]) -> fmt::Result {
+    for seed in seeds.iter().take(MAX_NAMED_SEEDS) {
+        writeln!(f, "seed      {}", safe_line(seed))?;
+    }
+    match seeds.len().saturating_sub(MAX_NAMED_SEEDS) {
+        0 => Ok(()),
+        more => writeln!(f, "  and {} more", counted(more as u64, "seed", "seeds")),
     }
 }
 

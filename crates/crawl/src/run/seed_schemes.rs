@@ -1,5 +1,6 @@
 //! The choice between https and http for seeds that were typed without a scheme.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
@@ -26,7 +27,7 @@ pub(crate) struct ChosenSeeds {
 /// sent, not even a request: a connection is made, and closed. `say` is told of each.
 pub(crate) async fn choose_schemes(
     seeds: &[Seed],
-    older: &[CanonicalUrl],
+    older: &HashSet<CanonicalUrl>,
     fetch: &FetchConfig,
     mut say: impl FnMut(&str),
 ) -> Result<ChosenSeeds, CommandError> {
@@ -85,6 +86,7 @@ pub(crate) async fn choose_schemes(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::net::{Ipv4Addr, SocketAddr};
     use std::time::Duration;
 
@@ -130,7 +132,9 @@ mod tests {
             ..FetchConfig::new("t")
         };
         let public = asking(name_server(Ipv4Addr::new(93, 184, 215, 14)).await);
-        let chosen = choose_schemes(&seeds, &[], &public, |_| {}).await.unwrap();
+        let chosen = choose_schemes(&seeds, &HashSet::new(), &public, |_| {})
+            .await
+            .unwrap();
         let crawl = FetchConfig {
             typed: chosen.seeds.clone(),
             public_names: chosen.public_names,

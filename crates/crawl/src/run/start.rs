@@ -1,5 +1,6 @@
 //! The start of a crawl: its settings are checked and held against those of an earlier run.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crawl_records::stored_settings;
@@ -11,7 +12,8 @@ use super::engine_config::{fetch_config, user_agent_of};
 use super::job::Job;
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
-use crate::settings::{Checked, Settings, Sources, check, seeds, stored_seeds};
+use crate::settings::seeds::Seed;
+use crate::settings::{Checked, ListedSeed, Settings, Sources, check, seeds, stored_seeds};
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
@@ -50,22 +52,25 @@ pub(super) async fn choose_schemes(
 ) -> Result<(), CommandError> {
     let fetch = fetch_config(settings, checked, &user_agent_of(checked));
     let say = |what: &str| terminal.say(what);
-    let older = stored_seeds(older);
+    let older = stored_seeds(older).into_iter().collect();
     let chosen = seed_schemes::choose_schemes(&checked.typed, &older, &fetch, say).await?;
     checked.public_names = chosen.public_names;
-    // A crawl that goes on is to find whole URLs.
-    for typed in &mut settings.seed {
-        let seed = seeds::read(&typed.url).map(|seed| seed.url);
-        let place = checked
-            .typed
-            .iter()
-            .position(|known| Ok(&known.url) == seed.as_ref());
-        if let Some(place) = place {
-            typed.url = chosen.seeds[place].to_string();
-        }
-    }
+    name_in_full(&mut settings.seed, &checked.typed, &chosen.seeds);
     checked.crawl_at(chosen.seeds);
     Ok(())
+}
+
+/// Has the settings name the whole URLs that were chosen for what was typed: a crawl that goes on is
+/// to find these.
+fn name_in_full(listed: &mut [ListedSeed], typed: &[Seed], chosen: &[CanonicalUrl]) {
+    let typed = typed.iter().map(|seed| &seed.url);
+    let chosen: HashMap<_, _> = typed.zip(chosen).collect();
+    for seed in listed {
+        let read = seeds::read(&seed.url);
+        if let Some(url) = read.ok().and_then(|read| chosen.get(&read.url)) {
+            seed.url = url.to_string();
+        }
+    }
 }
 
 /// An archive of a part of the pages, or links of a part, would pass for the whole: what a
@@ -102,14 +107,15 @@ fn kept(older: &toml::Table, key: &str) -> Option<Switch> {
 fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<String> {
     let output = checked.output.display();
     let mut changes = Vec::new();
-    let known = stored_seeds(older);
+    let stored = stored_seeds(older);
+    let known: HashSet<_> = stored.iter().collect();
     let new: Vec<&str> = checked
         .seeds
         .iter()
         .filter(|seed| !known.contains(seed))
         .map(CanonicalUrl::as_str)
         .collect();
-    if let (Some(first), Some(seed)) = (known.first(), new.first()) {
+    if let (Some(first), Some(seed)) = (stored.first(), new.first()) {
         let more = match new.len() {
             1 => String::new(),
             count => format!(" and {} more", count - 1),
@@ -129,4 +135,44 @@ fn changes(older: &toml::Table, settings: &Settings, checked: &Checked) -> Vec<S
         _ => {}
     }
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::{CanonicalUrl, canonicalize};
+
+    use super::{changes, name_in_full};
+    use crate::settings::seeds::{Seed, read};
+    use crate::settings::{ListedSeed, Settings, check};
+
+    /// So many seeds that one look at all of them for each would take minutes.
+    #[test]
+    fn ours_a_hundred_thousand_seeds_are_named_in_full_and_told_of_by_their_number() {
+        const SEEDS: usize = 100_000;
+        let mut settings = Settings::default();
+        let listed = (0..SEEDS).map(|seed| format!("127.0.0.1/{seed}").parse::<ListedSeed>());
+        settings.seed = listed.collect::<Result<_, _>>().unwrap();
+        let typed: Vec<Seed> = settings
+            .seed
+            .iter()
+            .map(|seed| read(&seed.url).unwrap())
+            .collect();
+        let chosen: Vec<CanonicalUrl> = (0..SEEDS)
+            .map(|seed| canonicalize(None, &format!("https://127.0.0.1/{seed}")).unwrap())
+            .collect();
+        name_in_full(&mut settings.seed, &typed, &chosen);
+        for place in [0, 9, SEEDS - 1] {
+            assert_eq!(settings.seed[place].url, chosen[place].as_str());
+        }
+        let stored =
+            (0..SEEDS).map(|seed| toml::Value::from(format!("http://127.0.0.1/old{seed}")));
+        let older =
+            toml::Table::from_iter([("seed".to_owned(), stored.collect::<Vec<_>>().into())]);
+        let checked = check(&settings).unwrap();
+        let told = changes(&older, &settings, &checked);
+        assert!(
+            told[0].ends_with("https://127.0.0.1/0 and 99999 more"),
+            "{told:?}"
+        );
+    }
 }

@@ -40,6 +40,7 @@ pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use host_lists::{host_keys, host_table};
 pub(crate) use host_politeness::hours;
+pub(crate) use listed_seed::ListedSeed;
 pub(crate) use listing::{
     NAME_AND_VERSION, default_of, defaults_listing, effective, first_start, mark_of, record,
     record_again, rules_since, stored_seeds,

@@ -70,6 +70,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
             CommandError::usage(what).hint(hint).about("hops-off-scope"),
         ));
     }
+    check_frame(settings, problems);
     check_walk(settings, problems);
     if let Some(size) = settings.display.log_max_size.0
         && size < MIN_LOG_SIZE
@@ -147,6 +148,24 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
             CommandError::usage(what).hint(hint).about("per-site"),
         ));
     }
+}
+
+/// Checks where a sample is drawn from.
+fn check_frame(settings: &Settings, problems: &mut Problems) {
+    let sample = &settings.sample;
+    let is_sitemap = settings.seed.iter().any(|seed| seed.is_sitemap);
+    if sample.sample.0.is_none() || sample.frame_depth == 0 || !is_sitemap {
+        return;
+    }
+    let what = format!(
+        "--sample with --seed-sitemap and --frame-depth {}: each page that the sitemap lists would \
+         be read, as seeds are, to find what to draw from",
+        sample.frame_depth
+    );
+    let hint = "--frame-depth 0 draws from what the sitemap lists";
+    problems.note(Err::<(), _>(
+        CommandError::usage(what).hint(hint).about("frame-depth"),
+    ));
 }
 
 /// Checks the walk, where the crawl is one.

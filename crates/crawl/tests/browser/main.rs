@@ -115,7 +115,7 @@ fn add_long_words(site: &Site) {
         let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
         file.unwrap().write_all(rows.as_bytes()).unwrap();
     };
-    let page = |round: u32, status: Option<u16>, bytes: u64| {
+    let page = |round: u32, status: Option<u32>, bytes: u64| {
         json!({"url": url, "status": status, "fetched_at": "2026-11-20T23:59:59.123Z", "ms": 12,
             "bytes": bytes, "content_type": format!("application/{}", "long-type.".repeat(8)),
             "digest": null, "depth": 1, "via": url, "title": null, "robots": null, "warc": null,
@@ -125,6 +125,16 @@ fn add_long_words(site: &Site) {
         "pages.jsonl",
         &[page(1, Some(200), 123_456_789_012), page(2, None, 0)],
     );
+    // Pages that were drawn, of a type and of a stratum with a long name.
+    let drawn = |number: u32| {
+        let mut row = page(1, Some(200 + number), 1_000 * u64::from(number));
+        row["url"] = json!(format!("http://{host}/{number}"));
+        row["sample"] = json!({"how": "drawn", "stratum": host, "drawn": 4, "of": 200,
+            "probability": 0.02, "unknown": null});
+        row["error"] = Value::Null;
+        row
+    };
+    add("pages.jsonl", &(0..4).map(drawn).collect::<Vec<_>>());
     add(
         "requests.jsonl",
         &[

@@ -419,6 +419,40 @@ fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     }
 }
 
+#[test]
+fn ours_an_index_that_was_made_later_forgets_time_and_again() {
+    let (dir, cmd) = setup("index-later");
+    let web = web(1);
+    let seed = web.url(0, "/");
+    let args = [&["--seed", &seed, "--output", "c"][..], &QUICK].concat();
+    assert_eq!(cmd.run(&args).code, 0);
+    let indexed = cmd.run(&["index", "c"]);
+    assert_eq!(indexed.code, 0, "{}", indexed.stderr);
+    let pages = || -> Vec<String> {
+        let found = cmd
+            .run(&["search", "c", "words", "--limit", "50", "--json"])
+            .ok();
+        let found: Value = serde_json::from_str(&found).unwrap();
+        let hits = found["results"].as_array().unwrap().iter();
+        hits.map(|hit| hit["url"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut left = pages();
+    assert!(left.len() > 2, "{left:?}");
+    for _ in 0..2 {
+        // The seed goes last.
+        let gone = left.iter().position(|url| *url != seed).unwrap();
+        let gone = left.remove(gone);
+        let ran = cmd.run(&["forget", "c", &gone]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let found = pages();
+        assert!(!found.contains(&gone), "{gone} {found:?}");
+        assert_eq!(found.len(), left.len(), "{found:?}");
+        assert!(!holders(&dir.file("c/index"), &gone).contains("meta.json"));
+        assert_verifies(&dir, &cmd);
+    }
+}
+
 /// Kills a program once a file is there; one that is quicker has ended.
 fn kill_at(mut command: Command, file: &Path) {
     let mut running = command.spawn().unwrap();

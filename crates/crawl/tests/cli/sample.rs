@@ -315,3 +315,35 @@ fn ours_a_walk_that_contradicts_itself_is_refused() {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn ours_a_sample_of_what_the_sitemap_of_a_seed_lists_asks_for_no_other_page() {
+    let (dir, cmd) = setup("sample-sitemap");
+    let web = TestWeb::builder().hosts(1).sitemap(false).start();
+    let entries = (0..8).map(|page| {
+        let page = format!("/l{page}");
+        web.script(0, &page, Answer::html("<a href=/further>x</a>"));
+        format!("<url><loc>{}</loc></url>", web.url(0, &page))
+    });
+    let sitemap = format!("<urlset>{}</urlset>", entries.collect::<String>());
+    let sitemap = Answer::of(200)
+        .header("content-type", "application/xml")
+        .body(sitemap);
+    web.script(0, "/maps/all", sitemap);
+    let seed = web.url(0, "/maps/all");
+    let flags = ["--seed-sitemap", &seed, "--sample", "3", "--output", "c"];
+    let refused = cmd.run(&[&flags[..], &QUICK].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    let hint = "hint: --frame-depth 0 draws from what the sitemap lists\n";
+    assert!(refused.stderr.ends_with(hint), "{}", refused.stderr);
+    assert!(web.log().is_empty());
+    let ran = cmd.run(&[&flags[..], &["--frame-depth", "0"], &QUICK].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let (pages, _) = chosen(&dir, "c");
+    let drawn = pages.values().filter(|row| row["how"] == "drawn");
+    assert!(drawn.into_iter().all(|row| row["probability"] == 3.0 / 8.0));
+    let asked = web.log();
+    let asked = asked.iter().filter(|entry| entry.path.starts_with("/l"));
+    assert_eq!(asked.count(), 3);
+    assert!(web.log().iter().all(|entry| entry.path != "/further"));
+}

@@ -7,6 +7,7 @@ use crawl_weburl::safe_line;
 
 use super::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule};
 use crate::numbers::{counted, grouped, size};
+use crate::text::seeds;
 
 /// Hosts that the text names one by one, those that take longest first.
 const MAX_NAMED_HOSTS: usize = 20;
@@ -14,9 +15,7 @@ const MAX_NAMED_HOSTS: usize = 20;
 /// Lines for a person.
 impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for seed in &self.seeds {
-            writeln!(f, "seed      {}", safe_line(seed))?;
-        }
+        seeds(f, &self.seeds)?;
         let purpose = self.purpose.as_deref().unwrap_or("unstated");
         writeln!(f, "purpose   {purpose}")?;
         writeln!(f, "pages     {} known", grouped(self.pages))?;
