@@ -231,8 +231,10 @@ fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
     let crawl = cmd.start(&args);
     let mut talk = paused(&dir, &crawl);
     let quick = "[politeness]\ndelay = \"0s\"\ndelay-factor = 0\n";
-    let group = "[group.few]\nhosts = [\"127.0.0.1\"]\nmax-pages = 6\n";
-    write(&dir, &web, &format!("{quick}{group}"));
+    let host = web.authority(0).split(':').next().unwrap();
+    let group =
+        |pages: u32| format!("{quick}[group.few]\nhosts = [\"{host}\"]\nmax-pages = {pages}\n");
+    write(&dir, &web, &group(6));
     let told = cmd.run(&["control", "c", "reload"]).ok();
     assert!(told.contains("[group.\"few\"] max-pages = 6"), "{told}");
     assert!(!told.contains("next start"), "{told}");
@@ -249,7 +251,7 @@ fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
     assert!(toml.contains("[group.few]"), "{toml}");
     assert_eq!(audited(&cmd)["undecided"], json!({}));
     // With more room the same directory goes on.
-    write(&dir, &web, &format!("{quick}{}", group.replace('6', "900")));
+    write(&dir, &web, &group(900));
     let ran = cmd.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(dir.rows("c/pages.jsonl").len(), 26);
