@@ -41,8 +41,9 @@ pub(crate) fn document_bytes(page: &IndexedPage) -> usize {
 pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     let mut document = TantivyDocument::new();
     document.add_text(fields.url, &page.url);
-    let stored = serde_json::to_vec(page).unwrap_or_default();
-    document.add_bytes(fields.page, &stored);
+    // As text: tantivy writes bytes one at a time.
+    let stored = serde_json::to_string(page).unwrap_or_default();
+    document.add_text(fields.page, &stored);
     document.add_u64(fields.text_hash, text_hash(page));
     document.add_i64(fields.fetched_at, page.fetched_at);
     if page.same_as.is_some() {
@@ -109,7 +110,7 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     let texts = &fields.texts;
     let mut add = |field: Field, text: &str| {
         // A text without words would move those of the next one.
-        if Words::new(text, stemmer).next().is_some() {
+        if Words::new(text, stemmer).make_ready() {
             document.add_text(field, of_language(language, text));
         }
     };
@@ -132,8 +133,13 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
 
 /// The text up to its [`LEAD_WORDS`]th word.
 fn lead(text: &str, stemmer: Stemmer) -> &str {
-    let words = Words::new(text, stemmer).take_while(|word| word.position < LEAD_WORDS);
-    &text[..words.map(|word| word.range.end).max().unwrap_or(0)]
+    let (mut words, mut end) = (Words::new(text, stemmer), 0);
+    while let Some(word) = words.next_borrowed()
+        && word.position < LEAD_WORDS
+    {
+        end = end.max(word.range.end);
+    }
+    &text[..end]
 }
 
 /// A path as words, without the ending of its file.

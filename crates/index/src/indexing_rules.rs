@@ -1,12 +1,13 @@
 //! Which pages may be indexed, and what of them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 
 use crawl_extractor::{Content, LinkKind, Page as ExtractedPage};
 use crawl_policy::PageDirectives;
 use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::indexed_page::{Anchor, Heading, IndexedPage};
 use crate::words::{Stemmer, Words};
@@ -174,8 +175,9 @@ fn links(
     base: &CanonicalUrl,
     resolve: &mut ResolveLink<'_>,
 ) -> Vec<Anchor> {
-    let mut links = Vec::new();
-    let mut seen: HashSet<_, RandomState> = HashSet::default();
+    let mut links: Vec<Anchor> = Vec::new();
+    // The place of each link by its hash, which spares a copy of it.
+    let mut seen: HashMap<u64, usize, RandomState> = HashMap::default();
     for link in &came.page.links {
         if link.kind != LinkKind::Page || links.len() >= MAX_LINKS {
             continue;
@@ -185,7 +187,10 @@ fn links(
         };
         let text = link.text.as_deref().unwrap_or_default();
         let text = beginning(text.trim_matches(is_ornament), MAX_NAME_CHARS);
-        if seen.insert((url.clone(), text)) {
+        let hash = xxh3_64_with_seed(text.as_bytes(), xxh3_64(url.as_str().as_bytes()));
+        let known = seen.get(&hash).map(|at| &links[*at]);
+        if known.is_none_or(|known| known.url != url.as_str() || known.text != text) {
+            seen.insert(hash, links.len());
             links.push(Anchor {
                 url: url.as_str().to_owned(),
                 text: text.to_owned(),

@@ -307,6 +307,35 @@ pub(crate) fn each_stored<E: From<IndexError>>(
 
 /// The page that a document holds.
 pub(crate) fn stored(fields: &Fields, document: &TantivyDocument) -> Option<IndexedPage> {
-    let stored = document.get_first(fields.page)?.as_bytes()?;
-    serde_json::from_slice(stored).ok()
+    let stored = document.get_first(fields.page)?;
+    match stored.as_str() {
+        Some(text) => serde_json::from_str(text).ok(),
+        // As earlier versions stored it.
+        None => serde_json::from_slice(stored.as_bytes()?).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tantivy::TantivyDocument;
+
+    use super::stored;
+    use crate::document::document;
+    use crate::indexed_page::IndexedPage;
+    use crate::schema::schema;
+
+    #[test]
+    fn ours_a_page_is_read_as_it_is_stored_and_as_it_was_before() {
+        let page = IndexedPage {
+            url: "http://a.example/".to_owned(),
+            text: "tea".to_owned(),
+            ..IndexedPage::default()
+        };
+        let (_, fields) = schema();
+        let mut before = TantivyDocument::new();
+        before.add_bytes(fields.page, &serde_json::to_vec(&page).unwrap());
+        for document in [document(&fields, &page), before] {
+            assert_eq!(stored(&fields, &document).as_ref(), Some(&page));
+        }
+    }
 }

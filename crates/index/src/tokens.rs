@@ -87,7 +87,6 @@ impl Tokenizer for PageTokenizer {
             stop: &self.stop,
             words: 0,
             stem: String::new(),
-            has_stem: false,
             token: Token::default(),
         }
     }
@@ -105,9 +104,8 @@ pub(crate) struct Tokens<'t> {
     stop: &'t Stop,
     /// Words of this text so far.
     words: u32,
-    /// The stem of the last word, if it comes next; its memory, if not.
+    /// The stem of the last word behind its mark, if it comes next; else empty.
     stem: String,
-    has_stem: bool,
     token: Token,
 }
 
@@ -122,17 +120,14 @@ impl Tokens<'_> {
         }
         self.words = self.words.wrapping_add(1);
         // Rules of some language may fail on a text; that costs it the rest of its words.
-        let next = catch_unwind(AssertUnwindSafe(move || {
-            // Moved in, as the word outlives the closure.
-            let words = words;
-            words.next_borrowed()
-        }));
-        let Ok(Some(word)) = next else {
+        let is_ready = words.has_ready()
+            || catch_unwind(AssertUnwindSafe(|| words.make_ready())).unwrap_or(false);
+        let Some(word) = words.pop().filter(|_| is_ready) else {
             return false;
         };
-        self.has_stem = word.stem.is_some();
         if let Some(stem) = word.stem {
-            stem.clone_into(&mut self.stem);
+            self.stem.push(STEM);
+            self.stem.push_str(stem);
         }
         word.text.clone_into(&mut self.token.text);
         self.token.position = word.position;
@@ -143,10 +138,9 @@ impl Tokens<'_> {
 
 impl TokenStream for Tokens<'_> {
     fn advance(&mut self) -> bool {
-        if std::mem::take(&mut self.has_stem) {
-            self.token.text.clear();
-            self.token.text.push(STEM);
-            self.token.text.push_str(&self.stem);
+        if !self.stem.is_empty() {
+            std::mem::swap(&mut self.token.text, &mut self.stem);
+            self.stem.clear();
             return true;
         }
         match self.source {

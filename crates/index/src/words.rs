@@ -82,7 +82,7 @@ pub struct Words<'t> {
 }
 
 /// A word of the text before its forms are asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct FoundWord {
     form: FoundForm,
     range: Range<usize>,
@@ -90,11 +90,11 @@ struct FoundWord {
     kind: WordRelation,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum FoundForm {
     Known(KnownWord),
-    /// One character or two, of which there are many.
-    Characters(String),
+    /// One character or two: there are too many pairs to remember their forms.
+    Characters,
 }
 
 /// A [`Word`] whose forms are borrowed.
@@ -122,8 +122,14 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// The next word, whose forms last until the one behind it is asked for.
-    pub(crate) fn next_borrowed(&mut self) -> Option<BorrowedWord<'_>> {
+    /// Returns whether a word is ready.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Cuts the text further until a word is ready, and returns whether there is one. The rules of
+    /// some language may fail on a text: only here, not in [`Words::pop`].
+    pub(crate) fn make_ready(&mut self) -> bool {
         while self.ready.is_empty() && self.next < self.text.len() {
             // No word waits that was met before.
             self.known.make_room();
@@ -133,14 +139,25 @@ impl<'t> Words<'t> {
             self.next += piece.len();
             self.piece(start, piece);
         }
+        self.has_ready()
+    }
+
+    /// The next word, whose forms last until the one behind it is asked for.
+    pub(crate) fn next_borrowed(&mut self) -> Option<BorrowedWord<'_>> {
+        self.make_ready();
+        self.pop()
+    }
+
+    /// The word that is ready.
+    pub(crate) fn pop(&mut self) -> Option<BorrowedWord<'_>> {
         let found = self.ready.pop_front()?;
         let (text, stem) = match found.form {
             FoundForm::Known(word) => {
                 let forms = self.known.forms(word);
-                (forms.text.as_str(), forms.stem.as_deref())
+                (forms.text, forms.stem)
             }
-            FoundForm::Characters(text) => {
-                self.characters = text;
+            FoundForm::Characters => {
+                self.characters = fold(&self.text[found.range.clone()]);
                 (self.characters.as_str(), None)
             }
         };
@@ -244,9 +261,9 @@ impl<'t> Words<'t> {
         }
         let known = self.known.meet(written);
         self.push(known, range.clone(), at, WordRelation::Plain);
-        let parts = self.known.forms(known).parts.len();
+        let parts = self.known.parts(known);
         for n in 0..parts {
-            let part = self.known.forms(known).parts[n].clone();
+            let part = self.known.part(known, n);
             let part = range.start + part.start..range.start + part.end;
             let known = self.known.meet(&self.text[part.clone()]);
             self.push(known, part, at + n, WordRelation::Part);
@@ -255,7 +272,7 @@ impl<'t> Words<'t> {
     }
 
     fn push(&mut self, word: KnownWord, range: Range<usize>, position: usize, kind: WordRelation) {
-        if !self.known.forms(word).text.is_empty() {
+        if !self.known.is_empty(word) {
             self.ready.push_back(FoundWord {
                 form: FoundForm::Known(word),
                 range,
@@ -286,7 +303,7 @@ impl<'t> Words<'t> {
 
     fn character(&mut self, range: Range<usize>, position: usize, kind: WordRelation) {
         self.ready.push_back(FoundWord {
-            form: FoundForm::Characters(fold(&self.text[range.clone()])),
+            form: FoundForm::Characters,
             range,
             position,
             kind,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use tantivy::merge_policy::LogMergePolicy;
 use tantivy::schema::Schema;
 use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::{Index, IndexSettings, IndexWriter as Inner, Term};
@@ -33,6 +34,14 @@ const MAX_QUEUED_BYTES: usize = 8 << 20;
 /// Bytes of stored pages that are compressed together: small enough to show one result
 /// without unpacking many pages.
 const BLOCK_BYTES: usize = 16 << 10;
+
+/// Level of zstd for stored pages. Each further one takes more time than it spares room.
+const COMPRESSION_LEVEL: i32 = 1;
+
+/// Segments of fewer pages count as of this size where eight of one size are merged: then a crawl
+/// whose commits have few pages each writes a page anew some ten times on its way to a larger
+/// segment, and not some hundred times.
+const MIN_SEGMENT_PAGES: u32 = 1_024;
 
 /// Writes an index. There is one at a time for a directory.
 ///
@@ -93,9 +102,7 @@ impl IndexWriter {
             let tokenizer = PageTokenizer { stop: stop.clone() };
             index.tokenizers().register(TOKENIZER, tokenizer);
             let note = index.load_metas().map_err(IndexError::of(dir))?.payload;
-            let inner = index
-                .writer_with_num_threads(1, MAX_BUFFER_BYTES)
-                .map_err(IndexError::of(dir))?;
+            let inner = tantivy_writer(&index, 1).map_err(IndexError::of(dir))?;
             Ok(Some(IndexWriter {
                 dir: dir.to_path_buf(),
                 fields,
@@ -176,7 +183,7 @@ impl IndexWriter {
         let index = self.inner.index().clone();
         // One writer at a time has the lock.
         self.inner.wait_merging_threads().map_err(&error)?;
-        let inner = index.writer_with_num_threads(threads.min(MAX_THREADS), MAX_BUFFER_BYTES);
+        let inner = tantivy_writer(&index, threads.min(MAX_THREADS));
         Ok(Some(IndexWriter {
             inner: inner.map_err(error)?,
             ..self
@@ -247,6 +254,14 @@ pub fn remove(dir: &Path) -> Result<(), IndexError> {
     }
 }
 
+fn tantivy_writer(index: &Index, threads: usize) -> tantivy::Result<Inner<QueuedDocument>> {
+    let inner = index.writer_with_num_threads(threads, MAX_BUFFER_BYTES)?;
+    let mut policy = LogMergePolicy::default();
+    policy.set_min_layer_size(MIN_SEGMENT_PAGES);
+    inner.set_merge_policy(Box::new(policy));
+    Ok(inner)
+}
+
 fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
     // The format's file comes first, so a death in between leaves a directory without an index.
     if dir.join(META_FILE).exists() {
@@ -261,7 +276,9 @@ fn open_index(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
         };
     }
     let settings = IndexSettings {
-        docstore_compression: Compressor::Zstd(ZstdCompressor::default()),
+        docstore_compression: Compressor::Zstd(ZstdCompressor {
+            compression_level: Some(COMPRESSION_LEVEL),
+        }),
         docstore_blocksize: BLOCK_BYTES,
         ..IndexSettings::default()
     };

@@ -12,7 +12,7 @@ use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{Document, Limits, PageText, may_be_read, what_is};
 use crawl_fetcher::{Interstitial, Secrets};
 use crawl_frontier::{Frontier, KnownState};
-use crawl_index::{IndexEntry, IndexWriter, IndexedPage, Reconciled, SearchIndex};
+use crawl_index::{IndexEntry, IndexWriter, IndexedPage, PendingFile, Reconciled, SearchIndex};
 use crawl_policy::{ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::header::CONTENT_ENCODING;
@@ -29,6 +29,9 @@ use crate::state::directory::{examine, open_frontier};
 pub(crate) const NEW_FOLDER: &str = "index.new";
 /// Pages between two words about how far it is.
 const TELL_INTERVAL_PAGES: u64 = 100;
+/// So much of what is read waits on disk to be written once, with its names. Bytes: what comes
+/// behind is written at once, and anew by the pass over all pages.
+const MAX_PENDING_BYTES: u64 = 512 << 20;
 
 /// By which rules pages are read.
 #[derive(Clone, Debug)]
@@ -102,27 +105,52 @@ fn build(
         is_stopped: true,
         ..Reindexed::default()
     };
-    let Some((mut build, latest)) = beside(dir, frontier, rules, committed, is_stopped, told)?
+    let once = PageWrites::Once;
+    let Some((build, latest)) = beside(dir, frontier, rules, committed, once, is_stopped, told)?
     else {
-        return Ok(stopped);
-    };
-    // No clock is asked: what was over when the last page came is over.
-    let note = note_of(next);
-    let Some(Reconciled {
-        pages, duplicates, ..
-    }) = build.writer.reconcile_unless(&note, latest, is_stopped)?
-    else {
-        build.remove()?;
         return Ok(stopped);
     };
     let Build {
-        writer, mut done, ..
+        writer,
+        pending,
+        mut done,
+        ..
     } = build;
+    let note = note_of(next);
+    // No clock is asked: what was over when the last page came is over.
+    let Some((writer, reconciled)) = settle(writer, pending, &note, latest, is_stopped)? else {
+        crawl_index::remove(&dir.join(NEW_FOLDER))?;
+        return Ok(stopped);
+    };
+    let Reconciled {
+        pages, duplicates, ..
+    } = reconciled;
     writer.close()?;
     (done.pages, done.duplicates) = (pages, duplicates);
     take_place(dir)?;
     begin_log(dir, frontier, next)?;
     Ok(done)
+}
+
+/// Settles what all pages together tell, those that wait among them. None where it `is_stopped`.
+fn settle(
+    writer: IndexWriter,
+    pending: Option<PendingFile>,
+    note: &str,
+    now: i64,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Option<(IndexWriter, Reconciled)>, EngineError> {
+    let Some(mut writer) = writer.with_all_processors(note)? else {
+        return Ok(None);
+    };
+    let done = match pending {
+        Some(mut pending) => {
+            pending.flush()?;
+            writer.reconcile_with(&pending, note, now, is_stopped)?
+        }
+        None => writer.reconcile_unless(note, now, is_stopped)?,
+    };
+    Ok(done.map(|done| (writer, done)))
 }
 
 /// Builds it behind a crawl that goes on: of the pages that were `committed` when it began, with
@@ -136,7 +164,16 @@ pub(crate) fn build_behind(
     note: &str,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<bool, EngineError> {
-    let built = beside(dir, frontier, rules, committed, is_stopped, &mut |_| {})?;
+    let now = PageWrites::Now;
+    let built = beside(
+        dir,
+        frontier,
+        rules,
+        committed,
+        now,
+        is_stopped,
+        &mut |_| {},
+    )?;
     let Some((mut build, _)) = built else {
         return Ok(false);
     };
@@ -146,13 +183,23 @@ pub(crate) fn build_behind(
     Ok(true)
 }
 
-/// Puts all pages into an index in `index.new`; and when the latest came. None where it
+/// When a page that is read is written into the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PageWrites {
+    /// At once, so that it can be committed without the pass over all pages.
+    Now,
+    /// By that pass.
+    Once,
+}
+
+/// Reads all pages for an index in `index.new`; and when the latest came. None where it
 /// `is_stopped`.
 fn beside<'a>(
     dir: &'a Path,
     frontier: &dyn Frontier,
     rules: &'a Reindex,
     committed: Option<u64>,
+    writes: PageWrites,
     is_stopped: &dyn Fn() -> bool,
     told: &mut dyn FnMut(u64),
 ) -> Result<Option<(Build<'a>, i64)>, EngineError> {
@@ -163,11 +210,17 @@ fn beside<'a>(
     }
     let beside = dir.join(NEW_FOLDER);
     crawl_index::remove(&beside)?;
+    let writer = IndexWriter::open(&beside)?;
+    let pending = match writes {
+        PageWrites::Now => None,
+        PageWrites::Once => Some(PendingFile::new(&beside)?),
+    };
     let mut build = Build {
         dir,
         rules,
         old: SearchIndex::open(&dir.join(INDEX_FOLDER)).ok(),
-        writer: IndexWriter::open(&beside)?,
+        writer,
+        pending,
         done: Reindexed::default(),
     };
     let Some((kept, unreadable)) = kept_pages(dir, committed, frontier, is_stopped)? else {
@@ -352,6 +405,8 @@ struct Build<'a> {
     rules: &'a Reindex,
     old: Option<SearchIndex>,
     writer: IndexWriter,
+    /// Pages that are not in the writer yet.
+    pending: Option<PendingFile>,
     done: Reindexed,
 }
 
@@ -380,7 +435,11 @@ impl Build<'_> {
         if let Some(why) = entry.left_out() {
             *self.done.left_out.entry(why.to_owned()).or_default() += 1;
         }
-        Ok(self.writer.apply(&entry)?)
+        match &mut self.pending {
+            Some(pending) if pending.bytes() < MAX_PENDING_BYTES => pending.push(&entry)?,
+            _ => self.writer.apply(&entry)?,
+        }
+        Ok(())
     }
 
     fn known(&self, kept: &Kept) -> Option<IndexedPage> {

@@ -159,8 +159,8 @@ impl Flow {
     fn push_word(&mut self, word: &str) {
         self.push_space();
         self.text.push_str(word);
-        let weights = word.chars().map(|c| self.weigher.add(c));
-        self.weight = self.weight.saturating_add(weights.sum());
+        let weight = self.weigher.add_ascii(word.as_bytes());
+        self.weight = self.weight.saturating_add(weight);
     }
 
     /// Adds the space that stands before the next character.

@@ -35,11 +35,43 @@ const BEGINNINGS: [&str; 26] = [
 
 /// Returns whether a short block is one of these lines.
 pub(super) fn is_phrase(text: &str) -> bool {
-    text.len() <= MAX_PHRASE_BYTES && BEGINNINGS.iter().any(|beginning| begins(text, beginning))
+    let Some(first) = text
+        .bytes()
+        .next()
+        .filter(|_| text.len() <= MAX_PHRASE_BYTES)
+    else {
+        return false;
+    };
+    // Most blocks begin with none of their letters.
+    let may_begin = |beginning: &&&str| beginning.as_bytes()[0] == first.to_ascii_lowercase();
+    let mut candidates = BEGINNINGS.iter().filter(may_begin);
+    candidates.any(|beginning| begins(text, beginning))
 }
 
 fn begins(text: &str, beginning: &str) -> bool {
     text.get(..beginning.len())
         .is_some_and(|head| head.eq_ignore_ascii_case(beginning))
         || text.eq_ignore_ascii_case(beginning.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_phrase;
+
+    #[test]
+    fn ours_a_line_that_any_page_has_is_known_by_its_beginning() {
+        for line in [
+            "© 2026",
+            "(C) Example",
+            "Copyright 2026",
+            "COPYRIGHT",
+            "Skip to main content",
+        ] {
+            assert!(is_phrase(line), "{line}");
+        }
+        let long = format!("Copyright {}", "of a very long story ".repeat(10));
+        for line in ["", "Copyrighted", "Skipping", "A copyright", &long] {
+            assert!(!is_phrase(line), "{line}");
+        }
+    }
 }

@@ -183,43 +183,140 @@ fn by_role(role: &str) -> Option<(Surround, Favour)> {
 
 fn by_name(traits: &Traits<'_>) -> (Surround, Favour) {
     let (mut surround, mut favour) = (Surround::No, Favour::No);
-    for word in traits.words() {
-        let mut lower = [0; 16];
-        let Some(lower) = lower.get_mut(..word.len()) else {
-            continue;
-        };
-        lower.copy_from_slice(word.as_bytes());
-        lower.make_ascii_lowercase();
-        let (s, f) = of_word(std::str::from_utf8(lower).unwrap_or_default());
-        (surround, favour) = (surround.max(s), favour.max(f));
+    for value in [traits.class, traits.id].into_iter().flatten() {
+        let value = &value.as_bytes()[..value.len().min(MAX_NAME_BYTES)];
+        for word in value.split(|byte| !byte.is_ascii_alphanumeric()) {
+            let (s, f) = of_word(word);
+            (surround, favour) = (surround.max(s), favour.max(f));
+        }
     }
     (surround, favour)
 }
 
-fn of_word(word: &str) -> (Surround, Favour) {
-    let surround = match word {
-        "nav" | "navbar" | "navi" | "navigation" | "menu" | "menubar" | "submenu" | "topbar"
-        | "breadcrumb" | "breadcrumbs" | "sidebar" | "sidenav" | "sphinxsidebar" | "rail"
-        | "footer" | "colophon" | "masthead" | "toc" | "related" | "recommended" | "recirc"
-        | "share" | "sharing" | "social" | "promo" | "advert" | "advertisement" | "ads" | "ad"
-        | "sponsor" | "sponsored" | "newsletter" | "subscribe" | "signup" | "pagination"
-        | "pager" | "pagenav" | "prevnext" | "skip" | "skiplink" | "widget" | "widgets"
-        | "trending" | "popular" | "mostread" | "tagcloud" | "blogroll" | "toolbar"
-        | "copyright" | "tags" | "byline" | "postmeta" | "userinfo" => Surround::Named,
-        "comments" | "comment" | "commentlist" | "disqus" | "responses" => Surround::Comments,
-        "cookie" | "cookies" | "consent" | "gdpr" | "modal" | "popup" | "overlay" | "lightbox"
-        | "paywall" => Surround::Certain,
-        _ => Surround::No,
-    };
-    let favour = match word {
-        "section" => Favour::Part,
-        "content" | "article" | "entry" | "post" | "story" | "prose" | "markdown" | "hentry"
-        | "maincontent" | "mainbody" | "bodytext" | "articlebody" | "documentwrapper" => {
-            Favour::Named
-        }
-        _ => Favour::No,
-    };
-    (surround, favour)
+/// Words in names of what stands around a text.
+const AROUND: [&str; 53] = [
+    "nav",
+    "navbar",
+    "navi",
+    "navigation",
+    "menu",
+    "menubar",
+    "submenu",
+    "topbar",
+    "breadcrumb",
+    "breadcrumbs",
+    "sidebar",
+    "sidenav",
+    "sphinxsidebar",
+    "rail",
+    "footer",
+    "colophon",
+    "masthead",
+    "toc",
+    "related",
+    "recommended",
+    "recirc",
+    "share",
+    "sharing",
+    "social",
+    "promo",
+    "advert",
+    "advertisement",
+    "ads",
+    "ad",
+    "sponsor",
+    "sponsored",
+    "newsletter",
+    "subscribe",
+    "signup",
+    "pagination",
+    "pager",
+    "pagenav",
+    "prevnext",
+    "skip",
+    "skiplink",
+    "widget",
+    "widgets",
+    "trending",
+    "popular",
+    "mostread",
+    "tagcloud",
+    "blogroll",
+    "toolbar",
+    "copyright",
+    "tags",
+    "byline",
+    "postmeta",
+    "userinfo",
+];
+/// Of what readers wrote.
+const COMMENTS: [&str; 5] = ["comments", "comment", "commentlist", "disqus", "responses"];
+/// Of what stands before a page.
+const NOTICES: [&str; 9] = [
+    "cookie", "cookies", "consent", "gdpr", "modal", "popup", "overlay", "lightbox", "paywall",
+];
+/// Of what holds a text.
+const TEXTS: [&str; 13] = [
+    "content",
+    "article",
+    "entry",
+    "post",
+    "story",
+    "prose",
+    "markdown",
+    "hentry",
+    "maincontent",
+    "mainbody",
+    "bodytext",
+    "articlebody",
+    "documentwrapper",
+];
+/// Of a part of it.
+const PART: &str = "section";
+
+/// For each first letter the lengths that such words have, as bits: most words of names have
+/// another one.
+const LENGTHS: [u32; 26] = {
+    let mut lengths = [0; 26];
+    add_lengths(&mut lengths, &AROUND);
+    add_lengths(&mut lengths, &COMMENTS);
+    add_lengths(&mut lengths, &NOTICES);
+    add_lengths(&mut lengths, &TEXTS);
+    add_lengths(&mut lengths, &[PART]);
+    lengths
+};
+
+const fn add_lengths(lengths: &mut [u32; 26], words: &[&str]) {
+    let mut n = 0;
+    while n < words.len() {
+        let word = words[n].as_bytes();
+        lengths[(word[0] - b'a') as usize] |= 1 << word.len();
+        n += 1;
+    }
+}
+
+/// Returns what a word of a name, of whatever case, says of its element.
+fn of_word(word: &[u8]) -> (Surround, Favour) {
+    let first = word.first().map(u8::to_ascii_lowercase);
+    let lengths = first.and_then(|first| LENGTHS.get(usize::from(first.wrapping_sub(b'a'))));
+    let length = u32::try_from(word.len()).unwrap_or(u32::MAX);
+    if lengths.is_none_or(|lengths| lengths.checked_shr(length).unwrap_or(0) & 1 == 0) {
+        return (Surround::No, Favour::No);
+    }
+    let is = |known: &&str| word.eq_ignore_ascii_case(known.as_bytes());
+    if AROUND.iter().any(is) {
+        (Surround::Named, Favour::No)
+    } else if COMMENTS.iter().any(is) {
+        (Surround::Comments, Favour::No)
+    } else if NOTICES.iter().any(is) {
+        (Surround::Certain, Favour::No)
+    } else if TEXTS.iter().any(is) {
+        (Surround::No, Favour::Named)
+    } else if is(&PART) {
+        (Surround::No, Favour::Part)
+    } else {
+        (Surround::No, Favour::No)
+    }
 }
 
 /// Returns whether an `aside` is a remark that belongs to the text.

@@ -113,7 +113,10 @@ impl Regions {
             true => self.add(part, surround, favour, offset, oddities),
             false => self.region(),
         };
-        let without = surround_without_id(part, traits, within);
+        let without = match traits.id {
+            Some(_) => surround_without_id(part, traits, within),
+            None => surround,
+        };
         let is_own = region != self.region();
         let named = traits.id.filter(|_| without < surround && is_own);
         let named = named.map(|id| &id[..id.floor_char_boundary(MAX_NAME_BYTES)]);

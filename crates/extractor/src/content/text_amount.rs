@@ -28,6 +28,17 @@ impl Weigher {
         let begins = !std::mem::replace(&mut self.in_word, true);
         if begins { 2 } else { 0 }
     }
+
+    /// The weight that characters of ASCII add, as [`Weigher::add`] gives it.
+    pub(super) fn add_ascii(&mut self, text: &[u8]) -> u32 {
+        let mut words = 0;
+        for byte in text {
+            let is_letter = byte.is_ascii_alphanumeric();
+            words += u32::from(is_letter && !self.in_word);
+            self.in_word = is_letter || self.in_word && *byte == b'\'';
+        }
+        2 * words
+    }
 }
 
 /// Returns whether `c` is of a script that puts no space between words: Thai, Lao, Burmese, Khmer,

@@ -42,8 +42,19 @@ fn end_of(bytes: &[u8], at: usize) -> usize {
     end
 }
 
+/// Letters, digits and the underscore.
+const WITHIN: [bool; 256] = {
+    let mut within = [false; 256];
+    let mut byte = 0;
+    while byte < 128_u8 {
+        within[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'_';
+        byte += 1;
+    }
+    within
+};
+
 fn is_within(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+    WITHIN[usize::from(byte)]
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::fold::fold;
 use super::parts::parts;
 use super::stem::Stemmer;
 
 /// Words whose forms a thread remembers; before the next line all are forgotten.
-pub(super) const MAX_KNOWN_WORDS: usize = 16_384;
+pub(super) const MAX_KNOWN_WORDS: usize = 32_768;
 
 thread_local! {
     /// Those of the text that this thread read last. A text that is read meanwhile begins anew.
@@ -19,26 +20,39 @@ thread_local! {
 }
 
 /// The forms of a word as written.
-#[derive(Debug)]
-pub(super) struct Forms {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forms<'w> {
     /// In lower case, without accents. Empty where nothing of it is left.
-    pub(super) text: String,
+    pub(super) text: &'w str,
     /// The stem in the text's language, where that is another.
-    pub(super) stem: Option<String>,
-    /// Its parts, where it has several.
-    pub(super) parts: Box<[Range<usize>]>,
+    pub(super) stem: Option<&'w str>,
 }
 
 /// The place of a word's forms, until words are forgotten.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KnownWord(usize);
+pub(super) struct KnownWord(u32);
 
-/// Words of one language and their forms.
+/// Words of one language and their forms. All letters stand in one text, so that nothing is
+/// allocated for a word, and little of the memory is touched.
 #[derive(Debug, Default)]
 pub(super) struct KnownWords {
     stemmer: Stemmer,
-    places: HashMap<Box<str>, usize, RandomState>,
-    forms: Vec<Forms>,
+    /// By the hash of the word as written.
+    places: HashMap<u64, KnownWord, RandomState>,
+    words: Vec<Places>,
+    letters: String,
+    /// The parts of all words that have several, as places in the word.
+    parts: Vec<Range<u32>>,
+}
+
+/// The places of a word's forms in the letters.
+#[derive(Clone, Debug)]
+struct Places {
+    written: Range<u32>,
+    text: Range<u32>,
+    /// Empty where there is no stem.
+    stem: Range<u32>,
+    parts: Range<u32>,
 }
 
 impl KnownWords {
@@ -60,42 +74,105 @@ impl KnownWords {
 
     /// Makes room: words that were met before are no longer to be asked for.
     pub(super) fn make_room(&mut self) {
-        if self.forms.len() >= MAX_KNOWN_WORDS {
+        if self.words.len() >= MAX_KNOWN_WORDS {
             self.forget();
         }
     }
 
     fn forget(&mut self) {
         self.places.clear();
-        self.forms.clear();
+        self.words.clear();
+        self.letters.clear();
+        self.parts.clear();
     }
 
     pub(super) fn meet(&mut self, written: &str) -> KnownWord {
-        if let Some(place) = self.places.get(written) {
-            return KnownWord(*place);
+        let hash = xxh3_64(written.as_bytes());
+        match self.places.get(&hash) {
+            // Two words may have one hash: then the last of them is known.
+            Some(&word) if self.written(word) == written.as_bytes() => word,
+            _ => self.learn(hash, written),
         }
+    }
+
+    fn written(&self, word: KnownWord) -> &[u8] {
+        let place = &self.words[word.0 as usize].written;
+        &self.letters.as_bytes()[place.start as usize..place.end as usize]
+    }
+
+    fn learn(&mut self, hash: u64, written: &str) -> KnownWord {
         let lower = written.to_lowercase();
         let text = fold(&lower);
         let stem = self.stemmer.stem(&lower).map(|stem| fold(&stem));
         let stem = stem.filter(|stem| *stem != text && !stem.is_empty());
-        let parts = match parts(written) {
-            parts if parts.len() > 1 => parts.into(),
-            _ => Box::default(),
+        let first_part = small(self.parts.len());
+        let parts = parts(written);
+        if parts.len() > 1 {
+            let parts = parts.iter().map(|part| small(part.start)..small(part.end));
+            self.parts.extend(parts);
+        }
+        let place = self.add(written);
+        let places = Places {
+            // Most words are written as they are looked up.
+            text: match text == written {
+                true => place.clone(),
+                false => self.add(&text),
+            },
+            written: place,
+            stem: self.add(stem.as_deref().unwrap_or_default()),
+            parts: first_part..small(self.parts.len()),
         };
-        let place = self.forms.len();
-        self.forms.push(Forms { text, stem, parts });
-        self.places.insert(written.into(), place);
-        KnownWord(place)
+        let word = KnownWord(small(self.words.len()));
+        self.words.push(places);
+        self.places.insert(hash, word);
+        word
     }
 
-    pub(super) fn forms(&self, word: KnownWord) -> &Forms {
-        &self.forms[word.0]
+    fn add(&mut self, text: &str) -> Range<u32> {
+        let start = small(self.letters.len());
+        self.letters.push_str(text);
+        start..small(self.letters.len())
+    }
+
+    fn letters(&self, place: &Range<u32>) -> &str {
+        &self.letters[place.start as usize..place.end as usize]
+    }
+
+    pub(super) fn forms(&self, word: KnownWord) -> Forms<'_> {
+        let places = &self.words[word.0 as usize];
+        let has_stem = !places.stem.is_empty();
+        Forms {
+            text: self.letters(&places.text),
+            stem: has_stem.then(|| self.letters(&places.stem)),
+        }
+    }
+
+    /// Returns whether nothing is left of a word.
+    pub(super) fn is_empty(&self, word: KnownWord) -> bool {
+        self.words[word.0 as usize].text.is_empty()
+    }
+
+    /// The number of a word's parts, if it has several; none otherwise.
+    pub(super) fn parts(&self, word: KnownWord) -> usize {
+        self.words[word.0 as usize].parts.len()
+    }
+
+    /// The place of one of its parts in the word as written, in bytes.
+    pub(super) fn part(&self, word: KnownWord, n: usize) -> Range<usize> {
+        let first = self.words[word.0 as usize].parts.start as usize;
+        let part = &self.parts[first + n];
+        part.start as usize..part.end as usize
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.forms.len()
+        self.words.len()
     }
+}
+
+/// A place in what some ten thousand short words take.
+fn small(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

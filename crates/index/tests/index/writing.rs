@@ -1,13 +1,12 @@
 //! Commits, replacements, and what only all pages together tell.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crawl_index::{
-    Commit, EntryVisitor, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingEntries,
-    SearchIndex, SearchOptions,
+    Commit, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingFile, SearchIndex,
+    SearchOptions,
 };
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
@@ -254,20 +253,6 @@ fn reconciling_twice_changes_nothing() {
     assert_eq!(writer.reconcile(NOTE, 0).unwrap().rewritten, 0);
 }
 
-/// Entries of a log.
-struct Log(Vec<IndexEntry>);
-
-impl PendingEntries for Log {
-    fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
-        for entry in &self.0 {
-            if visit(entry.clone())?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
 #[test]
 fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
     let url = |name: &str| format!("http://a.example/{name}");
@@ -297,7 +282,7 @@ fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
         writer.apply(entry).unwrap();
     }
     writer.reconcile(NOTE, 0).unwrap();
-    let log = Log(vec![
+    let waiting = [
         put("new", "New.", &[("tea", "cup")]),
         put("old", "After.", &[("tea", "pot")]),
         put("back", "Back.", &[("tea", "sip")]),
@@ -306,9 +291,14 @@ fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
         over,
         put("twin", "New.", &[]),
         put("twin", "Tea.", &[]),
-    ]);
+    ];
+    let mut file = PendingFile::new(dir.path()).unwrap();
+    for entry in &waiting {
+        file.push(entry).unwrap();
+    }
+    file.flush().unwrap();
     let mut writer = writer.with_all_processors(NOTE).unwrap().unwrap();
-    let done = writer.reconcile_with(&log, "read", 10, &|| false).unwrap();
+    let done = writer.reconcile_with(&file, "read", 10, &|| false).unwrap();
     let done = done.unwrap();
     assert_eq!((done.pages, done.duplicates, done.expired), (4, 0, 1));
     assert_eq!(writer.note(), Some("read"));

@@ -1,0 +1,81 @@
+//! Entries that wait in a file until all of them are known: the pass over all pages then writes
+//! each page once, with its names.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::counted_sort::unnamed_file;
+use crate::entry::IndexEntry;
+use crate::error::IndexError;
+use crate::reconcile::{EntryVisitor, PendingEntries};
+
+/// A file of entries, which is gone with its handle. Entries are pushed, then read.
+#[derive(Debug)]
+pub struct PendingFile {
+    dir: PathBuf,
+    file: BufWriter<File>,
+    bytes: u64,
+}
+
+impl PendingFile {
+    /// An empty one, in the folder of the index that its entries are for.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn new(dir: &Path) -> Result<PendingFile, IndexError> {
+        let file = unnamed_file(dir).map_err(IndexError::disk(dir))?;
+        Ok(PendingFile {
+            dir: dir.to_path_buf(),
+            file: BufWriter::new(file),
+            bytes: 0,
+        })
+    }
+
+    /// Adds an entry behind the others.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn push(&mut self, entry: &IndexEntry) -> Result<(), IndexError> {
+        let mut line = serde_json::to_vec(entry).unwrap_or_default();
+        line.push(b'\n');
+        self.bytes += line.len() as u64;
+        let written = self.file.write_all(&line);
+        written.map_err(IndexError::disk(&self.dir))
+    }
+
+    /// The bytes of all entries.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Ends the pushing: before this, not all of them can be read.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn flush(&mut self) -> Result<(), IndexError> {
+        self.file.flush().map_err(IndexError::disk(&self.dir))
+    }
+}
+
+impl PendingEntries for PendingFile {
+    fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
+        let disk = || IndexError::disk(&self.dir);
+        let mut file = self.file.get_ref().try_clone().map_err(disk())?;
+        file.rewind().map_err(disk())?;
+        let (mut lines, mut line) = (BufReader::new(file), Vec::new());
+        loop {
+            line.clear();
+            if lines.read_until(b'\n', &mut line).map_err(disk())? == 0 {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let entry = serde_json::from_slice(&line)
+                .map_err(|_| IndexError::damaged(&self.dir, "an entry that waits can't be read"))?;
+            if visit(entry)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+}
