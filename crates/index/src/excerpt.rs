@@ -5,7 +5,7 @@ use std::ops::Range;
 use crawl_weburl::without_bidi_controls;
 
 use crate::indexed_page::IndexedPage;
-use crate::query_plan::MarkedWords;
+use crate::query_plan::{MarkedTerm, MarkedWords};
 use crate::results::TextPart;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
@@ -25,7 +25,7 @@ pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, most: usize) -> 
         return Excerpt::default();
     }
     let hits = hits_in(&page.text, page.language.as_deref(), wanted);
-    let around = best(&hits, most);
+    let around = best(&page.text, &hits, most);
     let range = stretch(&page.text, around, most);
     let mut parts = cut(&page.text, &range, &hits);
     tidy(&mut parts, range.start > 0, range.end < page.text.len());
@@ -38,7 +38,7 @@ pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, most: usize) -> 
 /// A text that is shown whole, with what is wanted marked.
 pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<TextPart> {
     let found = words(text, &Stemmer::of(language));
-    let hits = hits(&found, wanted);
+    let hits = beside_others(text, hits(&found, wanted));
     let mut parts = cut(text, &(0..text.len()), &hits);
     tidy(&mut parts, false, false);
     parts
@@ -55,18 +55,41 @@ fn hits_in(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<(Ran
     let mut all = Vec::new();
     for piece in wanted.likely_in(text) {
         let found = hits(&words(&text[piece.clone()], &stemmer), wanted);
-        let place = |(range, term): (Range<usize>, usize)| {
+        let place = |(range, term): (Range<usize>, MarkedTerm)| {
             (piece.start + range.start..piece.start + range.end, term)
         };
         all.extend(found.into_iter().map(place));
     }
-    all
+    beside_others(text, all)
+}
+
+/// Leaves out words that are marked only beside another term, and do not stand beside one.
+fn beside_others(text: &str, hits: Vec<(Range<usize>, MarkedTerm)>) -> Vec<(Range<usize>, usize)> {
+    // Ones that stand together hold each other up only where one of them needs no other.
+    let is_beside = |a: &(Range<usize>, MarkedTerm), b: &(Range<usize>, MarkedTerm)| {
+        a.1.term != b.1.term && stand_beside(text, &a.0, &b.0)
+    };
+    let mut kept: Vec<bool> = hits.iter().map(|hit| !hit.1.needs_another).collect();
+    for n in 1..hits.len() {
+        kept[n] = kept[n] || kept[n - 1] && is_beside(&hits[n - 1], &hits[n]);
+    }
+    for n in (1..hits.len()).rev() {
+        kept[n - 1] = kept[n - 1] || kept[n] && is_beside(&hits[n - 1], &hits[n]);
+    }
+    let kept = hits.into_iter().zip(kept).filter(|(_, is_kept)| *is_kept);
+    kept.map(|((range, term), _)| (range, term.term)).collect()
+}
+
+/// Returns whether no other word stands between two places, the second after the first.
+fn stand_beside(text: &str, first: &Range<usize>, second: &Range<usize>) -> bool {
+    let between = text.get(first.end..second.start);
+    between.is_some_and(|between| !between.contains(|c: char| c.is_alphanumeric() || c == '\n'))
 }
 
 /// Words of the text that are wanted: where, and which term. A part of a longer word counts
 /// where the whole is not wanted.
-fn hits(found: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
-    let mut hits: Vec<(Range<usize>, usize)> = Vec::new();
+fn hits(found: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, MarkedTerm)> {
+    let mut hits: Vec<(Range<usize>, MarkedTerm)> = Vec::new();
     for word in found {
         let Some(term) = wanted.term(word) else {
             continue;
@@ -83,10 +106,13 @@ fn hits(found: &[Word], wanted: &MarkedWords) -> Vec<(Range<usize>, usize)> {
     hits
 }
 
-/// The beginning and end of the stretch with most different terms; of several the one with most
-/// words, then the first.
-fn best(hits: &[(Range<usize>, usize)], most: usize) -> Option<(usize, usize)> {
-    let mut best: Option<((usize, usize), (usize, usize))> = None;
+/// Terms of a stretch, those that stand beside each other, and its words.
+type Worth = (usize, usize, usize);
+
+/// The beginning and end of the stretch with most different terms; of several the one where most
+/// of them stand beside each other, then the one with most words, then the first.
+fn best(text: &str, hits: &[(Range<usize>, usize)], most: usize) -> Option<(usize, usize)> {
+    let mut best: Option<(Worth, (usize, usize))> = None;
     let mut last = 0;
     for (first, hit) in hits.iter().enumerate() {
         last = last.max(first);
@@ -100,7 +126,14 @@ fn best(hits: &[(Range<usize>, usize)], most: usize) -> Option<(usize, usize)> {
         let mut terms: Vec<_> = within.iter().map(|hit| hit.1).collect();
         terms.sort_unstable();
         terms.dedup();
-        let worth = (terms.len(), within.len().min(6));
+        let mut beside: Vec<_> = within
+            .windows(2)
+            .filter(|pair| pair[0].1 != pair[1].1 && stand_beside(text, &pair[0].0, &pair[1].0))
+            .map(|pair| (pair[0].1, pair[1].1))
+            .collect();
+        beside.sort_unstable();
+        beside.dedup();
+        let worth = (terms.len(), beside.len(), within.len().min(6));
         if best.is_none_or(|(known, _)| worth > known) {
             best = Some((worth, (hit.0.start, within[within.len() - 1].0.end)));
         }

@@ -2,7 +2,8 @@
 
 use tantivy::Searcher;
 use tantivy::Term;
-use tantivy::query::FuzzyTermQuery;
+use tantivy::collector::Count;
+use tantivy::query::{FuzzyTermQuery, Query};
 use tantivy::schema::Field;
 
 use crate::schema::Texts;
@@ -14,18 +15,34 @@ const MAX_BEGINNINGS: usize = 48;
 const MAX_LOOKED_THROUGH: usize = 20_000;
 /// Words that may be meant by one that is not known.
 const MAX_MEANT: usize = 3;
+/// Words of a segment that are looked through for compounds.
+const MAX_LOOKED_THROUGH_FOR_COMPOUNDS: usize = 200_000;
+/// Letters of a word, at least, that compounds are looked for which end in it.
+const MIN_COMPOUND_END: usize = 5;
+/// Languages that write compounds as one word.
+const COMPOUNDING: [&str; 8] = ["da", "de", "fi", "is", "nb", "nl", "nn", "sv"];
+/// Letters that join the first part of a compound to the second.
+const LINKS: [&str; 6] = ["", "s", "es", "n", "en", "er"];
 
 /// The words of the pages that a searcher sees.
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
     /// Those that words are found in; the text itself comes first.
     fields: [Field; 7],
+    /// True where a language of the pages writes compounds as one word.
+    has_compounds: bool,
 }
 
 impl<'s> Lexicon<'s> {
-    pub(crate) fn new(searcher: &'s Searcher, texts: &Texts) -> Lexicon<'s> {
+    /// The words of an index whose pages are in these languages.
+    pub(crate) fn new<'l>(
+        searcher: &'s Searcher,
+        texts: &Texts,
+        mut languages: impl Iterator<Item = &'l str>,
+    ) -> Lexicon<'s> {
         Lexicon {
             searcher,
+            has_compounds: languages.any(|language| COMPOUNDING.contains(&language)),
             fields: [
                 texts.body,
                 texts.title,
@@ -48,6 +65,11 @@ impl<'s> Lexicon<'s> {
         Ok(most)
     }
 
+    /// Returns whether a page fits a look-up.
+    pub(crate) fn has(&self, lookup: &dyn Query) -> tantivy::Result<bool> {
+        Ok(self.searcher.search(lookup, &Count)? > 0)
+    }
+
     /// The words that begin with `beginning`, itself left out, those of most pages first.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut found: Vec<(u64, String)> = Vec::new();
@@ -65,6 +87,41 @@ impl<'s> Lexicon<'s> {
                         break;
                     }
                     if word != beginning {
+                        found.push((u64::from(words.value().doc_freq), word.to_owned()));
+                    }
+                }
+            }
+        }
+        Ok(heaviest(found, MAX_BEGINNINGS))
+    }
+
+    /// The stems of longer words that end in one of these stems, those of most pages first: in
+    /// German `Krankenversicherung` for `Versicherung`. None in languages that write them apart.
+    pub(crate) fn compounds_of(&self, stems: &[&str]) -> tantivy::Result<Vec<String>> {
+        let mut stems: Vec<&str> = stems.to_vec();
+        stems.retain(|stem| stem.chars().count() >= MIN_COMPOUND_END);
+        let mut found: Vec<(u64, String)> = Vec::new();
+        if !self.has_compounds || stems.is_empty() {
+            return Ok(Vec::new());
+        }
+        let [body, title, first_heading, ..] = self.fields;
+        for field in [body, title, first_heading] {
+            for segment in self.searcher.segment_readers() {
+                let index = segment.inverted_index(field)?;
+                let from = STEM.to_string();
+                let mut words = index.terms().range().ge(&from).into_stream()?;
+                let mut left = MAX_LOOKED_THROUGH_FOR_COMPOUNDS;
+                while words.advance() && left > 0 {
+                    left -= 1;
+                    let Ok(word) = std::str::from_utf8(words.key()) else {
+                        continue;
+                    };
+                    let Some(longer) = word.strip_prefix(STEM) else {
+                        break;
+                    };
+                    let ends =
+                        |stem: &&str| longer.len() > stem.len() + 1 && longer.ends_with(stem);
+                    if stems.iter().any(ends) {
                         found.push((u64::from(words.value().doc_freq), word.to_owned()));
                     }
                 }
@@ -110,21 +167,38 @@ impl<'s> Lexicon<'s> {
         Ok(Vec::new())
     }
 
-    /// The split of a word that no page has and in which a space is missing: its two halves, both
-    /// of them words.
+    /// The split of a word that no page has, and in which a space is missing or which is a
+    /// compound: its two halves, both of them words.
     pub(crate) fn halves_of(&self, word: &str) -> tantivy::Result<Option<(String, String)>> {
-        let mut best: Option<(u64, usize)> = None;
+        let links = if self.has_compounds {
+            &LINKS[..]
+        } else {
+            &LINKS[..1]
+        };
+        let mut best: Option<(u64, &str, &str)> = None;
         for (at, _) in word.char_indices().skip(2) {
             let (first, second) = word.split_at(at);
             if second.chars().count() < 2 {
                 break;
             }
-            let pages = self.pages_with(first)?.min(self.pages_with(second)?);
-            if pages > best.map_or(0, |(pages, _)| pages) {
-                best = Some((pages, at));
+            let with_second = self.pages_with(second)?;
+            let known = best.map_or(0, |(pages, _, _)| pages);
+            if with_second <= known {
+                continue;
+            }
+            for link in links {
+                let Some(first) = first.strip_suffix(link) else {
+                    continue;
+                };
+                if link.is_empty() || first.chars().count() >= 3 {
+                    let pages = self.pages_with(first)?.min(with_second);
+                    if pages > best.map_or(0, |(pages, _, _)| pages) {
+                        best = Some((pages, first, second));
+                    }
+                }
             }
         }
-        Ok(best.map(|(_, at)| (word[..at].to_owned(), word[at..].to_owned())))
+        Ok(best.map(|(_, first, second)| (first.to_owned(), second.to_owned())))
     }
 }
 

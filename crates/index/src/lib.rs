@@ -30,6 +30,7 @@ mod search;
 mod snapshot;
 mod tantivy_directory;
 mod tokens;
+mod typed_minus;
 pub mod words;
 mod writer;
 

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use tantivy::query::{BooleanQuery, Occur, Query as Lookup};
 
 use self::lookups::clause;
-pub(crate) use self::marked_words::MarkedWords;
+pub(crate) use self::marked_words::{MarkedTerm, MarkedWords};
 pub(crate) use self::weights::WEIGHTS;
 use crate::lexicon::Lexicon;
 use crate::query::{Query, QueryTerm, TermMatch};
@@ -19,10 +19,14 @@ use crate::words::{Stemmer, Word, WordRelation, words};
 
 /// A word that more than this part of the pages has tells little: a page need not have it.
 const COMMON: f64 = 0.12;
-/// One that more than this part has is not marked in results, where others are.
+/// One that more than this part has is marked in results only beside others that are.
 const EVERYWHERE: f64 = 0.4;
 /// Of fewer pages none of that is said.
 const MIN_SITE: u64 = 20;
+/// On a small site a word has to be on more pages than this to be common, but at most on half
+/// of them: three pages of 22 that have a word are no reason to do without it.
+const MIN_COMMON_PAGES: f64 = 25.0;
+const MAX_COMMON_PART: f64 = 0.5;
 
 /// Words of a query that are looked for, those that are guessed at, and the beginnings of words.
 const MAX_WORDS: u32 = 32;
@@ -30,12 +34,16 @@ const MAX_GUESSES: u32 = 4;
 const MAX_BEGINNINGS: u32 = 4;
 /// Letters of a word that is guessed at, at most.
 const MAX_GUESSED_LETTERS: usize = 24;
+/// Letters of a last word that pages have, at least, for longer words to be looked for too.
+const MIN_OPEN_LETTERS: usize = 3;
 
 /// The look-ups for a query.
 pub(crate) struct Plan {
     pub(crate) lookup: Box<dyn Lookup>,
     pub(crate) wanted: MarkedWords,
     pub(crate) did_you_mean: Option<String>,
+    /// The words and phrases that no page has, and that were left out of the look-ups.
+    pub(crate) unknown: Vec<String>,
 }
 
 /// The strictness with which a page has to fit.
@@ -45,6 +53,8 @@ pub(crate) enum Strictness {
     Most,
     /// It has one of them.
     Any,
+    /// It has one of them, or a word of a phrase, or two characters of a longer run.
+    Apart,
 }
 
 /// Looks words up in an index.
@@ -54,8 +64,6 @@ pub(crate) struct Planner<'s> {
     /// Rules of the languages that pages are written in.
     pub(crate) stemmers: Vec<Stemmer>,
     pub(crate) pages: u64,
-    /// The last word may not be typed to its end.
-    pub(crate) partial: bool,
     pub(crate) budget: Budget,
 }
 
@@ -101,18 +109,38 @@ struct Unit {
     rarity: f32,
     /// It is not what was typed, but what may be meant by it.
     is_meant: bool,
+    /// No page has it, nor anything near to it.
+    is_unknown: bool,
+}
+
+/// The beginnings that a word may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It is typed to its end.
+    Typed,
+    /// It is the last word, which may not be typed to its end.
+    Maybe,
+    /// It is the beginning of a word (`word*`).
+    Open,
 }
 
 impl Planner<'_> {
     pub(crate) fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<Plan> {
         let mut wanted = MarkedWords::default();
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
-        let (mut units, mut meant) = (Vec::new(), Vec::new());
+        let (mut units, mut meant, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
         for (n, term) in query.terms.iter().enumerate() {
+            let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
-                meant.push(Meant::as_typed(term));
-                clauses.push(clause(term, self.look_up_phrase(term, &mut wanted)));
-                continue;
+                let phrase = self.look_up_phrase(term, &mut wanted);
+                if !is_apart {
+                    meant.push(Meant::as_typed(term));
+                    clauses.push(clause(term, phrase));
+                    continue;
+                }
+                if !self.lexicon.has(&*phrase)? {
+                    unknown.push(format!("\"{}\"", term.text));
+                }
             }
             let is_last = n + 1 == query.terms.len();
             if term.is_not && is_name(&term.text) {
@@ -121,26 +149,38 @@ impl Planner<'_> {
                 meant.push(Meant::as_typed(term));
                 continue;
             }
-            let found = self.units(term, self.partial && is_last)?;
+            let ending = match term.how {
+                TermMatch::Prefix => Ending::Open,
+                TermMatch::Words if is_last && !term.is_not => Ending::Maybe,
+                TermMatch::Words | TermMatch::Phrase => Ending::Typed,
+            };
+            let found = self.units(term, ending)?;
             meant.push(Meant::by(term, &found));
             if !term.is_not && !term.in_title {
+                clauses.extend(self.look_up_name(term));
                 units.extend(found);
                 continue;
             }
             for unit in &found {
                 if !term.is_not {
-                    wanted.mark(unit);
+                    wanted.mark(unit, false);
                 }
                 clauses.push(clause(term, self.look_up_unit(unit, term.in_title)));
             }
         }
-        // Words that most pages have say nothing in an excerpt, where others do.
-        let has_others = units.iter().any(|unit| !unit.is_everywhere);
-        let marked = units
-            .iter()
-            .filter(|unit| !(has_others && unit.is_everywhere));
-        marked.for_each(|unit| wanted.mark(unit));
+        let is_asked = |(occur, _): &(Occur, _)| *occur == Occur::Must;
         self.join_neighbours(&mut units, &mut wanted)?;
+        if units.iter().any(|unit| !unit.is_unknown) || clauses.iter().any(is_asked) {
+            leave_out_unknown(&mut units, &mut unknown);
+        }
+        if fit == Strictness::Apart {
+            units = self.apart(units)?;
+        }
+        // Words that most pages have say nothing in an excerpt, where others do, but beside them.
+        let has_others = units.iter().any(|unit| !unit.is_everywhere);
+        for unit in &units {
+            wanted.mark(unit, has_others && unit.is_everywhere);
+        }
         clauses.extend(self.look_up_words(&units, fit));
         clauses.extend(self.look_up_neighbours(&units));
         self.restrict_to_sites(query, &mut clauses);
@@ -148,11 +188,35 @@ impl Planner<'_> {
             lookup: Box::new(BooleanQuery::new(clauses)),
             wanted: wanted.sealed(),
             did_you_mean: self.suggestion(query, &meant),
+            unknown,
         })
     }
 
+    /// The words with each run of characters taken apart into its pairs.
+    fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
+        let mut apart = Vec::with_capacity(units.len());
+        for mut unit in units {
+            let run = std::mem::take(&mut unit.run);
+            if run.is_empty() {
+                apart.push(unit);
+            }
+            for pair in run {
+                let pages = self.lexicon.pages_with(&pair)?;
+                if pages > 0 {
+                    apart.push(Unit {
+                        rarity: self.rarity(pages),
+                        written: pair.clone(),
+                        forms: vec![(pair, 1.0)],
+                        ..Unit::default()
+                    });
+                }
+            }
+        }
+        Ok(apart)
+    }
+
     /// The words that a term is looked up as.
-    fn units(&self, term: &QueryTerm, partial: bool) -> tantivy::Result<Vec<Unit>> {
+    fn units(&self, term: &QueryTerm, ending: Ending) -> tantivy::Result<Vec<Unit>> {
         let found = words(&term.text, &Stemmer::none());
         let mut units = Vec::new();
         let mut run: Vec<&Word> = Vec::new();
@@ -177,9 +241,8 @@ impl Planner<'_> {
             run.clear();
             if word.kind == WordRelation::Plain {
                 let is_last = whole.last().is_some_and(|last| last.range == word.range);
-                let begins = is_last && (partial || term.how == TermMatch::Prefix);
-                let begins = begins && Budget::take(&self.budget.beginnings);
-                let found = self.plain(word, &found, begins, !term.is_not)?;
+                let ending = if is_last { ending } else { Ending::Typed };
+                let found = self.plain(word, &found, ending, !term.is_not)?;
                 units.extend(found);
             }
         }
@@ -192,7 +255,7 @@ impl Planner<'_> {
         &self,
         word: &Word,
         all: &[Word],
-        begins: bool,
+        ending: Ending,
         guess: bool,
     ) -> tantivy::Result<Vec<Unit>> {
         if !Budget::take(&self.budget.words) {
@@ -207,16 +270,35 @@ impl Planner<'_> {
             }
         }
         forms.push((format!("{STEM}{text}"), WEIGHTS.stem));
-        if begins {
-            let more = self.lexicon.beginning_with(text)?;
-            forms.extend(more.into_iter().map(|word| (word, WEIGHTS.beginning)));
+        let mut pages = self.most_pages(&forms)?;
+        let stems = forms.iter().filter_map(|(form, _)| form.strip_prefix(STEM));
+        let compounds = self.lexicon.compounds_of(&stems.collect::<Vec<_>>())?;
+        let compounds: Vec<_> = compounds
+            .into_iter()
+            .map(|word| (word, WEIGHTS.compound))
+            .collect();
+        if pages == 0 {
+            pages = self.most_pages(&compounds)?;
         }
-        let mut pages = 0;
-        for (form, _) in &forms {
-            pages = pages.max(self.lexicon.pages_with(form)?);
+        forms.extend(compounds);
+        let longer = match ending {
+            Ending::Typed => None,
+            Ending::Maybe if pages > 0 && text.chars().count() < MIN_OPEN_LETTERS => None,
+            Ending::Maybe if pages > 0 => Some(WEIGHTS.longer),
+            Ending::Maybe | Ending::Open => Some(WEIGHTS.beginning),
+        };
+        if let Some(weight) = longer
+            && Budget::take(&self.budget.beginnings)
+        {
+            let more = self.lexicon.beginning_with(text)?;
+            let more: Vec<_> = more.into_iter().map(|word| (word, weight)).collect();
+            if pages == 0 || ending == Ending::Open {
+                pages = pages.max(self.most_pages(&more)?);
+            }
+            forms.extend(more);
         }
         let unit = Unit {
-            is_common: self.is_common(pages, COMMON) && !begins,
+            is_common: self.is_common(pages, self.common_part()) && ending != Ending::Open,
             is_everywhere: self.is_common(pages, EVERYWHERE),
             rarity: self.rarity(pages),
             written: text.clone(),
@@ -238,11 +320,12 @@ impl Planner<'_> {
         });
         let mut units = Vec::new();
         for part in parts {
-            units.extend(self.plain(part, &[], false, true)?);
+            units.extend(self.plain(part, &[], Ending::Typed, true)?);
         }
         if !units.is_empty() {
             return Ok(units);
         }
+        unit.is_unknown = true;
         let is_short = word.text.chars().count() <= MAX_GUESSED_LETTERS;
         if !is_short || !Budget::take(&self.budget.guesses) {
             return Ok(vec![unit]);
@@ -254,6 +337,7 @@ impl Planner<'_> {
             }
             return Ok(vec![unit]);
         }
+        unit.is_unknown = false;
         unit.written.clone_from(&near[0]);
         unit.is_meant = true;
         for (n, near) in near.into_iter().enumerate() {
@@ -281,17 +365,32 @@ impl Planner<'_> {
         Ok(Unit {
             written: word.clone(),
             rarity: self.rarity(pages),
-            is_common: self.is_common(pages, COMMON),
+            is_common: self.is_common(pages, self.common_part()),
             forms: vec![(word, 1.0)],
             is_meant: true,
             ..Unit::default()
         })
     }
 
-    fn is_common(&self, pages: u64, limit: f64) -> bool {
-        #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
-        let part = pages as f64 / self.pages.max(1) as f64;
-        self.pages >= MIN_SITE && part > limit
+    /// The number of pages that have the form which most have.
+    fn most_pages(&self, forms: &[(String, f32)]) -> tantivy::Result<u64> {
+        let mut most = 0;
+        for (form, _) in forms {
+            most = most.max(self.lexicon.pages_with(form)?);
+        }
+        Ok(most)
+    }
+
+    /// Returns whether more than this part of the pages are so many.
+    #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
+    fn is_common(&self, pages: u64, part: f64) -> bool {
+        self.pages >= MIN_SITE && pages as f64 > part * self.pages as f64
+    }
+
+    /// The part of the pages above which a word is common: the larger, the smaller the site.
+    #[expect(clippy::cast_precision_loss, reason = "a part is asked for, roughly")]
+    fn common_part(&self) -> f64 {
+        COMMON.max((MIN_COMMON_PAGES / self.pages.max(1) as f64).min(MAX_COMMON_PART))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "numbers of pages")]
@@ -310,9 +409,10 @@ impl Planner<'_> {
             }
             let joined = format!("{}{}", units[n - 1].written, units[n].written);
             if self.lexicon.pages_with(&joined)? > 0 {
-                wanted.want(&joined, wanted.next_term());
+                wanted.want(&joined, MarkedTerm::of(wanted.next_term()));
                 for unit in &mut units[n - 1..=n] {
                     unit.forms.push((joined.clone(), WEIGHTS.stem));
+                    unit.is_unknown = false;
                 }
             }
         }
@@ -400,8 +500,12 @@ impl Unit {
 }
 
 impl MarkedWords {
-    fn mark(&mut self, unit: &Unit) {
-        let term = self.next_term();
+    /// Marks a word; where it `needs_another`, only beside another that is marked.
+    fn mark(&mut self, unit: &Unit, needs_another: bool) {
+        let term = MarkedTerm {
+            term: self.next_term(),
+            needs_another,
+        };
         for (form, _) in &unit.forms {
             self.want(form, term);
         }
@@ -420,6 +524,16 @@ fn is_name(text: &str) -> bool {
         .count()
         > 1
         || words.iter().any(|word| word.kind == WordRelation::Part)
+}
+
+/// Takes the words out that no page has, and names those that no named phrase has already.
+fn leave_out_unknown(units: &mut Vec<Unit>, named: &mut Vec<String>) {
+    for unit in units.extract_if(.., |unit| unit.is_unknown) {
+        let is_named = |name: &String| name.to_lowercase().contains(&unit.written);
+        if !named.iter().any(is_named) {
+            named.push(unit.written);
+        }
+    }
 }
 
 /// Each form once, with the greatest weight that it has; in their order.

@@ -1,5 +1,6 @@
 //! The results of a search.
 
+use crawl_weburl::safe_line;
 use serde::{Deserialize, Serialize};
 
 /// The results of a query.
@@ -15,6 +16,19 @@ pub struct SearchResults {
     /// are those of this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
+    /// The words and phrases that no page has, as typed or in lower case: the results are those
+    /// of the others. Empty where nothing was found without them either.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+}
+
+impl SearchResults {
+    /// The sentence that names what no page has; none where all words are on some page.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        let words: Vec<_> = self.unknown.iter().map(|word| safe_line(word)).collect();
+        (!words.is_empty()).then(|| format!("No page has {}: left out.", words.join(", ")))
+    }
 }
 
 /// A page that fits a query.

@@ -26,6 +26,7 @@ use crate::reconcile::{each_stored, stored};
 use crate::results::{Hit, IndexStats, ResultSection, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::snapshot::Snapshot;
+use crate::typed_minus::as_meant;
 use crate::words::Stemmer;
 
 /// Results are ranked up to here.
@@ -44,8 +45,6 @@ pub struct SearchOptions {
     pub limit: usize,
     /// Results that are skipped.
     pub offset: usize,
-    /// The last word may not be typed to its end: words that begin with it fit too.
-    pub partial: bool,
     /// Characters of an excerpt, at most.
     pub excerpt: usize,
     /// The time, in seconds since 1970 UTC: pages whose time is over are not shown.
@@ -57,7 +56,6 @@ impl Default for SearchOptions {
         SearchOptions {
             limit: 10,
             offset: 0,
-            partial: false,
             excerpt: 240,
             now: 0,
         }
@@ -121,9 +119,7 @@ impl SearchIndex {
                 seen: &seen,
                 options,
             };
-            search
-                .run(query, &parsed)
-                .map_err(IndexError::of(&self.dir))
+            search.run(query, parsed).map_err(IndexError::of(&self.dir))
         })
     }
 
@@ -295,12 +291,15 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn run(&self, typed: &str, query: &Query) -> tantivy::Result<SearchResults> {
+    fn run(&self, typed: &str, query: Query) -> tantivy::Result<SearchResults> {
+        let query = &as_meant(query, &self.planner(), &self.seen.searcher)?;
         let mut plan = self.plan(query, Strictness::Most)?;
         let (mut total, mut found) = self.look_up(&plan)?;
-        if total == 0 {
-            plan = self.plan(query, Strictness::Any)?;
-            (total, found) = self.look_up(&plan)?;
+        for fit in [Strictness::Any, Strictness::Apart] {
+            if total == 0 {
+                plan = self.plan(query, fit)?;
+                (total, found) = self.look_up(&plan)?;
+            }
         }
         let mut results = Vec::new();
         for (score, address) in found {
@@ -316,10 +315,18 @@ impl Search<'_> {
             did_you_mean: plan
                 .did_you_mean
                 .map(|meant| safe_line(&meant).into_owned()),
+            unknown: match total {
+                0 => Vec::new(),
+                _ => plan.unknown,
+            },
         })
     }
 
     fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<Plan> {
+        self.planner().plan(query, fit)
+    }
+
+    fn planner(&self) -> Planner<'_> {
         let Seen {
             searcher,
             fields,
@@ -327,17 +334,17 @@ impl Search<'_> {
             ..
         } = self.seen;
         let languages = languages.iter().take(MAX_LANGUAGES);
+        let languages = languages.map(|(language, _)| language.as_str());
         let stemmers = languages
-            .map(|(language, _)| Stemmer::of((!language.is_empty()).then_some(language.as_str())));
-        let planner = Planner {
+            .clone()
+            .map(|language| Stemmer::of((!language.is_empty()).then_some(language)));
+        Planner {
             fields,
-            lexicon: Lexicon::new(searcher, &fields.texts),
+            lexicon: Lexicon::new(searcher, &fields.texts, languages),
             stemmers: stemmers.collect(),
             pages: searcher.num_docs(),
-            partial: self.options.partial,
             budget: Budget::default(),
-        };
-        planner.plan(query, fit)
+        }
     }
 
     /// The number of pages that fit, and the best that are asked for.

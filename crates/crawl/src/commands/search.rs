@@ -36,7 +36,6 @@ pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
         offset: args.offset,
         excerpt: (columns - 3) * EXCERPT_LINES,
         now: jiff::Timestamp::now().as_second(),
-        ..SearchOptions::default()
     };
     let answer = index.search(&args.query.join(" "), &options);
     let answer = answer.map_err(|error| of_index(&error, &args.dir))?;
@@ -68,6 +67,9 @@ fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -
     let mut text = String::new();
     if let Some(meant) = &answer.did_you_mean {
         let _ = writeln!(text, "results for `{}`\n", safe_line(meant));
+    }
+    if let Some(left_out) = answer.left_out() {
+        let _ = writeln!(text, "{left_out}\n");
     }
     for (n, hit) in answer.results.iter().enumerate() {
         one(&mut text, offset + n + 1, hit, columns, is_bold);

@@ -62,7 +62,6 @@ impl CrawlReader {
             offset: call.offset,
             excerpt: EXCERPT_CHARS,
             now: now_seconds(),
-            ..SearchOptions::default()
         };
         let found = self.index.search(&call.query, &options);
         let found = found.map_err(|why| why.to_string())?;
@@ -77,6 +76,9 @@ impl CrawlReader {
         let mut text = String::new();
         if let Some(meant) = &found.did_you_mean {
             let _ = writeln!(text, "Results for `{}`\n", safe_line(meant));
+        }
+        if let Some(left_out) = found.left_out() {
+            let _ = writeln!(text, "{left_out}\n");
         }
         for (number, hit) in (call.offset + 1..).zip(&hits) {
             let url = hit
@@ -102,7 +104,7 @@ impl CrawlReader {
             })
             .collect();
         let data = json!({"total": found.total, "results": results, "refused": refused,
-            "did_you_mean": found.did_you_mean});
+            "did_you_mean": found.did_you_mean, "unknown": found.unknown});
         Ok(Answer { text, data })
     }
 

@@ -19,7 +19,6 @@ pub(crate) struct Parameters {
     q: Option<String>,
     limit: Option<String>,
     offset: Option<String>,
-    partial: Option<String>,
     page: Option<String>,
 }
 
@@ -32,8 +31,6 @@ pub(crate) struct SearchRequest {
     pub(crate) limit: usize,
     /// Results to skip.
     pub(crate) offset: usize,
-    /// True if the last word is still being typed.
-    pub(crate) partial: bool,
 }
 
 impl SearchRequest {
@@ -46,7 +43,6 @@ impl SearchRequest {
             query: checked(query)?,
             limit: number("limit", parameters.limit, DEFAULT_LIMIT, 1, MAX_LIMIT)?,
             offset: number("offset", parameters.offset, 0, 0, MAX_RANKED - MAX_LIMIT)?,
-            partial: switch(parameters.partial)?,
         })
     }
 
@@ -54,12 +50,10 @@ impl SearchRequest {
     pub(crate) fn of_page(parameters: Parameters) -> Result<Option<SearchRequest>, Problem> {
         let query = checked(parameters.q.unwrap_or_default())?;
         let page = number("page", parameters.page, 1, 1, MAX_RANKED / DEFAULT_LIMIT)?;
-        let partial = switch(parameters.partial)?;
         Ok((!query.is_empty()).then_some(SearchRequest {
             query,
             limit: DEFAULT_LIMIT,
             offset: (page - 1) * DEFAULT_LIMIT,
-            partial,
         }))
     }
 }
@@ -99,15 +93,6 @@ fn number(
     }
 }
 
-fn switch(text: Option<String>) -> Result<bool, Problem> {
-    match text.as_deref() {
-        None | Some("false" | "0") => Ok(false),
-        Some("true" | "1") => Ok(true),
-        Some(_) => Err(Problem::bad_request("`partial` is neither true nor false")
-            .hint("`partial=true` takes the last word for the beginning of one")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use axum::extract::Query;
@@ -123,10 +108,7 @@ mod tests {
             let uri: Uri = format!("/?{question}").parse().unwrap();
             let read = || Query::<Parameters>::try_from_uri(&uri).unwrap().0;
             let told = |asked: SearchRequest| {
-                format!(
-                    "{:?} {} {} {}",
-                    asked.query, asked.limit, asked.offset, asked.partial
-                )
+                format!("{:?} {} {}", asked.query, asked.limit, asked.offset)
             };
             let api = match SearchRequest::of_api(read()) {
                 Ok(asked) => told(asked),
@@ -151,34 +133,34 @@ mod tests {
                 "q=%E6%BC%A2",
                 "q=a%00b",
                 "q=a%0Ab",
-                "q=a&limit=50&offset=950&partial=true",
+                "q=a&limit=50&offset=950",
                 "q=a&limit=0",
                 "q=a&limit=51",
                 "q=a&limit=ten",
                 "q=a&offset=951",
                 "q=a&offset=-1",
-                "q=a&partial=maybe",
+                "q=a&other=maybe",
                 "q=a&page=3",
                 "q=a&page=101",
                 "q=a&page=%1B",
             ],
             expect![[r#"
                 `q` is missing | nothing
-                "" 10 0 false | nothing
-                "two  words" 10 0 false | "two  words" 10 0 false
-                "漢" 10 0 false | "漢" 10 0 false
+                "" 10 0 | nothing
+                "two  words" 10 0 | "two  words" 10 0
+                "漢" 10 0 | "漢" 10 0
                 the query holds control characters | the query holds control characters
                 the query holds control characters | the query holds control characters
-                "a" 50 950 true | "a" 10 0 true
-                `limit=0` can't be answered | "a" 10 0 false
-                `limit=51` can't be answered | "a" 10 0 false
-                `limit=ten` can't be answered | "a" 10 0 false
-                `offset=951` can't be answered | "a" 10 0 false
-                `offset=-1` can't be answered | "a" 10 0 false
-                `partial` is neither true nor false | `partial` is neither true nor false
-                "a" 10 0 false | "a" 10 20 false
-                "a" 10 0 false | `page=101` can't be answered
-                "a" 10 0 false | `page=` can't be answered
+                "a" 50 950 | "a" 10 0
+                `limit=0` can't be answered | "a" 10 0
+                `limit=51` can't be answered | "a" 10 0
+                `limit=ten` can't be answered | "a" 10 0
+                `offset=951` can't be answered | "a" 10 0
+                `offset=-1` can't be answered | "a" 10 0
+                "a" 10 0 | "a" 10 0
+                "a" 10 0 | "a" 10 20
+                "a" 10 0 | `page=101` can't be answered
+                "a" 10 0 | `page=` can't be answered
             "#]],
         );
         let long = "q=".to_owned() + &"a".repeat(4097);

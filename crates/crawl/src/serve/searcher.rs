@@ -54,7 +54,6 @@ impl Searcher {
         let options = SearchOptions {
             limit: asked.limit,
             offset: asked.offset,
-            partial: asked.partial,
             now,
             ..SearchOptions::default()
         };

@@ -32,19 +32,24 @@ fn a_query_finds_pages_with_marked_words() {
 }
 
 #[test]
-fn limit_offset_and_partial_are_kept() {
+fn limit_and_offset_are_kept_and_the_last_word_may_be_a_beginning() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let answer = server.get("/api/search?q=lantern&limit=7&offset=28").json();
     assert_eq!(answer["total"], 30);
     assert_eq!(answer["results"].as_array().unwrap().len(), 2);
-    let whole = server.get("/api/search?q=lanter&partial=true").json();
+    let whole = server.get("/api/search?q=lanter").json();
     assert_eq!(
         (&whole["total"], whole.get("did_you_mean")),
         (&json!(30), None)
     );
     let meant = server.get("/api/search?q=lantenr").json();
     assert_eq!(meant["did_you_mean"], "lantern");
+    let without = server.get("/api/search?q=zzzz+lantern").json();
+    assert_eq!(
+        (&without["total"], &without["unknown"]),
+        (&json!(30), &json!(["zzzz"]))
+    );
     let nothing = server.get("/api/search?q=+").json();
     assert_eq!(nothing, json!({"query": "", "total": 0, "results": []}));
 }
@@ -125,7 +130,6 @@ fn ours_refusals_are_json_with_a_hint() {
         "/api/search?q=a&limit=0",
         "/api/search?q=a&limit=1000",
         "/api/search?q=a&offset=x",
-        "/api/search?q=a&partial=2",
         "/api/search?q=a&q=b",
         "/api/page",
         "/api/page?url=nonsense",
@@ -143,7 +147,6 @@ fn ours_refusals_are_json_with_a_hint() {
         400 `limit=0` can't be answered | `limit` is a number from 1 to 50
         400 `limit=1000` can't be answered | `limit` is a number from 1 to 50
         400 `offset=x` can't be answered | `offset` is a number from 0 to 950
-        400 `partial` is neither true nor false | `partial=true` takes the last word for the beginning of one
         400 the parameters can't be read: duplicate field `q` | give each parameter once
         400 `url` is missing | ask `/api/page?url=URL`
         400 `url` can't be used: not a URL: relative URL without a base | give a whole URL such as `https://example.org/page`, percent-encoded

@@ -31,7 +31,11 @@ impl Graph {
         let page = |from: usize| {
             let link = |link: u64| {
                 let draw = drawn(drawn(7, &[from as u64, link]), &[link]);
-                let among = if link % 2 == 0 { POPULAR } else { PAGES };
+                let among = if link.is_multiple_of(2) {
+                    POPULAR
+                } else {
+                    PAGES
+                };
                 ((u128::from(draw) * among as u128) >> 64) as usize
             };
             (0..5).map(link).filter(|to| *to != from).collect()

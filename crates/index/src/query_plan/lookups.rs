@@ -10,7 +10,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::weights::{WEIGHTS, weighted_fields};
-use super::{MarkedWords, Planner, Strictness, Unit};
+use super::{MarkedTerm, MarkedWords, Planner, Strictness, Unit};
 use crate::bm25f::{self, Bm25fQuery, FieldWeight, ScoredWord};
 use crate::exclude_query::Excluded;
 use crate::query::{Query, QueryTerm};
@@ -37,7 +37,7 @@ impl Planner<'_> {
             .filter(|unit| all_common || !unit.is_common)
             .count();
         let least = match (fit, telling) {
-            (Strictness::Any, _) => 1,
+            (Strictness::Any | Strictness::Apart, _) => 1,
             (Strictness::Most, n @ 0..=2) => n,
             (Strictness::Most, n) => (n * 3).div_ceil(5),
         };
@@ -120,6 +120,28 @@ impl Planner<'_> {
         clauses
     }
 
+    /// Pages that have all words of a name that is typed without spaces, one after the other.
+    pub(super) fn look_up_name(&self, term: &QueryTerm) -> Option<(Occur, Box<dyn Lookup>)> {
+        let found = words(&term.text, &Stemmer::none());
+        let whole = found.iter().filter(|word| word.kind == WordRelation::Plain);
+        if whole.count() < 2 {
+            return None;
+        }
+        let found = BoostQuery::new(self.look_up_text(&term.text), WEIGHTS.name);
+        Some((Occur::Should, Box::new(found)))
+    }
+
+    /// Pages whose text, title or first heading has the words one after the other.
+    pub(crate) fn look_up_text(&self, text: &str) -> Box<dyn Lookup> {
+        let texts = &self.fields.texts;
+        let found = words(text, &Stemmer::none());
+        let whole = found.iter().filter(|word| word.kind == WordRelation::Plain);
+        let whole: Vec<&Word> = whole.collect();
+        let places = [texts.body, texts.title].into_iter().chain(texts.headings);
+        let lookups = places.map(|field| words_in_order(field, &whole));
+        Box::new(DisjunctionMaxQuery::new(lookups.collect()))
+    }
+
     /// Pages that have the words of a phrase one after the other.
     pub(super) fn look_up_phrase(
         &self,
@@ -148,7 +170,7 @@ impl Planner<'_> {
         if !term.is_not {
             picked
                 .iter()
-                .for_each(|word| wanted.want(&word.text, usize::from(u16::MAX)));
+                .for_each(|word| wanted.want(&word.text, MarkedTerm::of(usize::from(u16::MAX))));
         }
         let title = (texts.title, WEIGHTS.title.0);
         let mut places = vec![title];
@@ -158,14 +180,7 @@ impl Planner<'_> {
             places.extend(texts.headings.into_iter().zip(headings));
         }
         let lookups = places.into_iter().map(|(field, weight)| {
-            let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
-            let found: Box<dyn Lookup> = match picked.len() {
-                0 => Box::new(EmptyQuery),
-                1 => self::term(field, &picked[0].text),
-                _ => Box::new(PhraseQuery::new_with_offset(
-                    picked.iter().map(place).collect(),
-                )),
-            };
+            let found = words_in_order(field, &picked);
             Box::new(BoostQuery::new(found, weight)) as Box<dyn Lookup>
         });
         Box::new(DisjunctionMaxQuery::new(lookups.collect()))
@@ -217,6 +232,18 @@ pub(super) fn clause(term: &QueryTerm, found: Box<dyn Lookup>) -> (Occur, Box<dy
     match term.is_not {
         true => (Occur::MustNot, Box::new(Excluded(found))),
         false => (Occur::Must, found),
+    }
+}
+
+/// Pages that have the words one after the other, with the same gaps.
+fn words_in_order(field: Field, words: &[&Word]) -> Box<dyn Lookup> {
+    let place = |word: &&Word| (word.position, Term::from_field_text(field, &word.text));
+    match words {
+        [] => Box::new(EmptyQuery),
+        [word] => term(field, &word.text),
+        _ => Box::new(PhraseQuery::new_with_offset(
+            words.iter().map(place).collect(),
+        )),
     }
 }
 

@@ -8,17 +8,37 @@ use regex::Regex;
 use crate::tokens::STEM;
 use crate::words::Word;
 
+/// The term of a query that a word is marked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MarkedTerm {
+    /// Its number.
+    pub(crate) term: usize,
+    /// True for a word that nearly every page has: it is marked only beside another term, as in
+    /// `CREATE INDEX`.
+    pub(crate) needs_another: bool,
+}
+
+impl MarkedTerm {
+    /// A term that is marked wherever it stands.
+    pub(super) fn of(term: usize) -> MarkedTerm {
+        MarkedTerm {
+            term,
+            needs_another: false,
+        }
+    }
+}
+
 /// The words to mark in a result: each leads to the term of the query that it was found for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MarkedWords {
-    words: HashMap<String, usize>,
+    words: HashMap<String, MarkedTerm>,
     /// Finds what one of them begins with, in ASCII of either case.
     beginnings: Option<Regex>,
 }
 
 impl MarkedWords {
     /// The term that a word of a page was found for.
-    pub(crate) fn term(&self, word: &Word) -> Option<usize> {
+    pub(crate) fn term(&self, word: &Word) -> Option<MarkedTerm> {
         let by_stem = || {
             let stem = word.stem.as_ref()?;
             self.words.get(&format!("{STEM}{stem}"))
@@ -67,7 +87,7 @@ impl MarkedWords {
         self
     }
 
-    pub(super) fn want(&mut self, word: &str, term: usize) {
+    pub(super) fn want(&mut self, word: &str, term: MarkedTerm) {
         self.words.entry(word.to_owned()).or_insert(term);
     }
 

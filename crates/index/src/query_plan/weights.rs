@@ -29,12 +29,18 @@ pub(crate) struct Weights {
     pub(crate) least_part: f32,
     /// A word of the same stem, against the word itself.
     pub(crate) stem: f32,
-    /// A word that only begins like it.
+    /// A word that only begins like it, where no page has the word itself, or `word*` was typed.
     pub(crate) beginning: f32,
+    /// A word that begins like the last one of the query, which pages have too.
+    pub(crate) longer: f32,
+    /// A compound that ends in it.
+    pub(crate) compound: f32,
     /// A word that may be meant.
     pub(crate) meant: f32,
     /// Two words of the query beside each other in the text, and in title or heading.
     pub(crate) beside: (f32, f32),
+    /// The words of a name that is typed without spaces (`std::vec::Vec`), one after the other.
+    pub(crate) name: f32,
     /// The weight that other fields than the best one add, for what is looked up by itself.
     pub(crate) others: f32,
     /// The weight that each doubling of the pages that link to a page adds.
@@ -61,8 +67,11 @@ pub(crate) const WEIGHTS: Weights = Weights {
     least_part: 0.3,
     stem: 0.8,
     beginning: 0.7,
+    longer: 0.3,
+    compound: 0.4,
     meant: 0.8,
     beside: (0.08, 0.08),
+    name: 2.0,
     others: 0.3,
     linked: 0.016,
 };

@@ -54,8 +54,12 @@ fn a_static_search_does_what_it_promises() {
 }
 
 /// Queries whose pages are the same by the index and by the static search.
-const QUERIES: [&str; 16] = [
+const QUERIES: [&str; 20] = [
     "green tea",
+    "gree",
+    "zzzz lantern",
+    "\"green tea\" zzzz",
+    "-coffee",
     "brewed",
     "\"boiling water\"",
     "\"water boiling\"",

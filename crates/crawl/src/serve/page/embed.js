@@ -56,13 +56,13 @@ class Box {
   }
 
   #listen(form, shortcut) {
-    this.#field.addEventListener("input", () => this.#search(true, PAUSE_MS));
+    this.#field.addEventListener("input", () => this.#search(PAUSE_MS));
     this.#field.addEventListener("focus", () => {
       if (this.#list.childNodes.length > 0) this.#open(true);
     });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#search(false, 0);
+      this.#search(0);
     });
     this.#root.addEventListener("keydown", (event) => this.#key(event));
     // A click or the focus elsewhere puts the results away.
@@ -130,7 +130,7 @@ class Box {
     this.#panel.hidden = !is;
   }
 
-  #search(partial, wait) {
+  #search(wait) {
     const query = this.#field.value.trim();
     if (query === "") {
       this.#asker.forget();
@@ -139,7 +139,7 @@ class Box {
       this.#open(false);
       return;
     }
-    const asked = { query, limit: this.#limit, offset: 0, partial };
+    const asked = { query, limit: this.#limit, offset: 0 };
     this.#asker.ask(asked, wait, (answer) => this.#draw(answer, asked), (text) => {
       this.#open(true);
       this.#status.textContent = "";
@@ -154,10 +154,12 @@ class Box {
     if (answer.did_you_mean) {
       nodes.push(element("p", { class: "status" }, `Nothing fits “${harmless(asked.query)}”. These are the results for “${answer.did_you_mean}”.`));
     }
+    const leftOut = leftOutOf(answer);
+    if (leftOut) nodes.push(element("p", { class: "status" }, leftOut));
     if (answer.results.length === 0) nodes.push(tips());
     else nodes.push(element("ol", { class: "hits" }, answer.results.map(item)));
     if (answer.total > answer.results.length) {
-      const href = server + linkTo(asked.query, 1, asked.partial);
+      const href = server + linkTo(asked.query, 1);
       nodes.push(element("p", { class: "all" }, element("a", { href }, `All ${grouped(answer.total)} results`)));
     }
     this.#list.replaceChildren(...nodes);

@@ -104,15 +104,18 @@ const statusOf = (answer, asked) => {
   return `Results ${grouped(first)} to ${grouped(last)} of ${grouped(answer.total)} for “${query}”`;
 };
 
+/** The words that no page has, in a sentence. */
+const leftOutOf = (answer) =>
+  answer.unknown ? `No page has ${answer.unknown.map(harmless).join(", ")}: left out.` : null;
+
 /** The address of a page of results. */
-const linkTo = (query, page, partial) =>
-  "/?q=" + encodeURIComponent(query) + (page > 1 ? "&page=" + page : "") + (partial ? "&partial=true" : "");
+const linkTo = (query, page) => "/?q=" + encodeURIComponent(query) + (page > 1 ? "&page=" + page : "");
 
 const pagesOf = (answer, asked) => {
   const page = Math.floor(asked.offset / asked.limit) + 1;
   const last = Math.ceil(Math.min(answer.total, RANKED_MOST) / asked.limit);
   if (last < 2) return null;
-  const to = (page) => linkTo(asked.query, page, asked.partial);
+  const to = (page) => linkTo(asked.query, page);
   return element("nav", { class: "pages", "aria-label": "Pages of results" },
     page > 1 ? element("a", { rel: "prev", href: to(page - 1) }, "Previous") : null,
     element("span", {}, `Page ${grouped(page)} of ${grouped(last)}`),
@@ -125,8 +128,10 @@ const resultsOf = (answer, asked) => {
   if (answer.did_you_mean) {
     nodes.push(element("p", { class: "meant" },
       `Nothing fits “${harmless(asked.query)}”. These are the results for `,
-      element("a", { href: linkTo(answer.did_you_mean, 1, false) }, answer.did_you_mean), "."));
+      element("a", { href: linkTo(answer.did_you_mean, 1) }, answer.did_you_mean), "."));
   }
+  const leftOut = leftOutOf(answer);
+  if (leftOut) nodes.push(element("p", { class: "meant" }, leftOut));
   if (answer.results.length === 0) {
     nodes.push(element("div", { class: "nothing" },
       element("p", {}, "Try fewer or other words, or check their spelling."), tips()));
@@ -165,7 +170,6 @@ class Asker {
     const under = new AbortController();
     this.#under = under;
     const values = new URLSearchParams({ q: asked.query, limit: asked.limit, offset: asked.offset });
-    if (asked.partial) values.set("partial", "true");
     try {
       const response = await fetch(`${this.#endpoint}?${values}`, { signal: under.signal, credentials: "omit" });
       const answer = await response.json();

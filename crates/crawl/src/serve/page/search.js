@@ -42,11 +42,11 @@ const fail = (text) => {
   answerBox.replaceChildren(element("p", { class: "failed", role: "alert" }, text));
 };
 
-/** Asks for what stands in the field; `partial` while it is being typed. */
-const search = (partial, wait) => {
+/** Asks for what stands in the field. */
+const search = (wait) => {
   const query = field.value.trim();
   if (query === "") return clear();
-  const asked = { query, limit: 10, offset: 0, partial };
+  const asked = { query, limit: 10, offset: 0 };
   busy(true);
   name(query);
   asker.ask(asked, wait, (answer) => draw(answer, asked), fail);
@@ -58,16 +58,16 @@ field.addEventListener("input", () => {
   // White space alone asks nothing else.
   if (query === typed) return;
   typed = query;
-  history.replaceState(null, "", query === "" ? "/" : linkTo(query, 1, false));
-  search(true, PAUSE_MS);
+  history.replaceState(null, "", query === "" ? "/" : linkTo(query, 1));
+  search(PAUSE_MS);
 });
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   typed = field.value.trim();
-  const to = typed === "" ? "/" : linkTo(typed, 1, false);
+  const to = typed === "" ? "/" : linkTo(typed, 1);
   if (location.pathname + location.search !== to) history.pushState(null, "", to);
-  search(false, 0);
+  search(0);
 });
 
 addEventListener("popstate", () => {
@@ -79,7 +79,7 @@ addEventListener("popstate", () => {
   if (query === typed) return;
   typed = query;
   field.value = query;
-  search(false, 0);
+  search(0);
 });
 
 const links = () => [...answerBox.querySelectorAll(".hit h3 a")];

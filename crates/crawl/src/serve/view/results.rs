@@ -17,8 +17,11 @@ pub(super) fn results(asked: &SearchRequest, answer: &SearchResults) -> Markup {
         @if let Some(meant) = &answer.did_you_mean {
             p.meant {
                 "Nothing fits “" (safe_line(&asked.query)) "”. These are the results for "
-                a href=(link(meant, 1, false)) { (meant) } "."
+                a href=(link(meant, 1)) { (meant) } "."
             }
+        }
+        @if let Some(left_out) = answer.left_out() {
+            p.meant { (left_out) }
         }
         @if answer.results.is_empty() {
             (nothing())
@@ -127,7 +130,7 @@ fn pages(asked: &SearchRequest, total: usize) -> Markup {
     if last < 2 {
         return html! {};
     }
-    let to = |page| link(&asked.query, page, asked.partial);
+    let to = |page| link(&asked.query, page);
     html! {
         nav.pages aria-label="Pages of results" {
             @if page > 1 { a rel="prev" href=(to(page - 1)) { "Previous" } }
@@ -138,13 +141,10 @@ fn pages(asked: &SearchRequest, total: usize) -> Markup {
 }
 
 /// The address of a page of results.
-fn link(query: &str, page: usize, partial: bool) -> String {
+fn link(query: &str, page: usize) -> String {
     let mut link = format!("/?q={}", utf8_percent_encode(query, COMPONENT));
     if page > 1 {
         link += &format!("&page={page}");
-    }
-    if partial {
-        link += "&partial=true";
     }
     link
 }
@@ -244,7 +244,6 @@ mod tests {
             query: "a&b \"c\"".to_owned(),
             limit: 10,
             offset: 10,
-            partial: true,
         }
     }
 
@@ -283,9 +282,9 @@ mod tests {
             </li>
             </ol>
             <nav class="pages" aria-label="Pages of results">
-            <a rel="prev" href="/?q=a%26b%20%22c%22&amp;partial=true">Previous</a>
+            <a rel="prev" href="/?q=a%26b%20%22c%22">Previous</a>
             <span>Page 2 of 4</span>
-            <a rel="next" href="/?q=a%26b%20%22c%22&amp;page=3&amp;partial=true">Next</a>
+            <a rel="next" href="/?q=a%26b%20%22c%22&amp;page=3">Next</a>
             </nav>
         "#]],
         );
@@ -362,7 +361,7 @@ mod tests {
 
     #[test]
     fn ours_a_link_holds_the_query_whole() {
-        assert_eq!(link("a&b=c d+é", 1, false), "/?q=a%26b%3Dc%20d%2B%C3%A9");
-        assert_eq!(link("a", 3, true), "/?q=a&page=3&partial=true");
+        assert_eq!(link("a&b=c d+é", 1), "/?q=a%26b%3Dc%20d%2B%C3%A9");
+        assert_eq!(link("a", 3), "/?q=a&page=3");
     }
 }

@@ -118,7 +118,7 @@ def check_the_page_is_read_in_this_order(look):
                 - heading "How rules are read" [level=3]:
                   - link "How rules are read"
                 - paragraph:
-                  - mark: robots
+                  - mark: robots.txt
         - contentinfo:
           - paragraph: /35 pages, last visited/
         """

@@ -35,16 +35,16 @@ class Box {
     this.input.addEventListener('focus', () => this.opened().catch(() => {}), { once: true });
     this.input.addEventListener('input', () => {
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.ask(true), WAIT_MS);
+      this.timer = setTimeout(() => this.ask(), WAIT_MS);
     });
     this.form.addEventListener('submit', (event) => {
       event.preventDefault();
       clearTimeout(this.timer);
-      this.ask(false);
+      this.ask();
     });
     this.more.addEventListener('click', () => {
       this.shown += this.limit;
-      this.ask(false, true);
+      this.ask(true);
     });
     into.addEventListener('keydown', (event) => this.key(event));
     document.addEventListener('keydown', (event) => {
@@ -69,7 +69,7 @@ class Box {
     else if (event.key === 'Escape' && isInput && this.input.value) {
       event.preventDefault();
       this.input.value = '';
-      this.ask(true);
+      this.ask();
     }
   }
 
@@ -81,7 +81,7 @@ class Box {
 
   fromAddress() {
     this.input.value = new URL(location.href).searchParams.get('q') || '';
-    this.ask(false);
+    this.ask();
   }
 
   toAddress(text) {
@@ -100,7 +100,7 @@ class Box {
     return this.search;
   }
 
-  async ask(partial, isMore) {
+  async ask(isMore) {
     const text = this.input.value.trim();
     const turn = ++this.asked;
     if (!isMore) this.shown = this.limit;
@@ -112,7 +112,7 @@ class Box {
     this.list.setAttribute('aria-busy', 'true');
     try {
       const search = await this.opened();
-      const answer = await search.search(text, { limit: this.shown, partial });
+      const answer = await search.search(text, { limit: this.shown });
       if (turn === this.asked) this.show(answer, summary(answer));
     } catch (error) {
       if (turn === this.asked) this.show({ total: 0, results: [] }, `The search could not be loaded: ${error.message}`);
@@ -133,7 +133,8 @@ class Box {
 function summary(answer) {
   const instead = answer.did_you_mean ? ` for “${answer.did_you_mean}”` : '';
   if (!answer.total) return `Nothing found${instead}.`;
-  return `${answer.total} ${answer.total === 1 ? 'page' : 'pages'}${instead}`;
+  const leftOut = answer.unknown ? `. No page has ${answer.unknown.join(', ')}: left out.` : '';
+  return `${answer.total} ${answer.total === 1 ? 'page' : 'pages'}${instead}${leftOut}`;
 }
 
 function item(result) {

@@ -4,6 +4,9 @@
 // How much a find weighs, against the word itself.
 const STEM = 0.4;
 const BEGINNING = 0.5;
+// A word that begins like the last one of the query, which pages have too.
+const LONGER = 0.25;
+const MIN_OPEN_LETTERS = 3;
 const MEANT = 0.8;
 // BM25's saturation: late, as a word of the title counts for many of the text.
 const K1 = 8;
@@ -13,6 +16,7 @@ const BESIDE = { text: 0.2, title: 0.35 };
 // Of so many pages and more, a word that more than this part of them has tells little.
 const COMMON = { pages: 20, part: 0.4 };
 const MAX_CHECKED_FOR_PHRASES = 60;
+const MAX_CHECKED_FOR_MINUS = 5;
 const EXCERPT = 240;
 
 class Search {
@@ -29,24 +33,64 @@ class Search {
     this.until = new Map(manifest.until);
   }
 
-  // `partial`: the last word may not be typed to its end. `now`: seconds since 1970.
-  async search(text, { limit = 10, offset = 0, partial = false, now = Date.now() / 1000 } = {}) {
-    const query = parse(text);
-    const plan = await this.plan(query, partial);
-    let found = this.rank(plan, now);
-    if (plan.phrases.length) found = await this.withPhrases(found, plan);
+  // The last word may not be typed to its end. `now`: seconds since 1970.
+  async search(text, { limit = 10, offset = 0, now = Date.now() / 1000 } = {}) {
+    const query = await this.asMeant(parse(text));
+    let plan = await this.plan(query);
+    let found = await this.find(plan, now);
+    const isPhrase = (term) => term.isPhrase && !term.isNot && !term.inTitle;
+    if (!found.length && query.terms.some(isPhrase)) {
+      // Where no page has a phrase, its words are looked for.
+      const named = query.terms.filter(isPhrase).map((term) => `"${term.text}"`);
+      const apart = query.terms.map((term) => (isPhrase(term) ? { ...term, isPhrase: false } : term));
+      plan = await this.plan({ ...query, terms: apart });
+      plan.unknown.unshift(...named);
+      found = await this.find(plan, now);
+    }
     const shown = found.slice(offset, offset + limit);
     const texts = await Promise.all(shown.map((hit) => this.files.text(hit.page, bestPiece(hit))));
     let results = shown.map((hit, n) => result(hit, texts[n], plan));
     // Those of the first screen are read anyway: neighbours in the query that stand beside
     // each other put a page before its like.
     if (offset === 0) results.sort((a, b) => b.score - a.score);
-    return { query: text, total: found.length, results, did_you_mean: plan.meant };
+    const answer = { query: text, total: found.length, results, did_you_mean: plan.meant };
+    if (plan.unknown.length && found.length) answer.unknown = plan.unknown;
+    return answer;
+  }
+
+  async find(plan, now) {
+    const found = this.rank(plan, now);
+    return plan.phrases.length ? this.withPhrases(found, plan) : found;
+  }
+
+  // A minus is part of a word where the query asks for nothing else, or pages write it so.
+  async asMeant(query) {
+    const asksNothing = query.terms.every((term) => term.isNot) && !query.sites.length;
+    for (const term of query.terms) {
+      if (!term.isNot || term.isPhrase || term.isBeginning || term.inTitle) continue;
+      if (asksNothing || (await this.isWritten(term.text))) term.isNot = false;
+    }
+    return query;
+  }
+
+  // Whether one of the first pages that have a word writes it behind a minus.
+  async isWritten(word) {
+    const first = words(word)[0];
+    const form = first && (await this.files.find(first.text));
+    if (!form) return false;
+    const written = new RegExp(`(?:^|[\\s"'\`([{<=|])-${word.replace(/[^\p{L}\p{N}]/gu, '\\$&')}(?![\\p{L}\\p{N}_])`, 'u');
+    for (let n = 0; n < Math.min(form.pages.length, MAX_CHECKED_FOR_MINUS); n++) {
+      const pieces = form.pieces[n];
+      const piece = pieces > 0 ? 31 - Math.clz32(pieces & -pieces) : 0;
+      const text = await this.files.text(form.pages[n], piece);
+      if (written.test(text.x || '') || written.test(text.t)) return true;
+    }
+    return false;
   }
 
   // What is looked up: units of words that stand for each other.
-  async plan(query, partial) {
-    const plan = { units: [], must: [], not: [], phrases: [], notPhrases: [], sites: [], notSites: [], meant: undefined };
+  async plan(query) {
+    const plan = { units: [], must: [], not: [], phrases: [], notPhrases: [], sites: [], notSites: [], meant: undefined, unknown: [] };
     const written = [];
     let isChanged = false;
     for (const [n, term] of query.terms.entries()) {
@@ -58,8 +102,8 @@ class Search {
         written.push(`${term.isNot ? '-' : ''}"${term.text}"`);
         continue;
       }
-      const begins = term.isBeginning || (partial && isLast && !/\s$/.test(query.text || ''));
-      const units = await this.units(found, begins);
+      const ending = term.isBeginning ? 'open' : isLast && !term.isNot ? 'maybe' : 'typed';
+      const units = await this.units(found, ending);
       const now = units.map((unit) => unit.written).join(' ');
       const changed = units.some((unit) => unit.isGuess);
       isChanged = isChanged || (changed && !term.isNot);
@@ -67,6 +111,11 @@ class Search {
       if (term.isNot) plan.not.push(...units.map((unit) => Object.assign(unit, { inTitle: term.inTitle })));
       else if (term.inTitle) plan.must.push(...units.map((unit) => Object.assign(unit, { inTitle: true })));
       else plan.units.push(...units);
+    }
+    const isUnknown = (unit) => !unit.forms.size;
+    if (!plan.units.every(isUnknown) || plan.phrases.length || plan.must.length) {
+      plan.unknown = plan.units.filter(isUnknown).map((unit) => unit.written);
+      plan.units = plan.units.filter((unit) => !isUnknown(unit));
     }
     await this.joinNeighbours(plan.units);
     const sites = (names) => Promise.all(names.map(async (site) => (await this.files.find('\u0002' + site))));
@@ -79,7 +128,7 @@ class Search {
 
   // Words of one term: what stands alone, what may be meant by what no page has, and pairs of
   // characters where words have no spaces.
-  async units(found, begins) {
+  async units(found, ending) {
     const units = [];
     const whole = found.filter((word) => word.kind !== 'part');
     const pairs = new Set(found.filter((word) => word.kind === 'pair').flatMap((word) => [word.position, word.position + 1]));
@@ -88,22 +137,24 @@ class Search {
       if (word.kind === 'character' && pairs.has(word.position)) continue;
       const isLast = n === whole.length - 1;
       const parts = found.filter((part) => part.kind === 'part' && part.start >= word.start && part.end <= word.end);
-      units.push(...(await this.unit(word.text, parts, begins && isLast)));
+      units.push(...(await this.unit(word.text, parts, isLast ? ending : 'typed')));
     }
     return units;
   }
 
-  async unit(word, parts, begins) {
+  async unit(word, parts, ending) {
     const unit = new Unit(word);
     const form = await this.files.find(word);
     if (form) unit.add(form, 1);
-    if (begins && word.length > 1) {
-      for (const longer of await this.files.beginning(word)) unit.put(longer, BEGINNING);
+    const isOpen = ending !== 'typed' && word.length >= (form && ending === 'maybe' ? MIN_OPEN_LETTERS : 2);
+    if (isOpen) {
+      const weight = form && ending === 'maybe' ? LONGER : BEGINNING;
+      for (const longer of await this.files.beginning(word)) unit.put(longer, weight);
     }
     if (unit.forms.size) return [unit];
     if (parts.length) {
       const units = [];
-      for (const part of parts) units.push(...(await this.unit(part.text, [], false)));
+      for (const part of parts) units.push(...(await this.unit(part.text, [], 'typed')));
       return units;
     }
     const near = await this.files.near(word);

@@ -1,0 +1,71 @@
+//! Tells a minus that leaves words out from one that is part of a word, such as `-DNDEBUG`.
+
+use tantivy::collector::TopDocs;
+use tantivy::{Searcher, TantivyDocument};
+
+use crate::indexed_page::IndexedPage;
+use crate::query::{Query, TermMatch};
+use crate::query_plan::Planner;
+use crate::reconcile::stored;
+
+/// Pages whose text is looked at for a word with its minus, at most.
+const MAX_PAGES_READ: usize = 20;
+
+/// The query with each minus as it is meant: one before a word that pages write with it, or in a
+/// query that asks for nothing else, is part of the word.
+pub(crate) fn as_meant(
+    mut query: Query,
+    planner: &Planner<'_>,
+    searcher: &Searcher,
+) -> tantivy::Result<Query> {
+    let is_sign = |term: &crate::query::QueryTerm| term.is_not && !term.in_title;
+    let asks_nothing = query.terms.iter().all(|term| term.is_not) && query.sites.is_empty();
+    for term in query.terms.iter_mut().filter(|term| is_sign(term)) {
+        if term.how != TermMatch::Words {
+            continue;
+        }
+        let written = format!("-{}", term.text);
+        if asks_nothing || is_on_a_page(&written, &term.text, planner, searcher)? {
+            term.is_not = false;
+        }
+    }
+    Ok(query)
+}
+
+/// Returns whether one of the first pages that have the words of `text` writes them as `written`.
+fn is_on_a_page(
+    written: &str,
+    text: &str,
+    planner: &Planner<'_>,
+    searcher: &Searcher,
+) -> tantivy::Result<bool> {
+    let lookup = planner.look_up_text(text);
+    let pages = searcher.search(
+        &*lookup,
+        &TopDocs::with_limit(MAX_PAGES_READ).order_by_score(),
+    )?;
+    for (_, address) in pages {
+        let document: TantivyDocument = searcher.doc(address)?;
+        let page = stored(planner.fields, &document);
+        if page.is_some_and(|page| writes(&page, written)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns whether a word of the page's text, title or headings begins so.
+fn writes(page: &IndexedPage, word: &str) -> bool {
+    let headings = page.headings.iter().map(|heading| heading.text.as_str());
+    let mut texts = [page.text.as_str(), page.name()]
+        .into_iter()
+        .chain(headings);
+    texts.any(|text| {
+        text.match_indices(word).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + word.len()..]);
+            let opens = before.chars().next_back();
+            opens.is_none_or(|c| c.is_whitespace() || "\"'`([{<=|".contains(c))
+                && !after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        })
+    })
+}
