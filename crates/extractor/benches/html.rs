@@ -1,7 +1,8 @@
 //! The reading of a page, beside html5ever's tokenizer.
 //!
 //! `cargo bench -p crawl-extractor --bench html` prints the times, and ratios at the end; with
-//! `CRAWL_PYTHON_DOC` (as `cargo xtask test` sets it) these are of real pages.
+//! `CRAWL_PYTHON_DOC` (as `cargo xtask test` sets it) these are of real pages. With `-- --once PART`
+//! it reads each page once, and no more, for a tool that counts instructions.
 
 #![expect(
     clippy::print_stdout,
@@ -153,33 +154,42 @@ fn real_pages() -> Vec<String> {
     pages.filter_map(Result::ok).collect()
 }
 
+type Run = (&'static str, fn(&str));
+
+/// The parts that are compared.
+const RUNS: [Run; 4] = [
+    ("html5ever", html5ever),
+    ("our_tokenizer", pass_over_tokens),
+    ("read_html", |html| {
+        black_box(ours(html));
+    }),
+    ("read_page", |html| {
+        black_box(with_content(html));
+    }),
+];
+
+/// Runs a part over all pages.
+#[inline(never)]
+fn run_over(pages: &[String], run: fn(&str)) {
+    pages.iter().for_each(|html| run(black_box(html)));
+}
+
 /// Prints what each costs as a part of the first, by the least time of several runs over all
 /// pages: one of each in turn, so that all meet the same noise.
 fn ratios() {
-    const RUNS: usize = 15;
-    type Run = (&'static str, fn(&str));
-    let runs: [Run; 4] = [
-        ("html5ever's tokenizer", html5ever),
-        ("our tokenizer", pass_over_tokens),
-        ("read_html", |html| {
-            black_box(ours(html));
-        }),
-        ("read_page", |html| {
-            black_box(with_content(html));
-        }),
-    ];
+    const TIMES: usize = 15;
     let pages = real_pages();
     let bytes: usize = pages.iter().map(String::len).sum();
     let mut least = [Duration::MAX; 4];
-    for _ in 0..RUNS {
-        for ((_, run), least) in runs.iter().zip(&mut least) {
+    for _ in 0..TIMES {
+        for ((_, run), least) in RUNS.iter().zip(&mut least) {
             let start = Instant::now();
-            pages.iter().for_each(|html| run(black_box(html)));
+            run_over(&pages, *run);
             *least = start.elapsed().min(*least);
         }
     }
     println!("{} pages, {bytes} bytes", pages.len());
-    for ((name, _), time) in runs.iter().zip(least) {
+    for ((name, _), time) in RUNS.iter().zip(least) {
         let micros = time.as_secs_f64() * 1e6 / pages.len() as f64;
         let times = least[0].as_secs_f64() / time.as_secs_f64();
         println!("{name}: {micros:.1} us a page, {times:.2} times as fast as the first");
@@ -189,6 +199,15 @@ fn ratios() {
 criterion_group!(benches, compare, endure);
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "--once") {
+        let part = arguments.get(at + 1);
+        let run = RUNS
+            .iter()
+            .find(|(name, _)| part.is_some_and(|part| part == name));
+        let (_, run) = run.expect("--once is followed by the name of a part");
+        return run_over(&real_pages(), *run);
+    }
     benches();
     Criterion::default().configure_from_args().final_summary();
     ratios();

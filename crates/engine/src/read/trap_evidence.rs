@@ -30,9 +30,7 @@ impl PageObserver for TrapEvidence<'_> {
 
     fn texts(&mut self, page: &str, texts: &[Range<usize>]) {
         if let Some(reader) = &mut self.reader {
-            for text in texts {
-                reader.text(page, text.clone());
-            }
+            reader.texts(page, texts);
         }
     }
 

@@ -132,6 +132,20 @@ impl ContentReader {
         self.flow.is_empty()
     }
 
+    /// Returns whether text that comes here is of use.
+    fn wants_text(&self, at: At) -> bool {
+        if !at.shown {
+            return false;
+        }
+        match self.raw {
+            Raw::No => !at.raw && !self.regions.is_hidden() && !self.spans.is_hidden(),
+            Raw::Title => true,
+            Raw::JsonLd => true,
+            Raw::Shown => !self.regions.is_hidden(),
+            Raw::Other => false,
+        }
+    }
+
     /// Returns whether text that comes here is the page's own, not its title or data.
     pub(super) fn wants_page_text(&self, at: At) -> bool {
         matches!(self.raw, Raw::No | Raw::Shown) && self.wants_text(at)
@@ -456,20 +470,10 @@ impl Consumer for ContentReader {
         }
     }
 
-    fn wants_text(&self, at: At) -> bool {
-        if !at.shown {
-            return false;
-        }
-        match self.raw {
-            Raw::No => !at.raw && !self.regions.is_hidden() && !self.spans.is_hidden(),
-            Raw::Title => true,
-            Raw::JsonLd => true,
-            Raw::Shown => !self.regions.is_hidden(),
-            Raw::Other => false,
-        }
-    }
-
     fn text(&mut self, text: &Text<'_>, at: At) {
+        if !self.wants_text(at) {
+            return;
+        }
         text.parts(|part| match self.raw {
             Raw::Title => {
                 if let Some(title) = &mut self.title {

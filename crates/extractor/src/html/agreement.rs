@@ -59,10 +59,6 @@ impl Consumer for Recorder {
         self.tag("/", tag);
     }
 
-    fn wants_text(&self, _at: At) -> bool {
-        true
-    }
-
     fn text(&mut self, text: &Text<'_>, _at: At) {
         text.parts(|part| match self.0.last_mut() {
             Some(Seen::Text(text)) => text.push_str(part),

@@ -11,11 +11,8 @@ pub(crate) trait Consumer {
     /// Takes an end tag.
     fn end(&mut self, tag: &Tag<'_>, at: At);
 
-    /// Returns whether the text that comes next is wanted. Most text is wanted by nobody, and
-    /// costs less then.
-    fn wants_text(&self, at: At) -> bool;
-
-    /// Takes text that is wanted. What stands between two tags may come in parts.
+    /// Takes text, or passes over it. What stands between two tags may come in parts. Most text is
+    /// wanted by nobody, so that it is the first thing to ask.
     fn text(&mut self, text: &Text<'_>, at: At);
 
     /// Returns whether nobody will use what is read of the page, so that the rest is left.
@@ -77,10 +74,6 @@ impl Consumer for Nobody {
 
     fn end(&mut self, _tag: &Tag<'_>, _at: At) {}
 
-    fn wants_text(&self, _at: At) -> bool {
-        false
-    }
-
     fn text(&mut self, _text: &Text<'_>, _at: At) {}
 }
 
@@ -98,18 +91,9 @@ impl<A: Consumer, B: Consumer> Consumer for (A, B) {
     }
 
     #[inline]
-    fn wants_text(&self, at: At) -> bool {
-        self.0.wants_text(at) || self.1.wants_text(at)
-    }
-
-    #[inline]
     fn text(&mut self, text: &Text<'_>, at: At) {
-        if self.0.wants_text(at) {
-            self.0.text(text, at);
-        }
-        if self.1.wants_text(at) {
-            self.1.text(text, at);
-        }
+        self.0.text(text, at);
+        self.1.text(text, at);
     }
 
     #[inline]

@@ -214,9 +214,7 @@ impl PageReader {
         }
         attributes
     }
-}
 
-impl PageReader {
     /// Returns whether a tag of HTML that is shown changes nothing here, and holds nothing that is
     /// wanted: so do most behind the head.
     #[inline]
@@ -261,6 +259,21 @@ impl PageReader {
             self.links.end(tag, &mut self.oddities, at.offset);
         }
     }
+
+    /// Takes text of a link, the title, a style, or of what may be the head.
+    fn wanted_text(&mut self, text: &Text<'_>) {
+        text.parts(|part| match self.text_of {
+            TextOf::Page => {
+                self.head_end.text(part);
+                if self.links.wants_text() {
+                    self.links.text(part);
+                }
+            }
+            TextOf::Title => self.title.push(part),
+            TextOf::Style => self.style_text(part),
+            TextOf::Raw => {}
+        });
+    }
 }
 
 impl Consumer for PageReader {
@@ -279,26 +292,15 @@ impl Consumer for PageReader {
     }
 
     #[inline]
-    fn wants_text(&self, at: At) -> bool {
-        match self.text_of {
+    fn text(&mut self, text: &Text<'_>, at: At) {
+        let is_wanted = match self.text_of {
             TextOf::Page => at.shown && (self.links.wants_text() || self.head_end.is_head()),
             TextOf::Title | TextOf::Style => true,
             TextOf::Raw => false,
+        };
+        if is_wanted {
+            self.wanted_text(text);
         }
-    }
-
-    fn text(&mut self, text: &Text<'_>, _at: At) {
-        text.parts(|part| match self.text_of {
-            TextOf::Page => {
-                self.head_end.text(part);
-                if self.links.wants_text() {
-                    self.links.text(part);
-                }
-            }
-            TextOf::Title => self.title.push(part),
-            TextOf::Style => self.style_text(part),
-            TextOf::Raw => {}
-        });
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) struct ShownReader<'o> {
     observer: &'o mut dyn PageObserver,
     /// True if the observer wants more text.
     is_text_wanted: bool,
-    /// The texts that it is told of next.
+    /// The texts whose letters are counted next, and that it is told of.
     texts: Vec<Range<usize>>,
     outline: Outline,
     letters: LetterCount,
@@ -90,19 +90,54 @@ impl<'o> ShownReader<'o> {
 
     /// The outline of `page`, which was read.
     pub(super) fn finish(mut self, page: &str) -> Outline {
-        self.tell(page);
+        self.take_texts(page);
         self.end_heading();
         self.outline.letters = self.letters.finish().min(MAX_LETTERS);
         self.outline
     }
 
-    /// Tells the observer of the texts that it was not told of yet.
-    #[cold]
-    fn tell(&mut self, page: &str) {
-        if !self.texts.is_empty() {
-            self.observer.texts(page, &self.texts);
-            self.texts.clear();
+    /// Counts the letters of the texts that were put aside, and tells the observer of them.
+    #[inline(never)]
+    fn take_texts(&mut self, page: &str) {
+        if self.letters.so_far() < MAX_LETTERS {
+            for text in &self.texts {
+                self.letters.add(page.as_bytes(), text.clone());
+            }
+        }
+        let texts = std::mem::take(&mut self.texts);
+        self.tell(page, &texts);
+        self.texts = texts;
+        self.texts.clear();
+    }
+
+    fn tell(&mut self, page: &str, texts: &[Range<usize>]) {
+        if self.is_text_wanted && !texts.is_empty() {
+            self.observer.texts(page, texts);
             self.is_text_wanted = self.observer.wants_text();
+        }
+    }
+
+    /// Takes text that is none of the page itself, or that of its heading too.
+    #[cold]
+    fn text_inside(&mut self, text: &Text<'_>) {
+        match self.inside {
+            Inside::Title => {
+                self.take_texts(text.page);
+                self.tell(text.page, std::slice::from_ref(&text.place()));
+            }
+            Inside::Heading => {
+                text.parts(|part| self.heading.push(part));
+                self.put_aside(text);
+            }
+            Inside::Page | Inside::Script => {}
+        }
+    }
+
+    #[inline]
+    fn put_aside(&mut self, text: &Text<'_>) {
+        self.texts.push(text.place());
+        if self.texts.len() == MAX_TEXTS {
+            self.take_texts(text.page);
         }
     }
 
@@ -141,7 +176,7 @@ impl ShownReader<'_> {
                 self.outline.passwords += usize::from(is_password);
             }
             name::IMG => {
-                self.tell(tag.page);
+                self.take_texts(tag.page);
                 self.observer.image(tag.source());
             }
             _ => {}
@@ -171,23 +206,11 @@ impl Consumer for ShownReader<'_> {
     }
 
     #[inline]
-    fn wants_text(&self, at: At) -> bool {
-        at.shown && self.inside != Inside::Script
-    }
-
-    #[inline]
-    fn text(&mut self, text: &Text<'_>, _at: At) {
-        if self.inside == Inside::Heading {
-            text.parts(|part| self.heading.push(part));
-        }
-        if self.inside != Inside::Title && self.letters.so_far() < MAX_LETTERS {
-            self.letters.add(text.page.as_bytes(), text.place());
-        }
-        if self.is_text_wanted {
-            self.texts.push(text.place());
-            if self.texts.len() == MAX_TEXTS {
-                self.tell(text.page);
-            }
+    fn text(&mut self, text: &Text<'_>, at: At) {
+        match self.inside {
+            _ if !at.shown => {}
+            Inside::Page => self.put_aside(text),
+            _ => self.text_inside(text),
         }
     }
 }

@@ -67,9 +67,7 @@ impl<C: Consumer> Walk<C> {
 
     #[inline]
     pub(super) fn text(&mut self, text: &Text<'_>) {
-        if self.consumer.wants_text(self.text_at) {
-            self.consumer.text(text, self.text_at);
-        }
+        self.consumer.text(text, self.text_at);
     }
 
     #[inline]

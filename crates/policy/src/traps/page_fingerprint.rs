@@ -7,7 +7,7 @@ use crawl_weburl::CanonicalUrl;
 use memchr::memchr;
 
 use super::simhash::Votes;
-use super::stable_hash::{mix, of, of_lower_case};
+use super::stable_hash::{mix, of, of_lower_case, of_word};
 use super::word_scan::{Block, is_word, word_bytes};
 
 /// Words of a page that count, the first ones.
@@ -86,12 +86,14 @@ impl FingerprintReader {
         self.words.len() >= MAX_WORDS
     }
 
-    /// Takes the text between two tags, a part of the page, as it is written: character references
-    /// are no words.
-    pub fn text(&mut self, page: &str, text: Range<usize>) {
-        let mut at = text.start;
-        while at < text.end && !self.is_full() {
-            at += self.first_words(page.as_bytes(), at..text.end);
+    /// Takes texts in the order of the page: each is what stands between two tags, a part of the
+    /// page, as it is written. Character references are no words.
+    pub fn texts(&mut self, page: &str, texts: &[Range<usize>]) {
+        for text in texts {
+            let mut at = text.start;
+            while at < text.end && !self.is_full() {
+                at += self.first_words(page.as_bytes(), at..text.end);
+            }
         }
     }
 
@@ -136,9 +138,9 @@ impl FingerprintReader {
     /// Takes the word of that length which a part of the page begins with.
     #[inline(always)]
     fn word(&mut self, page: &[u8], length: usize) {
-        let hash = of_lower_case(page, length);
+        let (hash, beginning) = of_word(page, length);
         self.text = mix(self.text, hash);
-        let said = match is_of_a_date(&page[..length]) || self.is_own(hash) {
+        let said = match is_of_a_date(&page[..length], beginning) || self.is_own(hash) {
             false => hash,
             true if self.words.last() == Some(&PLACEHOLDER) => return,
             true => PLACEHOLDER,
@@ -196,9 +198,9 @@ fn shingles(words: &[u64]) -> (Box<[u32]>, u64) {
     let mut words = words;
     for four in fours {
         if let Some(some) = words.first_chunk::<WORDS_AT_ONCE>() {
-            let hashes: [u64; AT_ONCE] = array::from_fn(|n| shingle(&some[n..n + SHINGLE]));
-            votes.add_four(hashes);
-            *four = hashes.map(|hash| hash as u32);
+            let [a, b, c, d] = array::from_fn(|n| shingle(&some[n..n + SHINGLE]));
+            votes.add_four([a, b, c, d]);
+            *four = [a as u32, b as u32, c as u32, d as u32];
             words = &words[AT_ONCE..];
         }
     }
@@ -227,28 +229,27 @@ fn reference_bytes(text: &[u8]) -> usize {
     }
 }
 
-/// A day, an hour, a year, a month's or a weekday's name.
-#[inline]
-fn is_of_a_date(word: &[u8]) -> bool {
-    match word {
-        [b'0'..=b'9', ..] => is_number_of_a_date(word),
-        [a, b, c, rest @ ..] => {
-            // With this bit a letter is in lower case; no other byte of a word is one of these.
-            let beginning = [a | 0x20, b | 0x20, c | 0x20];
-            MAY_BEGIN_A_NAME[place_of(beginning)] && is_name(beginning, rest)
-        }
-        _ => false,
+/// A day, an hour, a year, a month's or a weekday's name. `beginning`: its first bytes in lower case.
+#[inline(always)]
+fn is_of_a_date(word: &[u8], beginning: u64) -> bool {
+    let [a, b, c, ..] = beginning.to_le_bytes();
+    match a {
+        b'0'..=b'9' => is_number_of_a_date(word),
+        _ => MAY_BEGIN_A_NAME[place_of([a, b, c])] && is_name([a, b, c], word),
     }
 }
 
+#[inline(never)]
 fn is_number_of_a_date(word: &[u8]) -> bool {
     let year = word.len() == 4 && matches!(&word[..2], b"19" | b"20" | b"21");
     (word.len() <= 2 || year) && word.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns whether three letters and what follows them are a month's or a weekday's name.
-fn is_name(beginning: [u8; 3], rest: &[u8]) -> bool {
+/// Returns whether a word, which begins with three letters, is a month's or a weekday's name.
+#[inline(never)]
+fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
     let named = NAMES_OF_DAYS.iter().find(|name| *name.0 == beginning);
+    let rest = word.get(beginning.len()..).unwrap_or_default();
     named
         .is_some_and(|(_, rest_of_name)| rest.is_empty() || rest.eq_ignore_ascii_case(rest_of_name))
 }
@@ -302,7 +303,7 @@ impl PageFingerprint {
         let mut at = 0;
         for part in html.split_inclusive('>') {
             let (text, tag) = part.split_at(part.find('<').unwrap_or(part.len()));
-            reader.text(html, at..at + text.len());
+            reader.texts(html, std::slice::from_ref(&(at..at + text.len())));
             at += part.len();
             if tag.starts_with("<img") {
                 reader.image(tag);

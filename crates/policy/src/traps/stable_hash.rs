@@ -2,9 +2,8 @@
 
 /// Mixes a number into a hash: a multiplication to 128 bits, folded.
 #[inline]
-pub(super) fn mix(hash: u64, number: u64) -> u64 {
-    let product =
-        u128::from(hash ^ 0x9E37_79B9_7F4A_7C15) * u128::from(number ^ 0xD6E8_FEB8_6659_FD93);
+pub(super) const fn mix(hash: u64, number: u64) -> u64 {
+    let product = (hash ^ 0x9E37_79B9_7F4A_7C15) as u128 * (number ^ 0xD6E8_FEB8_6659_FD93) as u128;
     let folded = (product >> 64) as u64 ^ product as u64;
     folded ^ hash.rotate_left(23)
 }
@@ -21,9 +20,33 @@ pub(super) fn of_lower_case(text: &[u8], length: usize) -> u64 {
     of_beginning(text, length, lower_case)
 }
 
+/// The hash that a word has in lower case, with its first eight bytes in lower case as a number: the
+/// word is the first `length` bytes of a text, one at least, which may go on.
+#[inline(always)]
+pub(super) fn of_word(text: &[u8], length: usize) -> (u64, u64) {
+    match text.first_chunk() {
+        // As most are.
+        Some(eight) if (1..=8).contains(&length) => {
+            let unused = 64 - 8 * length as u32;
+            let beginning = lower_case(u64::from_le_bytes(*eight) << unused >> unused);
+            (mix(BY_LENGTH[length], beginning), beginning)
+        }
+        _ => of_other_word(text, length),
+    }
+}
+
+#[inline(never)]
+fn of_other_word(text: &[u8], length: usize) -> (u64, u64) {
+    let beginning = lower_case(number(text, length));
+    (of_lower_case(text, length), beginning)
+}
+
 #[inline]
 fn of_beginning(text: &[u8], length: usize, changed: impl Fn(u64) -> u64) -> u64 {
-    let mut hash = mix(length as u64, 0x51_7C_C1_B7);
+    let mut hash = match BY_LENGTH.get(length) {
+        Some(hash) => *hash,
+        None => of_length(length),
+    };
     let mut at = 0;
     while at < length {
         hash = mix(hash, changed(number(&text[at..], length - at)));
@@ -31,6 +54,22 @@ fn of_beginning(text: &[u8], length: usize, changed: impl Fn(u64) -> u64) -> u64
     }
     hash
 }
+
+/// What the hash of so many bytes begins with.
+const fn of_length(length: usize) -> u64 {
+    mix(length as u64, 0x51_7C_C1_B7)
+}
+
+/// That of words of most lengths.
+static BY_LENGTH: [u64; 32] = {
+    let mut hashes = [0; 32];
+    let mut length = 0;
+    while length < hashes.len() {
+        hashes[length] = of_length(length);
+        length += 1;
+    }
+    hashes
+};
 
 /// The first `length` bytes of a text, eight at most, as a number.
 #[inline]
@@ -66,7 +105,7 @@ pub(super) fn of_all(texts: &[&str]) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{mix, of, of_all, of_lower_case};
+    use super::{mix, of, of_all, of_lower_case, of_word};
 
     proptest! {
         #[test]
@@ -77,6 +116,11 @@ mod tests {
             let length = length.min(text.len());
             let lower = text[..length].to_ascii_lowercase();
             prop_assert_eq!(of_lower_case(&text, length), of(&lower));
+            if length > 0 {
+                let mut eight = [0; 8];
+                eight[..length.min(8)].copy_from_slice(&lower[..length.min(8)]);
+                prop_assert_eq!(of_word(&text, length), (of(&lower), u64::from_le_bytes(eight)));
+            }
         }
     }
 

@@ -136,10 +136,6 @@ impl Consumer for MarkdownReader<'_> {
         }
     }
 
-    fn wants_text(&self, at: At) -> bool {
-        self.content.wants_text(at)
-    }
-
     fn text(&mut self, text: &Text<'_>, at: At) {
         if self.content.wants_page_text(at) {
             // A character by its reference belongs to the word around it.

@@ -49,12 +49,12 @@ pub(super) fn quoted_value_end<const QUOTE: u8>(
 }
 
 /// The end of the name of a tag that begins at `from`, and that name.
-#[inline]
+#[inline(always)]
 pub(super) fn tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
     if let Some(first) = bytes.get(from..).and_then(|rest| rest.first_chunk()) {
         let some = u8x16::new(*first);
         let ends = up_to_space(some) | equal(some, b'/') | equal(some, b'>');
-        let length = (ends.to_bitmask() | 1 << WIDTH).trailing_zeros() as usize;
+        let length = first_or_width(ends);
         // A control character may have been found, which is a part of the name.
         if (1..=MAX_EXACT_BYTES).contains(&length)
             && is_one_of(first[length], SPACE | SLASH | END)
@@ -63,20 +63,28 @@ pub(super) fn tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
             return Some((from + length, Name::beginning(*eight, length)));
         }
     }
+    long_tag_name(bytes, from)
+}
+
+#[cold]
+fn long_tag_name(bytes: &[u8], from: usize) -> Option<(usize, Name)> {
     let end = position(bytes, from, SPACE | SLASH | END)?;
     Some((end, Name::at(bytes, from, end)))
 }
 
 /// The end of the name of an attribute, from `from` on.
-#[inline]
+#[inline(always)]
 pub(super) fn attribute_name_end(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
+    const ENDS: u8 = SPACE | SLASH | END | EQUALS;
     if let Some(some) = sixteen(bytes, from) {
         let ends = up_to_space(some) | equal(some, b'/') | equal(some, b'>');
-        at += first(ends | equal(some, b'=')).unwrap_or(WIDTH);
+        let end = from + first_or_width(ends | equal(some, b'='));
+        // A control character may have been found, which is a part of the name.
+        if bytes.get(end).is_some_and(|byte| is_one_of(*byte, ENDS)) {
+            return Some(end);
+        }
     }
-    // A control character may have been found, which is a part of the name.
-    position(bytes, at, SPACE | SLASH | END | EQUALS)
+    position(bytes, from, ENDS)
 }
 
 /// The end of a value without quotation marks, from `from` on.
@@ -86,7 +94,7 @@ pub(super) fn bare_value_end(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// The place of the first byte that is no space, from `from` on.
-#[inline]
+#[inline(always)]
 pub(super) fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
     // None or one stand at most places, for which nothing is searched.
     for at in [from, from + 1] {
@@ -94,6 +102,11 @@ pub(super) fn behind_spaces(bytes: &[u8], from: usize) -> Option<usize> {
             return Some(at);
         }
     }
+    behind_many_spaces(bytes, from)
+}
+
+#[cold]
+fn behind_many_spaces(bytes: &[u8], from: usize) -> Option<usize> {
     let mut rest = bytes[from..].iter();
     let spaces = rest.position(|byte| !is_one_of(*byte, SPACE))?;
     Some(from + spaces)
@@ -124,12 +137,16 @@ fn first(found: u8x16) -> Option<usize> {
     }
 }
 
+/// The place of the first of sixteen bytes that was found, or sixteen.
 #[inline]
+fn first_or_width(found: u8x16) -> usize {
+    (found.to_bitmask() | 1 << WIDTH).trailing_zeros() as usize
+}
+
+/// The place of the first byte of some kinds, from `from` on.
+#[cold]
 fn position(bytes: &[u8], from: usize, kinds: u8) -> Option<usize> {
-    if is_one_of(*bytes.get(from)?, kinds) {
-        return Some(from);
-    }
-    let mut rest = bytes[from..].iter();
+    let mut rest = bytes.get(from..)?.iter();
     Some(from + rest.position(|byte| is_one_of(*byte, kinds))?)
 }
 

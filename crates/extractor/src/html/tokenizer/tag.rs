@@ -94,7 +94,9 @@ impl<'a> Attributes<'a> {
     }
 
     fn first(self, name: &str) -> Option<Attribute<'a>> {
-        self.iter().find(|attribute| attribute.is(name))
+        let mut spans = self.list.spans[..self.count].iter();
+        let place = spans.position(|span| span.is(self.page, name))?;
+        Some(Attribute { all: self, place })
     }
 }
 
@@ -120,11 +122,7 @@ impl<'a> Attribute<'a> {
     /// Returns whether that is its name, in any letter case.
     #[inline]
     pub(crate) fn is(self, name: &str) -> bool {
-        let span = self.span();
-        // Most are told apart by their length, for which nothing is called.
-        span.name_end - span.name == name.len()
-            && self.all.page.as_bytes()[span.name..span.name_end]
-                .eq_ignore_ascii_case(name.as_bytes())
+        self.span().is(self.all.page, name)
     }
 
     /// The value, its references decoded; empty where there is none.
@@ -172,6 +170,16 @@ struct Span {
     value_end: usize,
     /// True if the value as written holds a reference or a NUL.
     is_encoded: bool,
+}
+
+impl Span {
+    /// Returns whether that is the name, in any letter case.
+    #[inline]
+    fn is(&self, page: &str, name: &str) -> bool {
+        // Most are told apart by their length, for which nothing is called.
+        self.name_end - self.name == name.len()
+            && page.as_bytes()[self.name..self.name_end].eq_ignore_ascii_case(name.as_bytes())
+    }
 }
 
 impl AttributeList {
