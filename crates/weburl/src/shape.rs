@@ -10,6 +10,8 @@ use crate::spellings::SessionId;
 const MAX_PATTERN_BYTES: usize = 256;
 /// Parameter names that stand in a pattern, the first by name.
 const MAX_NAMES: usize = 12;
+/// Most paths have no more segments. Of those that have, they are compared in sorted order.
+const USUAL_SEGMENTS: usize = 16;
 /// A shorter segment is a word or a number, not an id drawn at random.
 const MIN_TOKEN_BYTES: usize = 16;
 
@@ -68,7 +70,16 @@ impl TrapSigns {
 
 /// The segments of a path, and whether it ends with a slash.
 fn segments(url: &CanonicalUrl) -> (Vec<&str>, bool) {
-    let mut segments: Vec<&str> = url.path().split('/').skip(1).collect();
+    let path = url.path();
+    let mut segments = Vec::with_capacity(USUAL_SEGMENTS);
+    let mut begin = 1;
+    for (at, byte) in path.bytes().enumerate().skip(1) {
+        if byte == b'/' {
+            segments.push(&path[begin..at]);
+            begin = at + 1;
+        }
+    }
+    segments.push(&path[begin..]);
     let is_folder = segments.last().is_some_and(|last| last.is_empty());
     if is_folder {
         segments.pop();
@@ -123,15 +134,18 @@ impl Shape {
     /// ids or further down: the pattern up to its parameters, its first id or what comes again.
     #[must_use]
     pub fn family(&self) -> Option<&str> {
-        let ends = ["/~", ")+", "?"].into_iter().filter_map(|mark| {
-            let at = self.pattern.find(mark)?;
-            Some(at + mark.len())
+        let pattern = self.pattern.as_bytes();
+        let end = (0..pattern.len()).find_map(|at| match pattern[at..] {
+            [b'/', b'~', ..] | [b')', b'+', ..] => Some(at + 2),
+            [b'?', ..] => Some(at + 1),
+            _ => None,
         });
-        ends.min().map(|end| &self.pattern[..end])
+        end.map(|end| &self.pattern[..end])
     }
 }
 
 /// Segments that come again in one path.
+#[derive(Debug, PartialEq, Eq)]
 struct Repeats {
     /// The number of times that the most frequent one stands there.
     most: usize,
@@ -141,10 +155,16 @@ struct Repeats {
 
 impl Repeats {
     fn of(segments: &[&str]) -> Repeats {
-        let words = |segment: &str| segment.bytes().any(|byte| byte.is_ascii_alphabetic());
+        match segments.len() <= USUAL_SEGMENTS {
+            true => Repeats::of_few(segments),
+            false => Repeats::of_many(segments),
+        }
+    }
+
+    fn of_many(segments: &[&str]) -> Repeats {
         let places = segments.iter().enumerate();
         let mut places: Vec<(&str, usize)> = places
-            .filter(|(_, segment)| words(segment))
+            .filter(|(_, segment)| has_letter(segment))
             .map(|(at, segment)| (*segment, at))
             .collect();
         places.sort_unstable();
@@ -159,6 +179,29 @@ impl Repeats {
             most,
             stretch: start..end,
         }
+    }
+
+    /// The same without a list: each segment is compared with those behind it.
+    fn of_few(segments: &[&str]) -> Repeats {
+        let mut repeats = Repeats {
+            most: 0,
+            stretch: segments.len()..0,
+        };
+        for (at, segment) in segments.iter().enumerate() {
+            if !has_letter(segment) {
+                continue;
+            }
+            let mut same = 1;
+            for (later, other) in segments.iter().enumerate().skip(at + 1) {
+                if other == segment {
+                    same += 1;
+                    let stretch = &mut repeats.stretch;
+                    *stretch = stretch.start.min(at)..stretch.end.max(later + 1);
+                }
+            }
+            repeats.most = repeats.most.max(same);
+        }
+        repeats
     }
 
     fn push_pattern(&self, pattern: &mut String, segments: &[&str], is_program: bool) {
@@ -192,8 +235,7 @@ fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
         Some((stem, ending)) if !stem.is_empty() && is_ending(ending) => (stem, Some(ending)),
         _ => (bare, None),
     };
-    let has_word = || stem.bytes().any(|byte| byte.is_ascii_alphabetic());
-    if !is_name || !has_word() {
+    if !is_name || !has_letter(stem) {
         return push_hashed(pattern, bare);
     }
     pattern.push('*');
@@ -205,16 +247,17 @@ fn push_slot(pattern: &mut String, segment: &str, is_name: bool) {
 
 /// Adds each run of digits as one `#`.
 fn push_hashed(pattern: &mut String, text: &str) {
-    let mut is_in_run = false;
-    for c in text.chars() {
-        let is_digit = c.is_ascii_digit();
-        match is_digit {
-            true if is_in_run => {}
-            true => pattern.push('#'),
-            false => pattern.push(c),
-        }
-        is_in_run = is_digit;
+    let mut rest = text;
+    while let Some(run) = rest.bytes().position(|byte| byte.is_ascii_digit()) {
+        pattern.push_str(&rest[..run]);
+        pattern.push('#');
+        rest = rest[run..].trim_start_matches(|c: char| c.is_ascii_digit());
     }
+    pattern.push_str(rest);
+}
+
+fn has_letter(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 fn is_ending(text: &str) -> bool {
@@ -313,7 +356,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    use super::{Shape, TrapSigns};
+    use super::{Repeats, Shape, TrapSigns};
     use crate::canonicalize;
 
     #[expect(
@@ -471,6 +514,16 @@ mod tests {
             let shape = Shape::of(&url);
             prop_assert!(shape.pattern.starts_with('/') && shape.pattern.len() <= super::MAX_PATTERN_BYTES);
             prop_assert!(shape.family().is_none_or(|family| shape.pattern.starts_with(family)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ours_few_segments_and_many_are_told_alike(
+            segments in proptest::collection::vec("[ab1]{0,2}", 0..20),
+        ) {
+            let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+            prop_assert_eq!(Repeats::of_few(&segments), Repeats::of_many(&segments));
         }
     }
 }
