@@ -2,8 +2,8 @@
 
 use crawl_weburl::{CanonicalUrl, Origin};
 
-use crate::admission::{UrlKind, depth_and_hops};
-use crate::admit_rule::Queued;
+use crate::admission::{UrlKind, depth_and_hops, distance};
+use crate::admit_rule::{QueuePlace, Queued};
 use crate::exclusion::Exclusion;
 
 /// A URL handed out to be fetched.
@@ -62,6 +62,22 @@ impl Lease {
             kind: place.kind,
             after,
         }
+    }
+
+    /// The whole entry of the URL, where it still stands as it did when it was leased. A nearer way
+    /// to it that was met meanwhile has another depth, or fewer redirects.
+    pub(crate) fn queued_at(&self, place: QueuePlace) -> Option<Queued> {
+        let is_as_it_was = place.depth == distance(self.depth, self.hops_off)
+            && place.redirects == self.redirects
+            && place.priority == self.priority
+            && place.is_seed == self.is_seed
+            && place.kind == self.kind;
+        is_as_it_was.then(|| Queued {
+            place,
+            attempt: self.attempt,
+            url: self.url.clone(),
+            via: self.via.clone(),
+        })
     }
 }
 

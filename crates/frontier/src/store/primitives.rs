@@ -86,8 +86,16 @@ pub(super) fn before_path(url: &CanonicalUrl) -> &str {
     &text[..text.len() - url.path_and_query().len()]
 }
 
-pub(super) fn near_url(before_path: &str, path: &str) -> Option<CanonicalUrl> {
-    canonicalize(None, &format!("{before_path}{path}")).ok()
+/// The URL with this path at the origin of another. The parts before the path are taken over, as
+/// to parse them is most of the work.
+pub(super) fn near_url(other: &CanonicalUrl, path: &str) -> Option<CanonicalUrl> {
+    let url = match path.as_bytes() {
+        // By itself it would name a host.
+        [b'/', b'/' | b'\\', ..] => canonicalize(None, &format!("{}{path}", before_path(other))),
+        [b'/', ..] => canonicalize(Some(other), path),
+        _ => return None,
+    };
+    url.ok()
 }
 
 /// The bytes of a value that are still to be read.
@@ -166,7 +174,7 @@ impl<'a> ByteReader<'a> {
     pub(super) fn via(&mut self, flags: u8, url: &CanonicalUrl) -> Option<Option<CanonicalUrl>> {
         let via = match (flags & VIA != 0, flags & VIA_NEAR != 0) {
             (false, _) => return Some(None),
-            (true, true) => near_url(before_path(url), self.text()?)?,
+            (true, true) => near_url(url, self.text()?)?,
             (true, false) => canonicalize(None, self.text()?).ok()?,
         };
         Some(Some(via))

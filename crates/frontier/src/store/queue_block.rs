@@ -7,8 +7,9 @@
 //! one takes the row with it.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
-use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::primitives::{ByteReader, before_path, near_url, put_number, put_place, put_text};
 use crate::admit_rule::{Queued, Rank};
@@ -47,6 +48,8 @@ pub(super) struct Block<'a> {
     /// In the order of their places.
     entries: Vec<(u8, Cow<'a, [u8]>)>,
     bytes: usize,
+    /// The page that was parsed last, by its number: neighbours often share it.
+    last_via: RefCell<Option<(u8, CanonicalUrl)>>,
 }
 
 impl<'a> Block<'a> {
@@ -141,6 +144,7 @@ impl<'a> Block<'a> {
 
     /// Entries that go leave their vias; at most one for each entry is in use.
     fn forget_unused_vias(&mut self) {
+        *self.last_via.get_mut() = None;
         let mut kept = Vec::with_capacity(MAX_BLOCK_ENTRIES);
         for (_, entry) in &mut self.entries {
             let Some(number) = entry.to_mut().first_mut().filter(|number| **number > 0) else {
@@ -159,10 +163,11 @@ impl<'a> Block<'a> {
         self.vias = vias.cloned().collect();
     }
 
-    /// All entries in their order; `row` is the rank under which the block stands.
+    /// All entries in their order; `root` is a URL of the queue's origin, and `row` the rank under
+    /// which the block stands.
     pub(super) fn entries<'b>(
         &'b self,
-        origin: &'b Origin,
+        root: &'b CanonicalUrl,
         row: Rank,
     ) -> impl Iterator<Item = Entry<'b>> {
         self.entries.iter().map(move |(place, bytes)| Entry {
@@ -170,15 +175,15 @@ impl<'a> Block<'a> {
                 seq: row.seq | u64::from(*place),
                 ..row
             },
-            origin,
-            vias: &self.vias,
+            root,
+            block: self,
             bytes,
         })
     }
 
     /// The entry of that rank, if it is there and can be read.
-    pub(super) fn entry(&self, origin: &Origin, rank: Rank) -> Option<Queued> {
-        let mut entries = self.entries(origin, row_of(rank));
+    pub(super) fn entry(&self, root: &CanonicalUrl, rank: Rank) -> Option<Queued> {
+        let mut entries = self.entries(root, row_of(rank));
         entries.find(|entry| entry.rank == rank)?.read()
     }
 }
@@ -186,8 +191,8 @@ impl<'a> Block<'a> {
 /// An entry that is not parsed yet.
 pub(super) struct Entry<'b> {
     pub(super) rank: Rank,
-    origin: &'b Origin,
-    vias: &'b [Cow<'b, str>],
+    root: &'b CanonicalUrl,
+    block: &'b Block<'b>,
     bytes: &'b [u8],
 }
 
@@ -202,23 +207,31 @@ impl Entry<'_> {
         let (_, mut place) = from.place()?;
         place.seq = self.rank.seq;
         let attempt = from.number32()?;
-        let url = near_url(self.origin.as_str(), std::str::from_utf8(from.0).ok()?)?;
+        let url = near_url(self.root, std::str::from_utf8(from.0).ok()?)?;
         let queued = Queued {
             place,
             attempt,
             url,
             via,
         };
-        let agrees = place.rank() == self.rank && queued.url.origin() == *self.origin;
+        let agrees = place.rank() == self.rank && queued.url.origin() == self.root.origin();
         agrees.then_some(queued)
     }
 
     fn via(&self, number: u8) -> Option<CanonicalUrl> {
-        let via = self.vias.get(usize::from(number) - 1)?;
-        match via.starts_with('/') {
-            true => near_url(self.origin.as_str(), via),
-            false => canonicalize(None, via).ok(),
+        let mut last = self.block.last_via.borrow_mut();
+        if let Some((of_last, via)) = &*last
+            && *of_last == number
+        {
+            return Some(via.clone());
         }
+        let text = self.block.vias.get(usize::from(number) - 1)?;
+        let via = match text.starts_with('/') {
+            true => near_url(self.root, text),
+            false => canonicalize(None, text).ok(),
+        }?;
+        *last = Some((number, via.clone()));
+        Some(via)
     }
 }
 
@@ -274,25 +287,41 @@ mod tests {
                 let rank = Rank { seq: seq_of(77, place), ..row() };
                 prop_assert_eq!(block.remove(rank), expected.remove(&rank).is_some());
             }
-            let origin = queued("/", None, 0, false).url.origin();
+            let root = queued("/", None, 0, false).url;
             let bytes = block.encode();
             let block = Block::parse(&bytes).unwrap();
             prop_assert_eq!(block.is_empty(), expected.is_empty());
-            let entries = block.entries(&origin, row());
+            let entries = block.entries(&root, row());
             let entries: Vec<_> = entries.map(|entry| entry.read().unwrap()).collect();
             prop_assert_eq!(entries, expected.into_values().collect::<Vec<_>>());
         }
 
         #[test]
         fn foreign_bytes_never_panic(bytes: Vec<u8>) {
-            let origin = queued("/", None, 0, false).url.origin();
+            let root = queued("/", None, 0, false).url;
             if let Some(block) = Block::parse(&bytes) {
-                for entry in block.entries(&origin, row()) {
+                for entry in block.entries(&root, row()) {
                     let _ = entry.read();
                 }
                 prop_assert_eq!(block.encode(), bytes);
             }
         }
+    }
+
+    #[test]
+    fn ours_a_path_that_looks_like_a_host_stays_a_path() {
+        let paths = ["//b.example/x", "/a//b.example", "//"];
+        let all: Vec<_> = (0..3)
+            .map(|n| {
+                let via = format!("http://a.example{}", paths[(n + 1) % 3]);
+                queued(paths[n], Some(&via), n, false)
+            })
+            .collect();
+        let mut block = Block::default();
+        all.iter().for_each(|queued| block.put(queued));
+        let root = queued("/", None, 0, false).url;
+        let read = block.entries(&root, row()).map(|entry| entry.read());
+        assert_eq!(read.collect::<Option<Vec<_>>>(), Some(all));
     }
 
     #[test]
@@ -302,8 +331,8 @@ mod tests {
         for n in 0..1000 {
             block.put(&queued("/a", Some(&via(n)), n % 60, false));
         }
-        let origin = queued("/", None, 0, false).url.origin();
-        for (at, entry) in block.entries(&origin, row()).enumerate() {
+        let root = queued("/", None, 0, false).url;
+        for (at, entry) in block.entries(&root, row()).enumerate() {
             let queued = entry.read().unwrap();
             let newest = (0..1000).rev().find(|n| n % 60 == at).unwrap();
             assert_eq!(queued.via.as_ref().unwrap().as_str(), via(newest));
@@ -315,18 +344,18 @@ mod tests {
     fn an_entry_that_belongs_elsewhere_is_none() {
         let mut block = Block::default();
         block.put(&queued("/a", None, 5, true));
-        let origin = queued("/", None, 0, false).url.origin();
+        let root = queued("/", None, 0, false).url;
         assert!(
             block
-                .entries(&origin, row())
+                .entries(&root, row())
                 .all(|entry| entry.read().is_none())
         );
-        let other = canonicalize(None, "http://b.example/").unwrap().origin();
+        let other = canonicalize(None, "http://b.example/").unwrap();
         let retried = QueuePlace {
             retried: true,
             ..queued("/a", None, 5, false).place
         };
-        assert!(block.entry(&origin, retried.rank()).is_some());
+        assert!(block.entry(&root, retried.rank()).is_some());
         assert!(
             block.entry(&other, retried.rank()).is_some(),
             "the origin is the key's"

@@ -247,6 +247,7 @@ impl<'f> Copy<'f> {
         let (from, removal) = (self.from, self.removal);
         let damaged = || from.corrupt("queued URLs");
         let mut gone = 0;
+        let root = origin.url("/");
         let range = queue_start(id).to_vec()..queue_start(id + 1).to_vec();
         for row in from.tables.queue.range(range) {
             let (key, value) = row
@@ -257,7 +258,7 @@ impl<'f> Copy<'f> {
             let block = Block::parse(&value).ok_or_else(damaged)?;
             // Made anew, since a block may hold pages that name none of its entries any more.
             let mut kept = Block::default();
-            for entry in block.entries(origin, rank) {
+            for entry in block.entries(&root, rank) {
                 let mut queued = entry.read().ok_or_else(damaged)?;
                 if removal.holds(&queued.url) {
                     let fingerprint = from.tables.key.fingerprint(&queued.url);

@@ -104,7 +104,7 @@ impl Tables {
         let Some(bytes) = self.block(from, id, rank)? else {
             return Ok(None);
         };
-        Ok(Block::parse(&bytes).and_then(|block| block.entry(origin, rank)))
+        Ok(Block::parse(&bytes).and_then(|block| block.entry(&origin.url("/"), rank)))
     }
 
     /// The whole entry of a URL that is pending at `place`.
@@ -171,12 +171,13 @@ impl Tables {
         };
         let end = queue_start(id + 1).to_vec();
         let damaged = || self.corrupt(&format!("queued URLs of {origin}"));
+        let root = origin.url("/");
         for row in from.range(&self.queue, start..end) {
             let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
             let row = key.get(ID_BYTES..).and_then(Rank::from_bytes);
             let row = row.ok_or_else(|| self.corrupt("a key in queue"))?;
             let block = Block::parse(&value).ok_or_else(damaged)?;
-            for entry in block.entries(origin, row) {
+            for entry in block.entries(&root, row) {
                 let behind = after.is_none_or(|after| entry.rank > after);
                 let read = || entry.read().ok_or_else(damaged);
                 if behind && visit(entry.rank, &read)?.is_break() {

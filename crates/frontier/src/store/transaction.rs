@@ -155,36 +155,49 @@ impl<'f> FjallTransaction<'f> {
         Ok(())
     }
 
+    /// The whole entry of a leased URL that is pending at `place`.
+    fn queued_of(
+        &self,
+        key: Fingerprint,
+        lease: &Lease,
+        place: QueuePlace,
+    ) -> Result<Queued, FrontierError> {
+        let is_changed = self.changes.get(key).is_some();
+        match lease.queued_at(place).filter(|_| !is_changed) {
+            Some(queued) => Ok(queued),
+            None => self.queued(key, &lease.url, place),
+        }
+    }
+
     /// The new state of a URL after its lease ended so.
     fn end(
         &mut self,
         key: Fingerprint,
-        origin: Origin,
-        url: &CanonicalUrl,
+        lease: Lease,
         outcome: Outcome,
     ) -> Result<(), FrontierError> {
         let before = self.state(key)?;
         let Some(State::Pending(place)) = before else {
-            let tables = &self.frontier.tables;
+            let (tables, url) = (&self.frontier.tables, &lease.url);
             return Err(tables.corrupt(&format!("`{url}` is leased and not pending")));
         };
         let depth = place.depth;
         let noted = |note| StoredState::Noted { depth, note };
         let now = match outcome {
             Outcome::Retry => {
-                let queued = self.queued(key, url, place)?;
+                let queued = self.queued_of(key, &lease, place)?;
                 StoredState::Pending(queued.retry(self.next_sequence()))
             }
             Outcome::Fetched { status } => StoredState::Fetched { depth, status },
             Outcome::Failed { why } => noted(Note::Why(capped(why))),
             Outcome::Excluded(exclusion) => noted(Note::Exclusion(capped_exclusion(exclusion))),
             Outcome::Deferred(exclusion) => {
-                StoredState::Deferred(self.queued(key, url, place)?.deferred(exclusion))
+                StoredState::Deferred(self.queued_of(key, &lease, place)?.deferred(exclusion))
             }
         };
         self.changes.put(Change {
             key,
-            origin,
+            origin: lease.origin,
             before,
             now,
         });
@@ -244,12 +257,11 @@ impl<'f> FjallTransaction<'f> {
 impl Transaction for FjallTransaction<'_> {
     fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
         let tables = &self.frontier.tables;
-        let Lease { url, origin, .. } = lease;
-        let key = tables.key.fingerprint(&url);
+        let key = tables.key.fingerprint(&lease.url);
         if !self.is_leased(key) {
-            return Err(FrontierError::NotLeased { url });
+            return Err(FrontierError::NotLeased { url: lease.url });
         }
-        let ended = self.end(key, origin, &url, outcome);
+        let ended = self.end(key, lease, outcome);
         match ended {
             // From here on this transaction answers for the lease.
             Ok(()) => {
