@@ -71,6 +71,7 @@ mod error;
 mod gzip;
 mod http_block;
 mod names;
+mod page_line;
 mod regular_file;
 mod removal;
 mod row_files;
@@ -100,6 +101,7 @@ pub use digests::{
 pub use directory_check::{check_entries, is_of_archive};
 pub use error::{ArchiveError, ReadError};
 pub use names::{CAPTURES, FOLDER, INDEX};
+pub use page_line::PageLine;
 pub use regular_file::{create_anew, open_for_writing, open_regular};
 pub use removal::{Removal, RewrittenRows, RowEdit, rewrite_rows};
 pub use row_files::{LogFile, LogSyncer, LogTail, RowFile, RowReader};

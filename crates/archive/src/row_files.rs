@@ -13,7 +13,9 @@ use serde::de::DeserializeOwned;
 use crate::appender::{Appender, read_at, sync_folder};
 use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::error::{ArchiveError, ReadError};
+use crate::page_line::PageLine;
 use crate::regular_file::open_regular;
+use crate::rows::WarcPlace;
 
 /// Rows that wait in memory are written when they are more than this: the rows of the
 /// end of a run may be many, and memory is bounded. Bytes.
@@ -54,8 +56,27 @@ impl RowFile {
     /// [`ArchiveError::Row`] where it is not JSON; an error of writing where many rows
     /// waited. Then the row was not added.
     pub fn append(&mut self, row: &impl Serialize) -> Result<u64, ArchiveError> {
+        self.append_by(|out| push_row(out, row))
+    }
+
+    /// As [`RowFile::append`], a page's row that is in JSON already but for the place of its record.
+    ///
+    /// # Errors
+    /// As for [`RowFile::append`].
+    pub fn append_page(
+        &mut self,
+        line: &PageLine,
+        place: Option<&WarcPlace>,
+    ) -> Result<u64, ArchiveError> {
+        self.append_by(|out| line.put(out, place))
+    }
+
+    fn append_by(
+        &mut self,
+        put: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+    ) -> Result<u64, ArchiveError> {
         let begin = self.buffer.len();
-        push_row(&mut self.buffer, row, self.appender.path())?;
+        put_row(&mut self.buffer, put, self.appender.path())?;
         let at = self.appender.length() + begin as u64;
         if self.buffer.len() >= MAX_BUFFER_BYTES
             && let Err(error) = self.flush()
@@ -191,7 +212,11 @@ impl LogFile {
         self.lines.clear();
         let mut count = 0;
         for row in rows {
-            push_row(&mut self.lines, row, self.appender.path())?;
+            put_row(
+                &mut self.lines,
+                |out| push_row(out, row),
+                self.appender.path(),
+            )?;
             count += 1;
         }
         if count > 0 {
@@ -380,22 +405,26 @@ impl<T: DeserializeOwned> Iterator for RowReader<T> {
     }
 }
 
-/// Appends the row to `out`, or nothing.
-fn push_row(out: &mut Vec<u8>, row: &impl Serialize, file: &Path) -> Result<(), ArchiveError> {
+fn push_row(out: &mut Vec<u8>, row: &impl Serialize) -> Result<(), serde_json::Error> {
+    serde_json::to_writer(&mut *out, row)?;
+    out.push(b'\n');
+    Ok(())
+}
+
+/// Appends a row to `out`, or nothing.
+fn put_row(
+    out: &mut Vec<u8>,
+    put: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+    file: &Path,
+) -> Result<(), ArchiveError> {
     let begin = out.len();
-    match serde_json::to_writer(&mut *out, row) {
-        Ok(()) => {
-            out.push(b'\n');
-            Ok(())
+    put(out).map_err(|source| {
+        out.truncate(begin);
+        ArchiveError::Row {
+            file: file.to_owned(),
+            source,
         }
-        Err(source) => {
-            out.truncate(begin);
-            Err(ArchiveError::Row {
-                file: file.to_owned(),
-                source,
-            })
-        }
-    }
+    })
 }
 
 /// The end of the last whole line.

@@ -47,9 +47,13 @@ pub(crate) enum End {
     Broken(Finding),
 }
 
-/// Reads the body up to its bounds. A body that comes in one piece is not copied.
-pub(crate) async fn collect(mut response: Response, bounds: Bounds<'_>) -> Collected {
-    let until_close = ends_with_connection(&response);
+/// Reads the body up to its bounds. A body that comes in one piece is not copied. With
+/// `until_close` it ends where the connection does.
+pub(crate) async fn collect(
+    mut response: Response,
+    until_close: bool,
+    bounds: Bounds<'_>,
+) -> Collected {
     let announced = response.content_length();
     let limit = usize::try_from(bounds.bytes).unwrap_or(usize::MAX);
     let mut kept = Kept::new(limit, announced.unwrap_or(0));
@@ -165,8 +169,8 @@ impl Kept {
     }
 }
 
-/// RFC 9112 section 6.3, the last rule.
-fn ends_with_connection(response: &Response) -> bool {
+/// Returns whether a body ends where the connection does: RFC 9112 section 6.3, the last rule.
+pub(crate) fn ends_with_connection(response: &Response) -> bool {
     let headers = response.headers();
     response.version() <= Version::HTTP_11
         && !headers.contains_key(CONTENT_LENGTH)

@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
 use crawl_weburl::CanonicalUrl;
-use http::header::{ETAG, HeaderMap, LAST_MODIFIED};
+use http::header::{ETAG, HeaderMap, HeaderName, LAST_MODIFIED};
 use http::{StatusCode, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::body_memory::BodyMemory;
 use crate::failure_kind::FailureKind;
+use crate::host_access::REDACTED;
 use crate::rate_limit::rate_limit;
 use crate::retry_after::retry_after;
 use crate::robots::MAX_ROBOTS_BYTES;
@@ -95,9 +96,8 @@ impl Validators {
 pub struct Exchange {
     /// The URL that was asked for.
     pub url: CanonicalUrl,
-    /// The fields that were sent, as HTTP/1.1 writes them. The values of those that the
-    /// operator gave for this host alone stand here as `[redacted]`.
-    pub request_headers: Vec<(String, String)>,
+    /// The fields that were sent beside `Host`.
+    pub sent: SentFields,
     /// When the exchange began, before the name was looked up.
     pub started: Tick,
     /// When the body's last byte had come, or it was cut.
@@ -120,6 +120,43 @@ pub struct Exchange {
     pub truncated: Option<Truncation>,
     /// The memory that a long body was given: free for others once the last clone is dropped.
     pub room: BodyMemory,
+}
+
+/// The fields of a request. The values of those that the operator gave for this host alone are not
+/// kept.
+#[derive(Clone, Debug, Default)]
+pub struct SentFields {
+    pub(crate) fields: HeaderMap,
+    /// The names of this host's own, which replace others of their name.
+    pub(crate) own: Vec<HeaderName>,
+}
+
+impl SentFields {
+    /// The fields of a request for `url` as HTTP/1.1 writes them, `Host` first. The values of this
+    /// host's own are `[redacted]`.
+    #[must_use]
+    pub fn as_written(&self, url: &CanonicalUrl) -> Vec<(String, String)> {
+        let mut written = vec![("Host".to_owned(), url.as_url().authority().to_owned())];
+        for (name, value) in &self.fields {
+            if !self.own.contains(name) {
+                let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+                written.push((title_case(name.as_str()), value));
+            }
+        }
+        let own = self.own.iter().map(|name| title_case(name.as_str()));
+        written.extend(own.map(|name| (name, REDACTED.to_owned())));
+        written
+    }
+}
+
+fn title_case(name: &str) -> String {
+    let mut up = true;
+    let mut cased = |c: char| {
+        let out = if up { c.to_ascii_uppercase() } else { c };
+        up = c == '-';
+        out
+    };
+    name.chars().map(&mut cased).collect()
 }
 
 /// The reason why a body is not whole.

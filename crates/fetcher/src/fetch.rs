@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::address_rules::AddressRules;
 use crate::body_memory::{BodyMemory, BodyMemoryPool};
-use crate::body_reader::{Bounds, Collected, End, collect, not_within};
+use crate::body_reader::{Bounds, Collected, End, collect, ends_with_connection, not_within};
 use crate::client::{
     MAX_HEADER_BYTES, MAX_HEADER_FIELDS, client, connecting_client, proxy_host, standing_headers,
 };
@@ -26,10 +26,10 @@ use crate::clock::Clock;
 use crate::config::{FetchConfig, ResolveOverride, SetupError};
 use crate::deadline::{TimedOut, in_time};
 use crate::descriptor_limit::DescriptorLimit;
-use crate::exchange::{Exchange, FetchRequest, TlsVersion, Truncation};
+use crate::exchange::{Exchange, FetchRequest, SentFields, TlsVersion, Truncation};
 use crate::failure::Failure;
 use crate::failure_kind::{FailureKind, FailurePhase};
-use crate::host_access::{HostAccesses, REDACTED};
+use crate::host_access::HostAccesses;
 use crate::kept_connections::{KeptConnection, KeptConnections, MAX_KEPT_CONNECTIONS};
 use crate::name_servers::{Source, unusable};
 use crate::referer::referer;
@@ -280,10 +280,13 @@ impl Fetcher {
         if let Some(finding) = self.barred(url) {
             return Err(self.failed(started, None, finding));
         }
-        let headers = self.request_headers(request);
         let own = self.accesses.fields(url);
+        let sent = SentFields {
+            fields: self.request_headers(request),
+            own: own.into_iter().flat_map(HeaderMap::keys).cloned().collect(),
+        };
         let mut asked = reqwest::Request::new(Method::GET, url.as_url().clone());
-        *asked.headers_mut() = with_own(&headers, own);
+        *asked.headers_mut() = with_own(&sent.fields, own);
         let deadline = Instant::now() + self.config.timeout;
         let kept = self.kept.begin(url.host_key(), Instant::now());
         let head = self.client(url, kept.as_ref()).execute(asked);
@@ -292,7 +295,7 @@ impl Fetcher {
             Ok(Err(error)) => Err(self.no_head(url, &error).await),
             Ok(Ok(response)) => Ok(response),
         };
-        let response = head.map_err(|finding| self.failed(started, None, finding))?;
+        let mut response = head.map_err(|finding| self.failed(started, None, finding))?;
         let first_byte = self.clock.now().since(started);
         let address = self
             .peer(url, &response)
@@ -302,7 +305,7 @@ impl Fetcher {
         }
         let mut exchange = Exchange {
             url: url.clone(),
-            request_headers: as_sent(url, &headers, own),
+            sent,
             started,
             ended: started,
             first_byte,
@@ -310,11 +313,13 @@ impl Fetcher {
             status: response.status().as_u16(),
             version: response.version(),
             tls: tls_version(&response),
-            headers: response.headers().clone(),
+            headers: HeaderMap::new(),
             body: Bytes::new(),
             truncated: None,
             room: BodyMemory::default(),
         };
+        let until_close = ends_with_connection(&response);
+        exchange.headers = std::mem::take(response.headers_mut());
         let filter = self.config.body_filter.as_ref();
         let filter = filter.filter(|_| request.is_filtered);
         if filter.is_some_and(|filter| !filter.wants(exchange.status, &exchange.headers)) {
@@ -331,7 +336,7 @@ impl Fetcher {
             total: self.config.timeout,
             rooms: &self.rooms,
         };
-        let Collected { body, room, end } = collect(response, bounds).await;
+        let Collected { body, room, end } = collect(response, until_close, bounds).await;
         exchange.ended = self.clock.now();
         (exchange.body, exchange.room) = (body, room);
         match end {
@@ -506,25 +511,6 @@ fn with_own(headers: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
     all
 }
 
-/// The fields as HTTP/1.1 writes them on the wire, without the values of this host's own.
-fn as_sent(
-    url: &CanonicalUrl,
-    headers: &HeaderMap,
-    own: Option<&HeaderMap>,
-) -> Vec<(String, String)> {
-    let authority = url.as_url().authority();
-    let mut sent = vec![("Host".to_owned(), authority.to_owned())];
-    for (name, value) in headers {
-        if own.is_none_or(|own| !own.contains_key(name)) {
-            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            sent.push((title_case(name.as_str()), value));
-        }
-    }
-    let names = own.into_iter().flat_map(HeaderMap::keys);
-    sent.extend(names.map(|name| (title_case(name.as_str()), REDACTED.to_owned())));
-    sent
-}
-
 /// The client bounds the fields of HTTP/1.1 and the bytes of HTTP/2; here each holds for
 /// both.
 fn too_large(headers: &HeaderMap) -> Option<Finding> {
@@ -556,16 +542,6 @@ fn tls_version(response: &Response) -> Option<TlsVersion> {
     } else {
         (version == reqwest::tls::Version::TLS_1_2).then_some(TlsVersion::Tls12)
     }
-}
-
-fn title_case(name: &str) -> String {
-    let mut up = true;
-    let mut cased = |c: char| {
-        let out = if up { c.to_ascii_uppercase() } else { c };
-        up = c == '-';
-        out
-    };
-    name.chars().map(&mut cased).collect()
 }
 
 fn refusal(why: String) -> Finding {

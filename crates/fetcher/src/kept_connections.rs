@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crawl_weburl::HostKey;
+use foldhash::fast::RandomState;
 use tokio::time::Instant;
 
 /// Connections that are kept, those in use included. Each takes some 30 kB in the HTTP library:
@@ -26,7 +27,7 @@ pub(crate) struct KeptConnections {
 
 #[derive(Debug)]
 struct State {
-    hosts: HashMap<HostKey, OfHost>,
+    hosts: HashMap<HostKey, OfHost, RandomState>,
     /// Connections of all hosts.
     connections: usize,
     looked: Instant,
@@ -56,7 +57,7 @@ impl KeptConnections {
             // The client looks for idle ones once in that time.
             closed_after: 2 * keep_alive,
             state: Mutex::new(State {
-                hosts: HashMap::new(),
+                hosts: HashMap::default(),
                 connections: 0,
                 looked: Instant::now(),
             }),

@@ -44,7 +44,7 @@ pub use body_memory::BodyMemory;
 pub use clock::Clock;
 pub use config::{BadRoots, FetchConfig, ResolveOverride, SetupError, check_roots, user_agent};
 pub use contact::{BadContact, Contact, MAX_CONTACT_BYTES};
-pub use exchange::{Exchange, FetchRequest, TlsVersion, Truncation, Validators};
+pub use exchange::{Exchange, FetchRequest, SentFields, TlsVersion, Truncation, Validators};
 pub use failure::Failure;
 pub use failure_kind::{FailureKind, FailurePhase, Fault};
 pub use fetch::Fetcher;

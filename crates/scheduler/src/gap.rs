@@ -77,9 +77,11 @@ impl Host {
     /// The earliest moment for the next request; `None` while every slot is in flight, or
     /// where there is no such moment.
     pub(crate) fn opens_at(&self, politeness: &Politeness, now: Tick) -> Option<Tick> {
-        let free = self.in_flight < self.width(politeness, now);
+        if self.in_flight >= self.width(politeness, now) {
+            return None;
+        }
         let at = self.earliest(politeness, now).0;
-        (free && at < NEVER).then_some(at)
+        (at < NEVER).then_some(at)
     }
 
     /// The earliest moment for the next request, whatever is in flight; one that is past
@@ -145,7 +147,7 @@ impl Host {
         };
         if let Some(slot) = slot {
             let (gap, why) = self.gap(politeness);
-            consider(slot.last_end + Duration::from_micros(gap), why);
+            consider(slot.last_end.after(gap), why);
             consider(slot.next_at, slot.why);
         }
         let backoff = self.backoff();
@@ -174,7 +176,7 @@ impl Host {
                 None => return at,
             }
         }
-        let largest = end.map_or(at.0, |end| end + Duration::from_micros(self.largest_rate()));
+        let largest = end.map_or(at.0, |end| end.after(self.largest_rate()));
         let mut at = (at.0.max(largest), GapReason::RequestRate);
         for _ in 0..=politeness.quiet.len() {
             match quiet_until(politeness, at.0) {
@@ -188,13 +190,13 @@ impl Host {
     /// The time to look again, where a gap that is asked for at this hour is not over.
     fn too_soon(&self, end: Tick, at: Tick) -> Option<Moment> {
         let limit = self.backoff().limit;
-        let over = end + Duration::from_micros(limit.gap);
+        let over = end.after(limit.gap);
         if at < over && at < limit.gap_until {
             return Some((over.min(limit.gap_until), GapReason::RateLimit));
         }
         let rates = self.pace.iter().flat_map(|pace| &pace.rates);
         let later = rates.filter_map(|(gap, hours)| {
-            let over = end + Duration::from_micros(*gap);
+            let over = end.after(*gap);
             (at < over && hours.contain(at)).then(|| over.min(hours.ends_after(at)))
         });
         later.max().map(|later| (later, GapReason::RequestRate))
@@ -249,7 +251,7 @@ impl Host {
             .filter(|(_, hours)| hours.contain(now))
             .map(|(gap, _)| (*gap, GapReason::RequestRate))
             .chain((now < limit.gap_until).then_some((limit.gap, GapReason::RateLimit)))
-            .map(|(gap, why)| (end + Duration::from_micros(gap), why))
+            .map(|(gap, why)| (end.after(gap), why))
             .collect()
     }
 
@@ -260,7 +262,7 @@ impl Host {
         self.in_flight -= 1;
         self.free_slot(Slot {
             last_end: end,
-            next_at: end + Duration::from_micros(stretched),
+            next_at: end.after(stretched),
             why,
         });
         // There may be more where fewer are allowed than when they were taken.
@@ -276,7 +278,7 @@ impl Host {
 
 impl Slot {
     fn ready(&self, gap: u64) -> Tick {
-        (self.last_end + Duration::from_micros(gap)).max(self.next_at)
+        self.last_end.after(gap).max(self.next_at)
     }
 }
 

@@ -131,6 +131,13 @@ impl Scheduler {
         id.is_none_or(|id| self.hosts[*id].is_idle())
     }
 
+    /// The host of an origin that is in memory.
+    #[must_use]
+    pub fn host_of(&self, origin: &Origin) -> Option<&HostKey> {
+        let (id, _) = self.by_origin.get(origin)?;
+        Some(&self.hosts[*id].key)
+    }
+
     /// Returns whether a host is in memory.
     #[must_use]
     pub fn knows(&self, host: &HostKey) -> bool {

@@ -52,6 +52,14 @@ impl Scheduler {
     /// comes from there.
     #[must_use]
     pub fn snapshot(&self, host: &HostKey) -> Option<(Tick, Vec<u8>)> {
+        let (wake, state) = self.host_state(host)?;
+        Some((wake, state.encode()))
+    }
+
+    /// As [`Scheduler::snapshot`], not in bytes yet: of many states of a host the newest alone may
+    /// be worth them.
+    #[must_use]
+    pub fn host_state(&self, host: &HostKey) -> Option<(Tick, HostSnapshot)> {
         let id = *self.by_host.get(host)?;
         Some(self.stored(&self.hosts[id]))
     }
@@ -122,7 +130,7 @@ impl Scheduler {
             if !host.is_idle() {
                 continue;
             }
-            let (wake, bytes) = self.stored(&self.hosts[id]);
+            let (wake, state) = self.stored(&self.hosts[id]);
             let host = self.hosts.remove(id)?;
             self.by_host.remove(&host.key);
             for entry in &host.origins {
@@ -137,7 +145,7 @@ impl Scheduler {
                 host: host.key,
                 origins: host.origins.into_iter().map(|entry| entry.origin).collect(),
                 wake,
-                bytes,
+                bytes: state.encode(),
             });
         }
         None
@@ -149,7 +157,7 @@ impl Scheduler {
         self.now + politeness.max_retry_after.max(politeness.wait_max)
     }
 
-    fn stored(&self, host: &Host) -> (Tick, Vec<u8>) {
+    fn stored(&self, host: &Host) -> (Tick, HostSnapshot) {
         let address = match self.gates.get(host.address).map(|gate| &gate.key) {
             Some(GateKey::Address(address)) => Some(*address),
             _ => None,
@@ -163,7 +171,7 @@ impl Scheduler {
             address,
             backoff: host.backoff().clone(),
         };
-        (host.earliest(limits, self.now).0, stored.encode())
+        (host.earliest(limits, self.now).0, stored)
     }
 
     fn merge(&mut self, id: u32, stored: &HostSnapshot) {

@@ -11,8 +11,9 @@ use crate::tick::Tick;
 
 const VERSION: u8 = 2;
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct HostSnapshot {
+/// The state of a host that outlives the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostSnapshot {
     pub(crate) smoothed: u64,
     /// The gap in force when it was stored, in microseconds.
     pub(crate) gap: u64,
@@ -36,7 +37,9 @@ impl Default for HostSnapshot {
 }
 
 impl HostSnapshot {
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// Opaque bytes, for [`Scheduler::restore`](crate::Scheduler::restore).
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(120 + self.slots.len() * 17);
         bytes.push(VERSION);
         let backoff = &self.backoff;
@@ -58,8 +61,8 @@ impl HostSnapshot {
             bytes.extend(number.to_le_bytes());
         }
         for slot in &self.slots {
-            bytes.extend(slot.last_end.as_micros().to_le_bytes());
-            bytes.extend(slot.next_at.as_micros().to_le_bytes());
+            bytes.extend_from_slice(&slot.last_end.as_micros().to_le_bytes());
+            bytes.extend_from_slice(&slot.next_at.as_micros().to_le_bytes());
             bytes.push(slot.why as u8);
         }
         match self.address {

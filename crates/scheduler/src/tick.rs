@@ -38,6 +38,11 @@ impl Tick {
 }
 
 impl Tick {
+    /// So many microseconds later; saturating.
+    pub(crate) const fn after(self, micros: u64) -> Tick {
+        Tick(self.0.saturating_add(micros))
+    }
+
     /// So much earlier; the epoch at the earliest.
     pub(crate) fn before(self, time: Duration) -> Tick {
         Tick(self.0.saturating_sub(micros(time)))
@@ -49,7 +54,7 @@ impl Add<Duration> for Tick {
     type Output = Tick;
 
     fn add(self, wait: Duration) -> Tick {
-        Tick(self.0.saturating_add(micros(wait)))
+        self.after(micros(wait))
     }
 }
 
@@ -61,7 +66,8 @@ impl fmt::Display for Tick {
 
 /// Microseconds of a duration, rounded up, saturating.
 pub(crate) fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX)
+    let seconds = duration.as_secs().saturating_mul(1_000_000);
+    seconds.saturating_add(u64::from(duration.subsec_nanos().div_ceil(1000)))
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! The budget of each host, and the part of it that is spent.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::mem::size_of;
 use std::time::Duration;
 
 use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::group_budgets::{GroupBudgets, GroupState};
 use crate::config::{Budgets, HostBudget};
+use crate::messages::StoredBudget;
 use crate::summary::Ended;
-
-/// The durable form: the round, pages, bytes, microseconds, eight bytes each.
-const STORED: usize = 32;
 
 /// The budgets of all hosts that this crawl knows.
 pub(crate) struct HostBudgets {
@@ -177,13 +177,15 @@ impl HostBudgets {
     }
 
     /// The durable form of a host's account.
-    pub(crate) fn stored(&self, host: &HostKey) -> Vec<u8> {
+    pub(crate) fn stored(&self, host: &HostKey) -> StoredBudget {
         let account = self.account(host);
         let served = u64::try_from(account.served.as_micros()).unwrap_or(u64::MAX);
-        [self.round.into(), account.pages, account.bytes, served]
-            .into_iter()
-            .flat_map(u64::to_le_bytes)
-            .collect()
+        let numbers = [self.round.into(), account.pages, account.bytes, served];
+        let mut stored = StoredBudget::default();
+        for (bytes, number) in stored.chunks_exact_mut(8).zip(numbers) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        stored
     }
 
     /// A request was answered, or failed, after so long.
@@ -307,7 +309,7 @@ impl HostBudgets {
     }
 
     fn read<'a>(&self, stored: &'a [u8]) -> Option<(HostSpending, &'a [u8])> {
-        let (numbers, rest) = stored.split_first_chunk::<STORED>()?;
+        let (numbers, rest) = stored.split_first_chunk::<{ size_of::<StoredBudget>() }>()?;
         let number = |at: usize| {
             let bytes = numbers[8 * at..].first_chunk::<8>();
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))

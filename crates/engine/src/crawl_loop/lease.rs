@@ -28,16 +28,17 @@ enum Judgement {
 }
 
 impl Coordinator {
-    /// The next URL of an origin that may be asked for; those that may not are settled
+    /// The next URL of a host's origin that may be asked for; those that may not are settled
     /// on the way.
     pub(crate) fn next_page(
         &mut self,
         now: Tick,
+        host: &HostKey,
         origin: &Origin,
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         let mut later = Vec::new();
-        let job = self.first_page(now, origin, &mut later, out);
+        let job = self.first_page(now, (host, origin), &mut later, out);
         if !later.is_empty() {
             // As one item: items overtake each other, and these keep their order.
             self.write(WriterMessage::Later(later), out);
@@ -48,13 +49,12 @@ impl Coordinator {
     fn first_page(
         &mut self,
         now: Tick,
-        origin: &Origin,
+        (host, origin): (&HostKey, &Origin),
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
-        let host = origin.host_key();
-        let full = self.host_budgets.is_full(now, &host);
+        let full = self.host_budgets.is_full(now, host);
         if full {
             self.host_budgets.turn_away(origin);
         }
@@ -98,7 +98,7 @@ impl Coordinator {
                     self.pages_in_flight += 1;
                     self.leases_out += 1;
                     self.traps.leased(origin);
-                    self.host_budgets.leased(&host);
+                    self.host_budgets.leased(host);
                     self.scheduler
                         .set_pending(now, origin, self.frontier.pending(origin));
                     return Ok(Some(Job::Page { lease, context }));

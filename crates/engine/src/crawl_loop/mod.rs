@@ -28,7 +28,7 @@ pub(crate) mod trap_gate;
 mod unread;
 mod waiting_urls;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crawl_fetcher::{Exchange, Failure, FailureKind};
@@ -36,6 +36,7 @@ use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{Poll, RequestOutcome, Scheduler, Spent, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use foldhash::{HashSet, HashSetExt as _};
 use tracing::Span;
 
 use self::crash_suspects::CrashSuspects;
@@ -486,7 +487,8 @@ impl Coordinator {
     }
 
     fn try_wake(&mut self, now: Tick, origin: &Origin, urls: u64) -> Result<(), FrontierError> {
-        let host = origin.host_key();
+        let known = self.scheduler.host_of(origin).cloned();
+        let host = known.unwrap_or_else(|| origin.host_key());
         self.recall(now, &host)?;
         let urls = match self.host_budgets.is_full(now, &host) {
             true => {
@@ -517,16 +519,12 @@ impl Coordinator {
     pub(crate) fn host_state(&mut self, host: &HostKey) -> HostState {
         self.sequence += 1;
         self.hosts.state_sent(host);
-        let (wake, politeness) = self
-            .scheduler
-            .snapshot(host)
-            .unwrap_or((Tick::from_micros(0), Vec::new()));
-        let mut bytes = self.host_budgets.stored(host);
-        bytes.extend_from_slice(&politeness);
+        let (wake, politeness) = self.scheduler.host_state(host).unzip();
         HostState {
             host: host.clone(),
-            wake: wake.as_micros(),
-            bytes,
+            wake: wake.unwrap_or(Tick::ZERO).as_micros(),
+            budget: self.host_budgets.stored(host),
+            politeness,
             sequence: self.sequence,
         }
     }

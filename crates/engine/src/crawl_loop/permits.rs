@@ -83,7 +83,7 @@ impl Coordinator {
 
     fn use_permit(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
         let job = match permit.purpose().clone() {
-            Purpose::Page { origin } => self.next_page(now, &origin, out),
+            Purpose::Page { origin } => self.next_page(now, permit.host(), &origin, out),
             Purpose::Robots { origin } if self.is_left_out(permit.host()) => {
                 self.leave_out(now, &origin);
                 Ok(None)

@@ -40,8 +40,8 @@ pub(crate) fn row(
         _ => None,
     };
     RequestRow {
-        url: job.url().to_string(),
-        host: spent.host().to_string(),
+        url: job.url().as_str().to_owned(),
+        host: spent.host().as_str().to_owned(),
         address: address.map(|address| address.ip().to_string()),
         purpose: purpose(job).to_owned(),
         start: started.as_millis(),
@@ -49,7 +49,7 @@ pub(crate) fn row(
         status,
         failure,
         gap_asked: millis(spent.gap()),
-        why: spent.why().to_string(),
+        why: <&str>::from(spent.why()).to_owned(),
         wait_asked,
         after: match job {
             Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),

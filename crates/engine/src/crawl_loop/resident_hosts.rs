@@ -1,11 +1,11 @@
 //! Which hosts are in memory: those with work, and of the others the latest.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Evicted, RestartKind, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::Coordinator;
 use crate::config::Config;
@@ -79,12 +79,12 @@ impl ResidentHosts {
     /// States of these hosts are on disk, or newer ones are.
     pub(crate) fn states_kept(&mut self, now: Tick, hosts: &[HostKey]) {
         for host in hosts {
-            let Entry::Occupied(mut sent) = self.sent.entry(host.clone()) else {
+            let Some(sent) = self.sent.get_mut(host) else {
                 continue;
             };
-            *sent.get_mut() -= 1;
-            if *sent.get() == 0 {
-                sent.remove();
+            *sent -= 1;
+            if *sent == 0 {
+                self.sent.remove(host);
                 if self.away.get(host).is_some_and(|(wake, _)| *wake <= now) {
                     self.take(host);
                 }
@@ -139,7 +139,7 @@ impl Coordinator {
         } else if let Some((wake, bytes)) = self.frontier.host(host)? {
             let bytes = self.host_budgets.restore(host, &bytes);
             self.scheduler.restore(now, host, bytes, self.hosts.restart);
-            let restored = self.scheduler.snapshot(host);
+            let restored = self.scheduler.host_state(host);
             let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
             if wake > now.as_micros() && is_earlier {
                 // It was dated by a clock that was ahead. The next start is to find the time that
@@ -168,7 +168,7 @@ impl Coordinator {
             for origin in &origins {
                 self.origins.forget(origin);
             }
-            let mut stored = self.host_budgets.stored(&host);
+            let mut stored = self.host_budgets.stored(&host).to_vec();
             stored.extend_from_slice(&bytes);
             self.host_budgets.forget(&host);
             self.silent_hosts.remove(&host);
@@ -265,7 +265,7 @@ mod tests {
             let mut now = coordinator(|_| {});
             let frontier = Arc::clone(&now.frontier);
             let mut transaction = frontier.begin().unwrap();
-            transaction.keep_host(&host, state.wake, &state.bytes);
+            transaction.keep_host(&host, state.wake, &state.bytes());
             transaction.commit().unwrap();
             now.recall(at(20), &host).unwrap();
             assert!(now.scheduler.knows(&host));

@@ -1,6 +1,5 @@
 //! The rules of each origin, as far as this run knows them.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ProductToken, Profile, RobotsOddity, RobotsOddityKind};
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
+use foldhash::{HashMap, HashMapExt as _};
 
 use crate::config::{Config, Extent, Forbidden, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crate::summary::OriginRules;

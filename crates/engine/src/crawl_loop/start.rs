@@ -253,7 +253,7 @@ mod tests {
             let state = before.host_state(&host);
             let mut now = coordinator(change);
             let mut transaction = now.frontier.begin().unwrap();
-            transaction.keep_host(&host, state.wake, &state.bytes);
+            transaction.keep_host(&host, state.wake, &state.bytes());
             transaction.commit().unwrap();
             assert_eq!(now.past_address(&host).unwrap(), Some(address));
             assert!(!now.hosts.is_resumed());

@@ -241,7 +241,7 @@ fn ours_a_host_that_was_dated_anew_is_written() {
     scheduler.note_past_request(asked, &host, asked, SECOND, None);
     let state = before.host_state(&host);
     let mut transaction = coordinator.frontier.begin().unwrap();
-    transaction.keep_host(&host, state.wake, &state.bytes);
+    transaction.keep_host(&host, state.wake, &state.bytes());
     transaction.commit().unwrap();
     coordinator.recall(at(20), &host).unwrap();
     let mut out = Vec::new();

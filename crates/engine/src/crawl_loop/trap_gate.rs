@@ -4,11 +4,10 @@
 //! The level of a URL (see there) stands in its priority, so that the frontier keeps it and puts
 //! URLs found on pages that said nothing new behind all others.
 
-use std::collections::HashMap;
-
 use crawl_frontier::{Exclusion, FrontierError, KnownState, Lease, Reason, UrlKind};
 use crawl_policy::traps::Disposition;
 use crawl_weburl::{CanonicalUrl, Origin};
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::Coordinator;
 use crate::config::TrapRules;

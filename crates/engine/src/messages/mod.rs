@@ -12,7 +12,7 @@ use crawl_archive::rows::{DelayRow, PageRow, RequestRow};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
 use crawl_policy::scope::Scope;
-use crawl_scheduler::{Permit, Spent};
+use crawl_scheduler::{HostSnapshot, Permit, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
@@ -180,18 +180,31 @@ pub(crate) struct NewRules {
     pub(crate) answer: AnswerSender,
 }
 
-/// A host's durable state.
+/// The durable form of what a host's budget has spent: the round, pages, bytes, microseconds, eight
+/// bytes each.
+pub(crate) type StoredBudget = [u8; 32];
+
+/// A host's durable state. Of those in one transaction the newest alone is put into bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct HostState {
     /// The host.
     pub(crate) host: HostKey,
     /// When it may next be asked, in microseconds UTC.
     pub(crate) wake: u64,
-    /// Politeness and budgets, as bytes.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) budget: StoredBudget,
+    /// None where nothing is known.
+    pub(crate) politeness: Option<HostSnapshot>,
     /// Grows with each state of a run: items overtake each other on their way to the
     /// writer, and an older state must not outlive a newer one.
     pub(crate) sequence: u64,
+}
+
+impl HostState {
+    /// Budget and politeness, as the store keeps them.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let politeness = self.politeness.as_ref().map(HostSnapshot::encode);
+        [&self.budget[..], &politeness.unwrap_or_default()].concat()
+    }
 }
 
 /// An item that the writer makes durable. Everything in it stands in one transaction.

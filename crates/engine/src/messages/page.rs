@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{LinkRow, PageRow, RobotsVerdict};
-use crawl_archive::{EncodedCapture, Timestamp};
+use crawl_archive::{EncodedCapture, PageLine, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemory, Exchange, Failure, Validators};
 use crawl_frontier::{Admission, Lease, Outcome};
@@ -166,6 +166,8 @@ pub(crate) struct LinkBatch {
 pub(crate) struct EncodedPage {
     /// Its visit.
     pub(crate) visit: PageVisit,
+    /// Its row, for a page that the writer adds nothing to but the archive's place.
+    pub(crate) line: Option<PageLine>,
     /// The findings in it.
     pub(crate) findings: PageFindings,
     /// Records for the archive, where there is one.

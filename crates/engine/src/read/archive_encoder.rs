@@ -2,8 +2,8 @@
 
 use crawl_archive::rows::PageRow;
 use crawl_archive::{
-    Capture, CaptureMetadata, CapturedRequest, DigestAlgorithm, EncodedCapture, Encoder, RecordIds,
-    Revisit, RevisitOriginal, Timestamp, Truncated,
+    Capture, CaptureMetadata, CapturedRequest, DigestAlgorithm, EncodedCapture, Encoder, PageLine,
+    RecordIds, Revisit, RevisitOriginal, Timestamp, Truncated,
 };
 use crawl_fetcher::{Exchange, TlsVersion, Truncation, Validators};
 use crawl_frontier::{Outcome, UrlKind};
@@ -12,7 +12,7 @@ use super::document::{DocumentError, ReadPage};
 use crate::config::Config;
 use crate::messages::RobotsExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, redirect_target};
-use crate::revisit::visit::{KnownPage, PreviousVisit, VisitResult};
+use crate::revisit::visit::{KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::millis;
 
 /// Encodes exchanges for the archive, where there is one; else takes digests alone.
@@ -86,14 +86,24 @@ impl ArchiveEncoder {
         };
         // Of what was not read there is none.
         let digest = (exchange.truncated != Some(Truncation::Unwanted)).then_some(digest);
+        let change = RevisitSchedule::change(page.past.as_deref(), &result);
+        let row = PageRow {
+            digest,
+            record_id: capture
+                .as_ref()
+                .map(|capture| capture.record_id().to_string()),
+            change: change.map(|change| change.name().to_owned()),
+            ..page.row
+        };
         EncodedPage {
+            line: PageLine::of(&row),
             held: HeldMemory {
                 body: exchange.room.clone(),
                 ..HeldMemory::default()
             },
             visit: PageVisit {
                 outcome: Outcome::Fetched { status },
-                row: PageRow { digest, ..page.row },
+                row,
                 lease: page.lease,
                 past: page.past,
                 result,
@@ -172,6 +182,7 @@ impl ArchiveEncoder {
         about: CaptureMetadata<'_>,
     ) -> Option<EncodedCapture> {
         let encoder = self.encoder.as_mut()?;
+        let sent = exchange.sent.as_written(&exchange.url);
         let capture = Capture {
             url: &exchange.url,
             started: Timestamp::from_micros(exchange.started.as_micros()),
@@ -181,7 +192,7 @@ impl ArchiveEncoder {
             tls: exchange.tls.and_then(tls),
             request: CapturedRequest {
                 method: "GET",
-                headers: &exchange.request_headers,
+                headers: &sent,
             },
             status: exchange.status,
             reason: None,

@@ -70,6 +70,8 @@ pub(crate) struct PageReader {
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
+    /// The number of this round.
+    round: u32,
     /// True once pages are given back as they are, the one that is being read too.
     pub(crate) gives_back: Arc<AtomicBool>,
     /// True if the writer is to have all links of a page, those that are known too: a random walk
@@ -101,6 +103,7 @@ impl PageReader {
             traps: config.traps,
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
             sitemap_turn: Arc::default(),
+            round: visits.round.number,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
             keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
@@ -233,6 +236,7 @@ impl PageReader {
             withheld,
             unwanted,
             error: row_error(document.error.as_ref(), cut),
+            round: self.round,
             ..row_without_answer(&lease, context, exchange.started, exchange.took())
         };
         redact_row(&self.policy.secrets, &mut row);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_archive::WarcRecord;
 use crawl_fetcher::{
-    BodyFilter, BodyMemory, Exchange, Failure, FailureKind, FetchRequest, Truncation,
+    BodyFilter, BodyMemory, Exchange, Failure, FailureKind, FetchRequest, SentFields, Truncation,
 };
 use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
@@ -322,7 +322,7 @@ fn exchange(
 ) -> Exchange {
     Exchange {
         url: url.clone(),
-        request_headers: Vec::new(),
+        sent: SentFields::default(),
         started: Tick::from_micros(0),
         ended: Tick::from_micros(0),
         first_byte: Duration::ZERO,

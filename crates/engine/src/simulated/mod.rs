@@ -26,7 +26,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawl_archive::RowFile;
 use crawl_archive::rows::{DelayRow, RequestRow};
-use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchConfig};
+use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FetchConfig, SentFields};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_policy::ProductToken;
 use crawl_policy::scope::ScopeMode;
@@ -166,7 +166,7 @@ impl Servers for Web {
         let took = drawn(self.seed, &[now.as_micros(), body.len() as u64]) % 400_000 + 1_000;
         Ok(Exchange {
             url,
-            request_headers: Vec::new(),
+            sent: SentFields::default(),
             started: now,
             ended: now + Duration::from_micros(took),
             first_byte: Duration::from_micros(took),

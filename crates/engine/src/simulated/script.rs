@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{ExcludedRow, PageRow};
-use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FailurePhase, Fault};
+use crawl_fetcher::{BodyMemory, Exchange, Failure, FailureKind, FailurePhase, Fault, SentFields};
 use crawl_frontier::{Frontier, MemoryFrontier};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -87,7 +87,7 @@ impl Answer {
         };
         let exchange = Exchange {
             url: url.clone(),
-            request_headers: Vec::new(),
+            sent: SentFields::default(),
             started,
             ended,
             first_byte: self.takes,

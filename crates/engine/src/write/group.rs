@@ -1,11 +1,11 @@
 //! One group: a transaction with the archive and rows that go along.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crawl_archive::rows::{ExcludedRow, REDIRECT_LOOP, WarcPlace};
-use crawl_archive::{EncodedCapture, RowFile};
+use crawl_archive::{EncodedCapture, PageLine, RowFile};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
     UrlKind, Visit,
@@ -14,6 +14,7 @@ use crawl_index::{BytePass, IndexEntry};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, HostKey};
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::excluded_rows::{excluded_row, excluded_words};
 use super::redirect_loops::SettledRedirects;
@@ -52,6 +53,8 @@ pub(super) struct Group<'a> {
     visits: RevisitSchedule,
     scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
+    /// The newest states that this group has.
+    hosts: HashMap<HostKey, HostState>,
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
     pub(super) sampling: Option<&'a Sampling>,
@@ -86,6 +89,7 @@ impl<'a> Group<'a> {
             visits: writer.visits,
             scope_seeds: &mut writer.scope_seeds,
             newest: &mut writer.newest,
+            hosts: HashMap::new(),
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
             sampling: writer.sampling.as_ref(),
@@ -110,20 +114,23 @@ impl Group<'_> {
             WriterMessage::Page(page) => {
                 let EncodedPage {
                     visit,
+                    line,
                     findings,
                     capture,
                     held,
                 } = *page;
-                self.page(visit, findings, capture.as_ref())?;
+                self.page(visit, findings, (line.as_ref(), capture.as_ref()))?;
                 self.links_passes.extend(held.links);
                 Ok(())
             }
             WriterMessage::Links(batch) => self.link_batch(batch),
-            WriterMessage::Unanswered(visit) => self.page(*visit, PageFindings::default(), None),
+            WriterMessage::Unanswered(visit) => {
+                self.page(*visit, PageFindings::default(), (None, None))
+            }
             WriterMessage::Retry { lease, host } => {
                 self.committed.leases += 1;
                 self.committed.ended.push(lease.origin.clone());
-                self.keep_host(host.as_ref());
+                self.keep_host(host);
                 Ok(self.transaction.settle(lease, Outcome::Retry)?)
             }
             WriterMessage::Excluded {
@@ -163,7 +170,7 @@ impl Group<'_> {
             }
             WriterMessage::Broken(what) => Err(EngineError::Thread { what }),
             WriterMessage::Host(host) => {
-                self.keep_host(Some(&host));
+                self.keep_host(Some(host));
                 Ok(())
             }
             WriterMessage::Order(ordered) => self.order(ordered),
@@ -276,7 +283,7 @@ impl Group<'_> {
         &mut self,
         visit: PageVisit,
         findings: PageFindings,
-        capture: Option<&EncodedCapture>,
+        (line, capture): (Option<&PageLine>, Option<&EncodedCapture>),
     ) -> Result<(), EngineError> {
         let PageVisit {
             lease,
@@ -330,12 +337,13 @@ impl Group<'_> {
             if let Some(capture) = capture {
                 self.keep(capture)?;
             }
-            self.keep_host(Some(&host));
+            self.keep_host(Some(host));
             return Ok(self.transaction.settle_until(lease, outcome, visit)?);
         }
+        let mut is_loop = false;
         if let TrapSignal::Redirect(target) = &signal {
             let frontier = self.frontier;
-            let is_loop = self.redirects.closes_loop(frontier, &lease.url, target)?;
+            is_loop = self.redirects.closes_loop(frontier, &lease.url, target)?;
             row.error = is_loop.then(|| REDIRECT_LOOP.to_owned()).or(row.error);
         }
         self.totals.pages += 1;
@@ -375,11 +383,17 @@ impl Group<'_> {
         self.totals.changes.broken += u64::from(row.is_broken());
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
-            let is_kept = row.warc.is_some();
-            row.record_id = is_kept.then(|| capture.record_id().to_string());
         }
         self.tombstones.clear_row(&mut row);
-        self.files.pages.append(&row)?;
+        // Nothing else than the place of its record is added to what the reader knew.
+        let is_as_read = !is_loop && !is_absent && self.sampling.is_none() && tombstones.is_empty();
+        match line.filter(|_| is_as_read) {
+            Some(line) => {
+                debug_assert!(line.is_of(&row), "a column was added: {row:?}");
+                self.files.pages.append_page(line, row.warc.as_ref())?
+            }
+            None => self.files.pages.append(&row)?,
+        };
         let outcome_of_row = page_outcome(&row);
         *self
             .committed
@@ -400,7 +414,7 @@ impl Group<'_> {
                 file.append(row)?;
             }
         }
-        self.keep_host(Some(&host));
+        self.keep_host(Some(host));
         if let Some(target) = joins_scope.filter(|target| !tombstones.holds(target)) {
             self.scope_seeds.add_target(&lease.url, &target);
         }
@@ -448,7 +462,7 @@ impl Group<'_> {
         if let Some((origin, copy)) = &robots.copy {
             self.transaction.keep_robots(origin, copy);
         }
-        self.keep_host(robots.host.as_ref());
+        self.keep_host(robots.host);
         self.admit(&robots.sitemaps).map(drop)
     }
 
@@ -525,22 +539,28 @@ impl Group<'_> {
         }))
     }
 
-    fn keep_host(&mut self, host: Option<&HostState>) {
-        if let Some(host) = host {
-            self.committed.hosts.push(host.host.clone());
-            let newest = self.newest.entry(host.host.clone()).or_default();
-            if *newest > host.sequence {
-                return;
-            }
-            *newest = host.sequence;
-            self.transaction
-                .keep_host(&host.host, host.wake, &host.bytes);
+    /// Keeps the newest state of a host. It is written when the group is finished, as others may
+    /// follow.
+    fn keep_host(&mut self, host: Option<HostState>) {
+        let Some(host) = host else {
+            return;
+        };
+        self.committed.hosts.push(host.host.clone());
+        let newest = self.newest.entry(host.host.clone()).or_default();
+        if *newest > host.sequence {
+            return;
         }
+        *newest = host.sequence;
+        self.hosts.insert(host.host.clone(), host);
     }
 
     /// Syncs the files, then commits with their lengths.
     pub(super) fn finish(mut self, before: &Totals) -> Result<Committed, EngineError> {
         self.scope_seeds.keep(&mut *self.transaction);
+        for (host, state) in &self.hosts {
+            let bytes = state.bytes();
+            self.transaction.keep_host(host, state.wake, &bytes);
+        }
         let before_syncs = Instant::now();
         if let Some(archive) = &mut self.files.archive {
             archive.sync()?;

@@ -13,7 +13,7 @@ mod take_back;
 mod trap_evidence;
 mod walk;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use crawl_frontier::{Admission, Frontier};
 use crawl_policy::scope::Scope;
 use crawl_weburl::{HostKey, Origin};
+use foldhash::{HashMap, HashMapExt as _};
 
 use self::group::Group;
 use crate::error::EngineError;

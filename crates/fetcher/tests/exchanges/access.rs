@@ -37,7 +37,7 @@ async fn fields_are_sent_and_their_values_recorded_nowhere() {
     ] {
         assert!(head.contains(line), "{head}");
     }
-    let recorded = &exchange.request_headers;
+    let recorded = exchange.sent.as_written(&url);
     let redacted = recorded.iter().filter(|(_, value)| value == "[redacted]");
     let mut redacted: Vec<_> = redacted.map(|(name, _)| name.as_str()).collect();
     redacted.sort_unstable();
@@ -65,7 +65,8 @@ async fn another_host_gets_none_and_a_redirect_is_another_request() {
         let exchange = fetch(&fetcher, &url).await.unwrap();
         assert!(
             exchange
-                .request_headers
+                .sent
+                .as_written(&url)
                 .iter()
                 .all(|(_, value)| value != "[redacted]")
         );

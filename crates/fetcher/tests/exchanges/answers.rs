@@ -32,7 +32,8 @@ async fn a_request_says_who_asks_and_nothing_else() {
         "Accept-Encoding: gzip, deflate, br, zstd".to_owned(),
     ];
     let mut recorded: Vec<String> = exchange
-        .request_headers
+        .sent
+        .as_written(&url)
         .iter()
         .map(|(name, value)| format!("{name}: {value}"))
         .collect();

@@ -115,7 +115,7 @@ async fn credentials_go_over_tls() {
         let exchange = fetch(&fetcher, &url).await.unwrap();
         let body = String::from_utf8_lossy(&exchange.body).into_owned();
         assert!(body.ends_with(" for Basic bWU6cGFzcw=="), "{body}");
-        let recorded = &exchange.request_headers;
+        let recorded = exchange.sent.as_written(&url);
         assert!(recorded.contains(&("Authorization".to_owned(), "[redacted]".to_owned())));
     }
 }

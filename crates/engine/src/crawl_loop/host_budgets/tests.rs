@@ -112,7 +112,7 @@ fn ours_an_account_outlives_its_run_but_not_its_round() {
     let mut before = in_round(2);
     before.asked(&host, at(1), 3 * SECOND, 500);
     before.settled(&host);
-    let mut stored = before.stored(&host);
+    let mut stored = before.stored(&host).to_vec();
     stored.extend(b"politeness");
 
     let mut after = in_round(2);
@@ -190,7 +190,7 @@ fn ours_a_group_counts_what_earlier_runs_spent_on_each_of_its_hosts() {
     let mut after = grouped();
     for host in [&a, &b] {
         let host = host.host_key();
-        after.share(once((host.clone(), before.stored(&host))));
+        after.share(once((host.clone(), before.stored(&host).to_vec())));
         // That a host is taken up again later counts nothing twice.
         after.restore(&host, &before.stored(&host));
     }

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, Version};
 
 use super::*;
 use crate::body_memory::BodyMemory;
-use crate::exchange::{Truncation, Validators};
+use crate::exchange::{SentFields, Truncation, Validators};
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
 fn request() -> FetchRequest {
@@ -20,7 +20,7 @@ fn exchange(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) 
     }
     Exchange {
         url: request().url,
-        request_headers: Vec::new(),
+        sent: SentFields::default(),
         started: Tick::from_micros(0),
         ended: Tick::from_micros(1),
         first_byte: Duration::ZERO,

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::body_memory::BodyMemory;
+use crate::exchange::SentFields;
 use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -26,7 +27,7 @@ fn result(
     }
     Ok(Exchange {
         url: origin().robots_url(),
-        request_headers: Vec::new(),
+        sent: SentFields::default(),
         started: at(when),
         ended: at(when),
         first_byte: Duration::ZERO,
