@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
@@ -16,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Sleep, sleep};
 use tracing::{Instrument as _, Span};
 
 use crate::config::Config;
@@ -346,6 +348,7 @@ impl Driver {
     async fn turn(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
         let mut effects = Vec::new();
         let mut told = Instant::now();
+        let mut timer = pin!(sleep(PROGRESS_INTERVAL));
         self.coordinator.begin(self.clock.now(), &mut effects);
         // What was said before is heard, however soon the run is over.
         while let Ok(ask) = controls.commands.try_recv() {
@@ -372,7 +375,9 @@ impl Driver {
                 self.deliver_rest(controls).await;
                 return self.coordinator.outcome();
             };
-            let event = self.next_event(controls, wake, told).await;
+            let event = self
+                .next_event(controls, (timer.as_mut(), wake, told))
+                .await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let others = std::iter::from_fn(|| self.events.try_recv().ok());
             for mut event in event.into_iter().chain(fetched).chain(others) {
@@ -405,12 +410,15 @@ impl Driver {
     async fn next_event(
         &mut self,
         controls: &mut Controls,
-        wake: Option<Tick>,
-        told: Instant,
+        (mut timer, wake, told): (Pin<&mut Sleep>, Option<Tick>, Instant),
     ) -> Option<Event> {
         let tell = PROGRESS_INTERVAL.saturating_sub(told.elapsed());
-        let sleep = wake.map_or(tell, |wake| wake.since(self.clock.now()).min(tell));
-        let sleep = tokio::time::sleep(sleep);
+        let wait = wake.map_or(tell, |wake| wake.since(self.clock.now()).min(tell));
+        let wake = tokio::time::Instant::now() + wait;
+        // One that is over too early costs a turn, which is less than to set it at each event.
+        if timer.is_elapsed() || wake < timer.deadline() {
+            timer.as_mut().reset(wake);
+        }
         tokio::select! {
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => {
                 Some(fetch_ended(ended))
@@ -421,7 +429,7 @@ impl Driver {
             stop = stopped(&mut controls.stop) => Some(Event::Stop(stop)),
             ask = next_command(&mut controls.commands) => Some(Event::Command(ask)),
             () = deliver(&mut controls.pages, &mut self.undelivered), if !self.undelivered.is_empty() => None,
-            () = sleep => None,
+            () = timer => None,
         }
     }
 
