@@ -16,7 +16,12 @@ impl Name {
     pub(crate) const fn of(name: &[u8]) -> Name {
         let (mut at, mut hash, mut eight) = (0, 0, 0);
         while at < name.len() {
-            eight |= (name[at] as u64) << (8 * (at % 8));
+            // A NUL counts in a hash too: 0xff stands in no text.
+            let byte = match name[at] {
+                0 if name.len() > MAX_EXACT_BYTES => 0xff,
+                byte => byte,
+            };
+            eight |= (byte as u64) << (8 * (at % 8));
             at += 1;
             if at % 8 == 0 {
                 hash = mix(hash, lower_case(eight));
@@ -257,7 +262,13 @@ mod tests {
         let (long, padding) = (b"a-name-of-an-element", [0; 16]);
         assert_eq!(Name::of(long), Name::of(&long.to_ascii_uppercase()));
         assert_ne!(Name::of(long), Name::of(&long[1..]));
-        // What folds to the number of a short name is none for all that.
+        // A name with NULs is no other, however long it is.
         assert_ne!(Name::of(&[&padding[..], b"a"].concat()), super::A);
+        for name in [&b"td"[..], b"section", b"textarea", b"blockquote"] {
+            for nuls in 1..=padding.len() {
+                let longer = [name, &padding[..nuls]].concat();
+                assert_ne!(Name::of(&longer), Name::of(name), "{longer:?}");
+            }
+        }
     }
 }
