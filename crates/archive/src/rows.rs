@@ -272,8 +272,8 @@ pub struct RequestRow {
 pub struct AfterCommits {
     /// The rows of `pages.jsonl` that were committed.
     pub pages: u64,
-    /// Other changes of a queue in this run: a robots.txt with its sitemaps, a page that is to be
-    /// tried again.
+    /// What else was committed in this run: a robots.txt with its sitemaps, a page that is to be tried
+    /// again, URLs that were settled without a request.
     pub others: u64,
 }
 
@@ -348,6 +348,59 @@ pub struct RereadSite {
     /// As [`RereadSettings::per_host`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_host: Option<u32>,
+}
+
+/// A line of `state/order.jsonl`: one of the facts by which a replay comes to the same order. Each
+/// line has one of the columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderRow {
+    /// A run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunBegan>,
+    /// A host had its turn: a request was sent, or URLs of it were settled without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<HostTurn>,
+    /// The messages that the writer is about to commit together, in its order. Each is named by its
+    /// cause: `e7` is what came of the 7th request of the run that ended, `t7` of its 7th turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<Vec<String>>,
+}
+
+/// The begin of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunBegan {
+    /// When, in milliseconds since the Unix epoch, UTC.
+    pub at: u64,
+    /// The round that it works in, from 1.
+    pub round: u32,
+    /// When that round began, in seconds since the Unix epoch, UTC.
+    pub round_began: u32,
+    /// The bytes that `requests.jsonl` has.
+    pub requests: u64,
+    /// The messages that are committed, of all runs before.
+    pub settled: u64,
+    /// How the run before ended, as `waiting.jsonl` had it: its reason and, where there is one, its
+    /// detail; null: it was killed, or there was none.
+    pub before: Option<String>,
+}
+
+/// A turn of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostTurn {
+    /// When, in milliseconds since the Unix epoch, UTC.
+    pub at: u64,
+    /// Scheme, host and port.
+    pub origin: String,
+    /// `page`, `robots`, or `hop`: a redirect of a robots.txt, or what is asked for right after it.
+    pub purpose: String,
+    /// The requests of this run that had ended.
+    pub ended: u64,
+    /// The messages that were committed, of all runs.
+    pub settled: u64,
+    /// The URLs that were settled or went behind others without a request.
+    pub passed: u64,
+    /// True if a request was sent.
+    pub is_sent: bool,
 }
 
 /// A line of `excluded.jsonl`: a URL that was known and not asked for.
@@ -441,8 +494,8 @@ mod tests {
     use serde::{Deserializer, Serialize};
 
     use super::{
-        DelayRow, ExcludedRow, LinkRow, PageRow, PageUsage, RecheckRow, RequestRow, RobotsVerdict,
-        SampleRow, TombstoneRow, UsageStatement, WaitingRow, WalkRow, WarcPlace,
+        DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, PageUsage, RecheckRow, RequestRow,
+        RobotsVerdict, SampleRow, TombstoneRow, UsageStatement, WaitingRow, WalkRow, WarcPlace,
     };
     use crate::Timestamp;
 
@@ -483,6 +536,7 @@ mod tests {
         check("recheck.jsonl", columns::<RecheckRow>());
         check("tombstones.jsonl", columns::<TombstoneRow>());
         check("state/delays.jsonl", columns::<DelayRow>());
+        check("state/order.jsonl", columns::<OrderRow>());
     }
 
     /// The fields that a struct asks a reader for.

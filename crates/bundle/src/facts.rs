@@ -134,7 +134,7 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 
 const JSON_LINES: &str = "application/jsonl";
 /// Files by name: media type, and what is in them.
-const NAMED: [(&str, &str, &str); 19] = [
+const NAMED: [(&str, &str, &str); 20] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
         "README.md",
@@ -202,6 +202,11 @@ const NAMED: [(&str, &str, &str); 19] = [
         "state/delays.jsonl",
         JSON_LINES,
         "delays that the operator set while the crawl ran, and settings that were read again",
+    ),
+    (
+        "state/order.jsonl",
+        JSON_LINES,
+        "whose turn it was and what was committed when: by it a replay comes to the same order",
     ),
     (
         "tombstones.jsonl",

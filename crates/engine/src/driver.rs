@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crawl_archive::LogFile;
-use crawl_archive::rows::{PageRow, RequestRow};
+use crawl_archive::rows::{PageRow, RequestRow, RunBegan};
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
 use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
@@ -29,6 +29,7 @@ use crate::error::EngineError;
 use crate::free_space::{DiskWatch, FreeSpace};
 use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
+use crate::messages::key::{Keyed, MessageKeys};
 use crate::messages::{Effect, Event, NewRules};
 use crate::meta_keys::META_TRAPS;
 use crate::read::PageReader;
@@ -39,6 +40,7 @@ use crate::runtime_waker::RuntimeWaker;
 use crate::shared_traps::SharedTraps;
 use crate::state::delay_log::DelayLog;
 use crate::state::directory::{self, Directory};
+use crate::state::order_log::OrderLog;
 use crate::state::parked_hosts::parked;
 use crate::summary::{Ended, Summary};
 use crate::time::seconds_of;
@@ -159,6 +161,9 @@ struct Driver {
     coordinator: Coordinator,
     requests: LogFile,
     delays: DelayLog,
+    order: OrderLog,
+    /// The names of what goes to the writer.
+    keys: MessageKeys,
     readers: ReaderPool,
     writer: std::thread::JoinHandle<Result<Writer, EngineError>>,
     indexer: Option<Indexer>,
@@ -209,6 +214,7 @@ impl Driver {
             mut scope_seeds,
             resumed,
             cut_off,
+            last_end,
         } = directory;
         let mut files = files;
         let scope = scope_seeds.scope(config)?;
@@ -241,6 +247,17 @@ impl Driver {
         }
         coordinator.take_up_parked(now, &parked(&*frontier)?);
         let delays = DelayLog::open(&config.output, now)?;
+        let order = OrderLog::open(
+            &config.output,
+            RunBegan {
+                at: now.as_millis(),
+                round: visits.round.number,
+                round_began: visits.round.began,
+                requests: requests.len(),
+                settled: totals.messages,
+                before: last_end,
+            },
+        )?;
         if resumed {
             coordinator.restore(rest)?;
         }
@@ -286,6 +303,7 @@ impl Driver {
             .watching(traps)
             .sampling(sampling)
             .leaving_out(tombstones)
+            .noting(order.clone())
             .telling(TraceEvents::new(config))
             .followed_by(indexer.as_ref().map(Indexer::lengths));
         let span = Span::current();
@@ -330,6 +348,8 @@ impl Driver {
             coordinator,
             requests,
             delays,
+            order,
+            keys: MessageKeys::new(),
             readers,
             writer,
             indexer,
@@ -440,12 +460,18 @@ impl Driver {
             _ => None,
         });
         let noted = self.requests.append_all(rows);
+        let turns = effects.iter().filter_map(|effect| match effect {
+            Effect::NoteTurn(turn) => Some(turn),
+            _ => None,
+        });
+        let noted = noted.and_then(|()| self.order.note_turns(turns));
         if noted.is_err() {
             // Nothing is handed on that no row bears out: it is pending at the next start.
             effects.clear();
         }
         self.unless_broken(noted);
         for effect in effects.drain(..) {
+            let key = self.keys.of(&effect);
             match effect {
                 Effect::FindAddress { permit, url } => {
                     let fetcher = Arc::clone(&self.fetcher);
@@ -467,18 +493,20 @@ impl Driver {
                         }
                     });
                 }
-                Effect::Log(_) => {}
+                Effect::Log(_) | Effect::NoteTurn(_) => {}
                 Effect::NoteDelay(row) => {
                     let noted = self.delays.note(&row);
                     self.unless_broken(noted);
                 }
                 Effect::NoteRules(rules) => self.note_rules(rules),
-                Effect::Read(reading) => self.readers.take(ReaderTask::Read(reading)),
+                Effect::Read(reading) => self.readers.take(ReaderTask::Read(reading, key)),
                 Effect::GiveUp => {
                     self.fetcher.give_up();
                     self.readers.give_up_unread();
                 }
-                Effect::Write(item) => self.readers.take(ReaderTask::Pass(item)),
+                Effect::Write(message) => {
+                    self.readers.take(ReaderTask::Pass(Keyed { key, message }));
+                }
             }
         }
     }

@@ -5,6 +5,7 @@
 //! that it leases, and a reader whether it has a say in the links of a page. All hold the lock for
 //! microseconds. A reader takes the lock of a host's words after it gave this one back.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_frontier::{Admission, Exclusion, Lease, Reason};
@@ -19,6 +20,8 @@ use crate::priority::Priority;
 pub(crate) struct SharedTraps {
     rules: TrapRules,
     traps: Arc<Mutex<Traps>>,
+    /// The number of the last commit that is over.
+    settled: Arc<AtomicU64>,
 }
 
 impl SharedTraps {
@@ -30,6 +33,7 @@ impl SharedTraps {
         SharedTraps {
             rules: *rules,
             traps: Arc::new(Mutex::new(traps)),
+            settled: Arc::default(),
         }
     }
 
@@ -60,6 +64,19 @@ impl SharedTraps {
                 last = &link.url;
                 !is_of_last && traps.knows_of(&link.url.host_key())
             })
+    }
+
+    /// What was taken in is settled by the commit of this number.
+    pub(crate) fn settled(&self, number: u64) {
+        let mut traps = self.lock();
+        traps.settled();
+        self.settled.store(number, Ordering::Relaxed);
+    }
+
+    /// The number of the last commit that is over. Read while the traps are locked, it does not
+    /// change.
+    pub(crate) fn settled_by(&self) -> u64 {
+        self.settled.load(Ordering::Relaxed)
     }
 
     /// It is whole between any two calls, so a panic elsewhere leaves nothing half done.

@@ -14,6 +14,9 @@ pub(crate) struct Totals {
     pub bytes: u64,
     /// Seeds, or what they were redirected to, that answered with a page.
     pub seeds_fetched: u64,
+    /// Messages to the writer that were settled, states of hosts aside.
+    #[serde(default)]
+    pub messages: u64,
     /// The pages of this round, compared with their last visits.
     #[serde(default)]
     pub changes: Changes,
@@ -27,6 +30,7 @@ impl Totals {
             failed: self.failed.saturating_sub(before.failed),
             bytes: self.bytes.saturating_sub(before.bytes),
             seeds_fetched: self.seeds_fetched.saturating_sub(before.seeds_fetched),
+            messages: self.messages.saturating_sub(before.messages),
             changes: self.changes,
         }
     }
@@ -55,14 +59,30 @@ impl Totals {
 pub(crate) struct CommitPoint {
     /// Rows of `pages.jsonl`.
     pub(crate) pages: u64,
-    /// Other changes of a queue, of this run.
+    /// Other messages of this run, states of hosts aside.
     pub(crate) others: u64,
 }
 
 /// The bits of a commit's number that count others; rows have those above.
-const OTHERS_BITS: u32 = 24;
+const OTHERS_BITS: u32 = 28;
 
 impl CommitPoint {
+    /// The point at which a run stands that began with these totals.
+    pub(crate) fn since(start: &Totals, now: &Totals) -> CommitPoint {
+        let Totals {
+            pages, messages, ..
+        } = now.since(start);
+        CommitPoint {
+            pages: now.pages,
+            others: messages.saturating_sub(pages),
+        }
+    }
+
+    /// The messages of all runs that are committed at it, in a run that began with these totals.
+    pub(crate) fn messages(self, start: &Totals) -> u64 {
+        start.messages + self.pages.saturating_sub(start.pages) + self.others
+    }
+
     pub(crate) fn of(number: u64) -> CommitPoint {
         CommitPoint {
             pages: number >> OTHERS_BITS,
@@ -70,7 +90,7 @@ impl CommitPoint {
         }
     }
 
-    /// Beyond 16 million others they are as many.
+    /// Beyond 268 million others they are as many.
     pub(crate) fn number(self) -> u64 {
         let most = (1 << OTHERS_BITS) - 1;
         (self.pages << OTHERS_BITS) | self.others.min(most)

@@ -102,8 +102,13 @@ pub trait Frontier: Send + Sync {
     /// Takes out the links that would change nothing if they were admitted now, as far as that
     /// is told at once: by what is committed and in memory. Most links of a page are known; those
     /// that stay in may be known too. `settled` is told of those that are settled: they stay so
-    /// until [`Frontier::reopenings`] grows.
-    fn leave_out_known(&self, links: &mut Vec<Admission>, settled: &mut dyn FnMut(&CanonicalUrl));
+    /// until [`Frontier::reopenings`] grows. Returns the number of the last commit that it was told
+    /// by ([`Transaction::number`]); none where nothing was told.
+    fn leave_out_known(
+        &self,
+        links: &mut Vec<Admission>,
+        settled: &mut dyn FnMut(&CanonicalUrl),
+    ) -> Option<u64>;
 
     /// The number of commits of this life by which settled URLs became pending again.
     fn reopenings(&self) -> u64;

@@ -26,6 +26,8 @@ mod stable_hash;
 mod template;
 mod word_scan;
 
+use std::collections::HashSet;
+
 use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules, TrapSigns};
 
 use self::deferred_kinds::{DeferredKind, DeferredKinds};
@@ -117,6 +119,8 @@ pub struct Traps {
     /// True if the deferred kinds changed since they were last stored.
     has_changed: bool,
     mirrors: Mirrors,
+    /// Hosts whose URLs may be treated otherwise than when [`Traps::settled`] was called last.
+    changing: HashSet<HostKey>,
 }
 
 /// The places where accounts of a URL are kept: its template, and its family where it has one.
@@ -144,7 +148,22 @@ impl Traps {
             deferred: DeferredKinds::default(),
             has_changed: false,
             mirrors: Mirrors::default(),
+            changing: HashSet::new(),
         }
+    }
+
+    /// Returns whether what was taken in since [`Traps::settled`] was called last may have changed
+    /// what is said of a URL that was found there. For a caller whose answers are to follow from
+    /// what is settled alone.
+    #[must_use]
+    pub fn is_changing(&self, url: &CanonicalUrl, via: Option<&CanonicalUrl>) -> bool {
+        let holds = |url: &CanonicalUrl| self.changing.contains(&url.host_key());
+        !self.changing.is_empty() && (holds(url) || via.is_some_and(holds))
+    }
+
+    /// All that was taken in is settled.
+    pub fn settled(&mut self) {
+        self.changing.clear();
     }
 
     /// The words that were said before on a page's host, where the page is to be compared with
@@ -180,13 +199,19 @@ impl Traps {
         }
         let key = url.host_key();
         let host = self.hosts.of_page(&key);
+        let mut is_changed = false;
         if let PageAnswer::Text(gist) = answer {
             if host.names.has_met(url) {
                 return unjudged;
             }
+            let before = host.names.compared();
             host.names.learn(&self.naming, url, gist.words, gist.text);
+            is_changed = host.names.compared() != before;
         }
         if !self.defers {
+            if is_changed {
+                self.changing.insert(key);
+            }
             return unjudged;
         }
         let shape = Shape::of(url);
@@ -196,12 +221,15 @@ impl Traps {
             PageAnswer::Other => Some(Yield::New),
             PageAnswer::Redirect(to, _) => redirected(url, &shape, to),
             PageAnswer::Text(gist) => {
-                self.mirrors.learn(url, gist);
+                is_changed |= self.mirrors.learn(url, gist);
                 let is_doubtful = is_doubtful(host, gist, level, (&shape, template));
                 Some(read(host, gist, is_doubtful))
             }
         };
         let Some(found) = found else {
+            if is_changed {
+                self.changing.insert(key);
+            }
             return unjudged;
         };
         let mut has_turned = false;
@@ -211,8 +239,10 @@ impl Traps {
             let account = host
                 .templates
                 .entry(place, || Template::new(pattern, shape.signs));
-            let was_watched = account.is_watched();
+            let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
             account.take(url, &shape, level, found);
+            is_changed |= was_watched != account.is_watched();
+            is_changed |= was_proven != account.is_proven();
             match (was_watched, account.is_watched()) {
                 (false, true) => host.watched = host.watched.saturating_add(1),
                 (true, false) => host.watched = host.watched.saturating_sub(1),
@@ -220,9 +250,13 @@ impl Traps {
             }
             if matches!(found, Yield::New) && self.deferred.remove(place) {
                 has_turned = true;
+                is_changed = true;
                 self.has_changed = true;
                 account.had_been_misjudged();
             }
+        }
+        if is_changed {
+            self.changing.insert(key);
         }
         let one_more = (level + 1).min(MAX_LEVEL);
         let (level, is_barren) = match (found, answer) {
@@ -413,6 +447,7 @@ impl Traps {
         if let Some(deferred) = self.deferred.get_mut(place) {
             // One more selection that brings nothing; the evidence stays as it was.
             deferred.names = deferred.names.take().and(names);
+            self.changing.insert(host.clone());
             return false;
         }
         if self.deferred.len() >= MAX_PARKED {
@@ -427,6 +462,7 @@ impl Traps {
             next_probe: FIRST_PROBE,
         };
         self.deferred.insert(place, deferred);
+        self.changing.insert(host.clone());
         self.has_changed = true;
         true
     }

@@ -175,7 +175,7 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, RecordsError> {
 }
 
 /// Compares one round of the crawls in two directories. Where none is given and one of the two is a
-/// replay, it is the first, which is all that a replay has.
+/// replay that has fewer rounds than its crawl, it is the first.
 ///
 /// # Errors
 /// As for [`compare`]; [`RecordsError::NoRound`] where one has no such round.
@@ -183,7 +183,7 @@ pub fn compare_round(a: &Path, b: &Path, round: Option<u32>) -> Result<Compariso
     let (sums_a, sums_b) = (report(a)?, report(b)?);
     let is_replay = |sums: &Report| sums.crawl.replay_of.is_some();
     let has_replay = is_replay(&sums_a) || is_replay(&sums_b);
-    let of_replay = (has_replay && rounds(&sums_a).max(rounds(&sums_b)) > 1).then_some(1);
+    let of_replay = (has_replay && rounds(&sums_a) != rounds(&sums_b)).then_some(1);
     for (dir, sums) in [(a, &sums_a), (b, &sums_b)] {
         if let Some(round) = round.filter(|round| !(1..=rounds(sums)).contains(round)) {
             return Err(RecordsError::NoRound {

@@ -194,7 +194,7 @@ impl Scheduler {
 
     /// Issues a permit to a ready host that was taken from its place, unless the hour bars it or
     /// a gate is closed: then it waits for its hour, or queues there.
-    fn attempt(&mut self, id: u32) -> Option<Permit> {
+    pub(crate) fn attempt(&mut self, id: u32) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
             self.refresh(id);

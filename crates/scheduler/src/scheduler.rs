@@ -250,6 +250,41 @@ impl Scheduler {
         }
     }
 
+    /// As [`Scheduler::poll`], for this host alone, whoever is ready beside it: for a caller that
+    /// knows whose turn it is. Where the host waits for a slot at its address or site, the moment
+    /// is not known, and the answer is [`Poll::Idle`].
+    pub fn poll_host(&mut self, now: Tick, host: &HostKey) -> Poll {
+        self.advance(now);
+        let Some(&id) = self.by_host.get(host) else {
+            return Poll::Idle;
+        };
+        if self.in_flight >= self.politeness().concurrency {
+            return Poll::Idle;
+        }
+        let closed_until = self.rate.closed_until();
+        if closed_until > self.now {
+            return Poll::SleepUntil(closed_until);
+        }
+        if matches!(
+            self.hosts[id].position,
+            QueuePosition::Ready | QueuePosition::AtGate(_)
+        ) {
+            self.dequeue(id);
+            if let Some(permit) = self.attempt(id) {
+                return Poll::Issue(permit);
+            }
+        }
+        let host = &self.hosts[id];
+        match host.position {
+            QueuePosition::Later => Poll::SleepUntil(host.at),
+            QueuePosition::AtGate(number) => {
+                let opens_at = self.gates.get(number).and_then(|gate| gate.opens_at());
+                opens_at.map_or(Poll::Idle, |at| Poll::SleepUntil(at.max(self.now)))
+            }
+            QueuePosition::NotQueued | QueuePosition::Ready => Poll::Idle,
+        }
+    }
+
     /// A request ended: its slot is free, and its host has taught us something.
     pub fn done(&mut self, now: Tick, spent: Spent, signal: RequestOutcome) -> HostWait {
         self.advance(now);

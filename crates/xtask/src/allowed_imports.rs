@@ -360,6 +360,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 &[
                     "config",
                     "content_filter",
+                    "control",
                     "crawl_loop",
                     "error",
                     "messages",

@@ -88,7 +88,7 @@ fn differs(difference: &ReplayDifference) -> String {
         ReplayDifference::Beyond(url) => format!("{}: the records end there", from(url)),
         ReplayDifference::Fewer(count) => {
             let requests = counted(*count, "request of A is", "requests of A are");
-            format!("{requests} not sent again: a replay is one run of one round")
+            format!("{requests} not sent again")
         }
     }
 }

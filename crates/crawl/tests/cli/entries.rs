@@ -86,6 +86,7 @@ fn ours_a_link_in_the_directory_is_refused_before_anything_is_written() {
         "state/reading.new",
         "state/store",
         "state/delays.jsonl",
+        "state/order.jsonl",
     ] {
         let place = dir.file("c").join(entry);
         let outside = dir.file("outside");

@@ -37,6 +37,7 @@ mod refusals;
 mod reload;
 mod remembered;
 mod replay;
+mod replay_order;
 mod robots;
 mod sample;
 mod search;

@@ -58,11 +58,18 @@ impl Coordinator {
         if full {
             self.host_budgets.turn_away(origin);
         }
-        while !full && self.unsettled + (later.len() as u64) < self.max_unsettled() {
+        while !full
+            && self.turn_goes_on()
+            && self.unsettled + (later.len() as u64) < self.max_unsettled()
+        {
             let Some(mut lease) = self.frontier.lease(origin)? else {
                 break;
             };
             lease.after = lease.after.max(self.before_this_run);
+            if !self.is_of_turn(&lease) {
+                self.frontier.release(lease);
+                break;
+            }
             self.events.leased(&lease);
             let past = self.past(&lease)?;
             let exclusion = match self.judge(&standing, &lease) {
@@ -79,19 +86,37 @@ impl Coordinator {
                             self.scheduler.set_pending(now, origin, 0);
                             return Ok(None);
                         }
+                        LeaseDisposition::WaitForCommit(lease) => {
+                            let what = "waits until what was read is committed";
+                            self.events.waits(&lease.url, what);
+                            self.frontier.release(lease);
+                            self.traps.waits(origin);
+                            self.scheduler.set_pending(now, origin, 0);
+                            return Ok(None);
+                        }
+                        LeaseDisposition::Again(lease) => {
+                            self.frontier.release(lease);
+                            match self.is_fresh_turn() {
+                                true => continue,
+                                false => break,
+                            }
+                        }
                         LeaseDisposition::Later(lease, priority) => {
                             let what = "goes behind others: the way to it said nothing new";
                             self.events.waits(&lease.url, what);
                             later.push((lease, priority));
+                            self.passed();
                             continue;
                         }
                         LeaseDisposition::Settle(item) => {
                             self.events.not_asked_for(&item);
                             self.write(item, out);
+                            self.passed();
                             continue;
                         }
                     };
                     let Some(lease) = self.unless_suspect(now, lease, &context, out) else {
+                        self.passed();
                         continue;
                     };
                     self.unsettled += 1;
@@ -118,6 +143,7 @@ impl Coordinator {
             };
             self.events.not_asked_for(&item);
             self.write(item, out);
+            self.passed();
         }
         let left = if full {
             0

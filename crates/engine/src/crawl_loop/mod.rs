@@ -6,6 +6,7 @@ mod byte_lock;
 mod crash_suspects;
 mod disk_floor;
 mod estimate;
+pub(crate) mod followed;
 mod group_budgets;
 mod host_budgets;
 pub(crate) mod host_locks;
@@ -25,6 +26,7 @@ mod stop_conditions;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trap_gate;
+mod turns;
 mod unread;
 mod waiting_urls;
 
@@ -47,6 +49,7 @@ use self::resident_hosts::ResidentHosts;
 use self::robots_state::RobotsStates;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
+use self::turns::Turn;
 use self::unread::UnreadPages;
 use crate::config::Config;
 use crate::control::Stop;
@@ -91,6 +94,10 @@ pub(crate) struct Coordinator {
     totals_at_start: Totals,
     /// The number of the last commit of the runs before.
     before_this_run: u64,
+    /// The turn of a host that is under way.
+    turn: Turn,
+    /// Requests of this run that ended.
+    ended: u64,
     started: Tick,
     in_flight: u32,
     /// Items and jobs handed out whose end was not committed yet.
@@ -170,6 +177,8 @@ impl Coordinator {
                 others: 0,
             }
             .number(),
+            turn: Turn::default(),
+            ended: 0,
             started: now,
             in_flight: 0,
             unsettled: 0,
@@ -426,6 +435,7 @@ impl Coordinator {
         let row = request_rows::with_wait(row, &learned);
         self.events.exchange_ended(span, &row, &result);
         self.events.host_waits(now, &host, job.url(), &learned);
+        self.ended += 1;
         out.push(Effect::Log(row));
         let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
         match job {
@@ -467,6 +477,9 @@ impl Coordinator {
             // As of now, not of the commit: a lease may have been given back meanwhile.
             let urls = self.frontier.pending(&origin);
             self.wake(now, &origin, urls);
+        }
+        for origin in self.traps.take_waiting() {
+            self.wake(now, &origin, self.frontier.pending(&origin));
         }
         for (answer, done) in committed.answers {
             // Who asked may be gone.

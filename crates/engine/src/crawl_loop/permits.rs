@@ -82,6 +82,8 @@ impl Coordinator {
     }
 
     fn use_permit(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
+        let before = out.len();
+        self.begin_turn();
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, permit.host(), &origin, out),
             Purpose::Robots { origin } if self.is_left_out(permit.host()) => {
@@ -94,6 +96,11 @@ impl Coordinator {
             }
             Purpose::Hop { of } => self.pending_fetch_job(now, of),
         };
+        let is_sent = matches!(job, Ok(Some(_)));
+        if let Some(turn) = self.turn_taken(now, permit.purpose(), is_sent) {
+            // It is noted before anything comes of it.
+            out.insert(before, Effect::NoteTurn(turn));
+        }
         match job {
             Ok(Some(job)) => {
                 self.in_flight += 1;
@@ -214,7 +221,8 @@ mod tests {
             let mut out = Vec::new();
             coordinator.address_found(at(20), second, Some(address), &mut out);
             assert!(coordinator.scheduler.has_address(&origin().host_key()));
-            assert_eq!(out.len(), usize::from(is_sent));
+            let sent = out.iter().filter(|it| matches!(it, Effect::Fetch { .. }));
+            assert_eq!(sent.count(), usize::from(is_sent));
             assert_eq!(coordinator.in_flight, 1 + u32::from(is_sent));
         }
     }

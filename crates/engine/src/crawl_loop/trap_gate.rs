@@ -4,6 +4,8 @@
 //! The level of a URL (see there) stands in its priority, so that the frontier keeps it and puts
 //! URLs found on pages that said nothing new behind all others.
 
+use std::collections::BTreeSet;
+
 use crawl_frontier::{Exclusion, FrontierError, KnownState, Lease, Reason, UrlKind};
 use crawl_policy::traps::Disposition;
 use crawl_weburl::{CanonicalUrl, Origin};
@@ -25,6 +27,8 @@ pub(crate) struct TrapGate {
     /// Leases of each origin whose end was not committed yet: what came of them is not known to
     /// `shared`.
     out: HashMap<Origin, u32>,
+    /// Origins whose URLs wait for a commit.
+    waiting: BTreeSet<Origin>,
 }
 
 /// The next step for a URL that was leased and may be asked for.
@@ -37,6 +41,10 @@ pub(crate) enum LeaseDisposition {
     Fetch(Lease),
     /// It waits until what is under way at its origin is read.
     Wait(Lease),
+    /// It waits for the commit that is under way: what is known of traps is changing by it.
+    WaitForCommit(Lease),
+    /// It was leased before the last commit: by now another may be first.
+    Again(Lease),
     /// It goes behind others of its queue.
     Later(Lease, Priority),
     /// The writer has it.
@@ -49,7 +57,18 @@ impl TrapGate {
             rules,
             shared: SharedTraps::new(&TrapRules::OFF, None),
             out: HashMap::new(),
+            waiting: BTreeSet::new(),
         }
+    }
+
+    /// Origins that are to be looked at again, as something was committed.
+    pub(super) fn take_waiting(&mut self) -> BTreeSet<Origin> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// A URL of an origin waits for a commit.
+    pub(super) fn waits(&mut self, origin: &Origin) {
+        self.waiting.insert(origin.clone());
     }
 
     pub(crate) fn leased(&mut self, origin: &Origin) {
@@ -126,6 +145,14 @@ impl Coordinator {
             }));
         }
         let mut traps = self.traps.shared.lock();
+        // What is said of a URL follows from what was committed when it was chosen: so it does not
+        // depend on how far the writer is, and a replay says the same.
+        if traps.is_changing(&lease.url, lease.via.as_ref()) {
+            return Ok(LeaseDisposition::WaitForCommit(lease));
+        }
+        if self.traps.shared.settled_by() > lease.after {
+            return Ok(LeaseDisposition::Again(lease));
+        }
         let at = Priority::of(&lease);
         let out = self.traps.out.get(&lease.origin).copied().unwrap_or(0);
         let most = match at.level() {
@@ -203,6 +230,8 @@ mod tests {
         match disposition {
             LeaseDisposition::Fetch(_) => "fetch".to_owned(),
             LeaseDisposition::Wait(_) => "wait".to_owned(),
+            LeaseDisposition::WaitForCommit(_) => "wait for a commit".to_owned(),
+            LeaseDisposition::Again(_) => "again".to_owned(),
             LeaseDisposition::Later(_, priority) => format!("later, {}", priority.level()),
             LeaseDisposition::Settle(WriterMessage::SameAs { url, exclusion, .. }) => {
                 assert_eq!(exclusion.reason, Reason::Duplicate);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, WaitingRow, WalkRow,
+    DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, RecheckRow, RequestRow, WaitingRow, WalkRow,
 };
 use crawl_archive::{Removal, RewrittenArchive, RewrittenRows, RowEdit, rewrite_rows};
 use crawl_weburl::HostKey;
@@ -13,6 +13,7 @@ use crawl_weburl::HostKey;
 use super::Counts;
 use crate::error::EngineError;
 use crate::state::directory::WALK;
+use crate::state::order_log::ORDER;
 
 /// A row file of a crawl's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +24,20 @@ pub(super) enum RowFileKind {
     Links,
     Walk,
     Delays,
+    Order,
     Recheck,
     Waiting,
 }
 
 /// All of them. What waits comes last: its counts follow from the state.
-pub(super) const ROW_FILES: [RowFileKind; 8] = [
+pub(super) const ROW_FILES: [RowFileKind; 9] = [
     RowFileKind::Pages,
     RowFileKind::Requests,
     RowFileKind::Excluded,
     RowFileKind::Links,
     RowFileKind::Walk,
     RowFileKind::Delays,
+    RowFileKind::Order,
     RowFileKind::Recheck,
     RowFileKind::Waiting,
 ];
@@ -49,6 +52,7 @@ impl RowFileKind {
             RowFileKind::Links => "links.jsonl",
             RowFileKind::Walk => WALK,
             RowFileKind::Delays => "state/delays.jsonl",
+            RowFileKind::Order => ORDER,
             RowFileKind::Recheck => "recheck.jsonl",
             RowFileKind::Waiting => "waiting.jsonl",
         }
@@ -90,6 +94,8 @@ pub(super) fn rewrite_file(
             keep_unless(names.any(|name| removal.holds_text(name)) || !is_committed)
         }),
         RowFileKind::Delays => rewrite_rows(&from, to, None, |row, _| delay(row, removal)),
+        // It counts rows of which some are gone, and names hosts: no replay could follow it.
+        RowFileKind::Order => rewrite_rows(&from, to, None, |_: &mut OrderRow, _| RowEdit::Drop),
         RowFileKind::Recheck => rewrite_rows(&from, to, None, |row: &mut RecheckRow, _| {
             let mut names = [&row.url, &row.origin].into_iter().flatten();
             keep_unless(names.any(|name| removal.holds_text(name)))
@@ -115,7 +121,11 @@ pub(super) fn rewrite_file(
         RowFileKind::Requests => done.requests = rewritten.dropped,
         RowFileKind::Excluded => done.excluded = rewritten.dropped,
         RowFileKind::Links => done.links = rewritten.dropped,
-        RowFileKind::Walk | RowFileKind::Delays | RowFileKind::Recheck | RowFileKind::Waiting => {}
+        RowFileKind::Walk
+        | RowFileKind::Delays
+        | RowFileKind::Order
+        | RowFileKind::Recheck
+        | RowFileKind::Waiting => {}
     }
     done.changed += rewritten.cleared;
     Ok(match is_changed {

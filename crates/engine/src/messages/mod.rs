@@ -1,6 +1,7 @@
 //! The messages between the engine's parts: jobs, events, effects, and the items that the
 //! writer makes durable.
 
+pub(crate) mod key;
 pub(crate) mod page;
 
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crawl_archive::EncodedCapture;
-use crawl_archive::rows::{DelayRow, PageRow, RequestRow};
+use crawl_archive::rows::{DelayRow, HostTurn, PageRow, RequestRow};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
 use crawl_policy::scope::Scope;
@@ -158,6 +159,8 @@ pub(crate) enum Effect {
     },
     /// Note a request in `requests.jsonl`, before its host gets another permit.
     Log(RequestRow),
+    /// Note the turn of a host in `state/order.jsonl`, before anything comes of it.
+    NoteTurn(HostTurn),
     /// Note in `state/delays.jsonl` that a delay is another, before it holds.
     NoteDelay(DelayRow),
     /// Note in `state/delays.jsonl` and `crawl.toml` that other rules hold, before they do.
@@ -274,7 +277,8 @@ pub(crate) enum WriterMessage {
 }
 
 impl WriterMessage {
-    /// Returns whether it changes queues and is no page: the writer and a replay count these alike.
+    /// Returns whether it changes queues and is no page: a replay of a crawl whose order was not
+    /// noted counts these.
     pub(crate) fn is_other_change(&self) -> bool {
         match self {
             WriterMessage::Links(_)

@@ -141,6 +141,8 @@ pub(crate) struct PageFindings {
     pub(crate) links: Vec<Admission>,
     /// Links that are not among them, since their targets are settled.
     pub(crate) settled_links: usize,
+    /// The number of the last commit by which links were left out that are known.
+    pub(crate) looked_at: Option<u64>,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
     /// Its links that name nothing a crawler can ask for, by reason.

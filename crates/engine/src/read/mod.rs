@@ -112,6 +112,24 @@ impl PageReader {
         }
     }
 
+    /// Leaves out the links that are known, where traps have a say in links of the page by now: a
+    /// reader to which they had none left them out before they could be named otherwise.
+    pub(crate) fn leave_out_before_traps(&self, lease: &Lease, findings: &mut PageFindings) {
+        if let Some((frontier, traps)) = &self.shared
+            && traps.may_change(&lease.url, &findings.links)
+        {
+            frontier.leave_out_known(&mut findings.links, &mut |_| {});
+        }
+    }
+
+    /// A reader that leaves no link out, whether it is known or not.
+    pub(crate) fn keeping_known_links(self) -> PageReader {
+        PageReader {
+            keeps_known_links: true,
+            ..self
+        }
+    }
+
     /// A reader that asks these what is known already, and leaves the rest to the writer.
     pub(crate) fn asking(self, frontier: Arc<dyn Frontier>, traps: SharedTraps) -> PageReader {
         PageReader {
@@ -143,7 +161,7 @@ impl PageReader {
         {
             let mut known = self.known_links.borrow_mut();
             let settled = &mut |url: &CanonicalUrl| known.note_settled(url);
-            frontier.leave_out_known(&mut findings.links, settled);
+            findings.looked_at = frontier.leave_out_known(&mut findings.links, settled);
         }
     }
 }

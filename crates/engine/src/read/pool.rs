@@ -16,6 +16,7 @@ use tracing::Span;
 use super::PageReader;
 use super::archive_encoder::ArchiveEncoder;
 use crate::config::Config;
+use crate::messages::key::{Keyed, MessageKey};
 use crate::messages::page::{FetchedPage, LinkBatch};
 use crate::messages::{Event, WriterMessage};
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
@@ -27,10 +28,10 @@ use crate::state::crash_journal::{CrashJournal, JournalSlot};
 )]
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
-    /// An exchange that is to be read.
-    Read(Box<FetchedPage>),
+    /// An exchange that is to be read, and the name of the message that it becomes.
+    Read(Box<FetchedPage>, Option<MessageKey>),
     /// An item as it is; its exchange, if any, is encoded for the archive.
-    Pass(WriterMessage),
+    Pass(Keyed),
 }
 
 /// Bytes of pages that a reader began to read when it tells of them. Less than what may wait for
@@ -130,7 +131,7 @@ impl ReaderPool {
     pub(crate) fn start(
         config: &Config,
         reader: PageReader,
-        (items, events): (Sender<WriterMessage>, WeakUnboundedSender<Event>),
+        (items, events): (Sender<Keyed>, WeakUnboundedSender<Event>),
         abandon: &Arc<AtomicBool>,
         journal: &CrashJournal,
         load: &ReaderLoad,
@@ -223,7 +224,7 @@ impl ReaderWorker {
 
 fn serve(
     work: &Receiver<ReaderTask>,
-    items: &Sender<WriterMessage>,
+    items: &Sender<Keyed>,
     abandon: &AtomicBool,
     mut tools: ReaderWorker,
 ) {
@@ -235,7 +236,7 @@ fn serve(
         let began = Instant::now();
         let work = match next {
             Ok(_) if abandon.load(Ordering::Relaxed) => continue,
-            Ok(ReaderTask::Read(page)) if tools.reader.gives_back.load(Ordering::Relaxed) => {
+            Ok(ReaderTask::Read(page, _)) if tools.reader.gives_back.load(Ordering::Relaxed) => {
                 tools.tell(Event::GivenBackUnread(page));
                 continue;
             }
@@ -245,7 +246,7 @@ fn serve(
         // Parsers are caught in the reader. What panics here would leave the coordinator waiting
         // for an item that never comes, so it ends the crawl by name.
         let item = catch_unwind(AssertUnwindSafe(|| match work {
-            ReaderTask::Read(reading) => {
+            ReaderTask::Read(reading, key) => {
                 let url = reading.lease.url.clone();
                 let bytes = reading.exchange.body.len() as u64;
                 tools.tell_begun(bytes);
@@ -253,7 +254,8 @@ fn serve(
                 // The writer is gone where nobody takes them, and the page ends this thread.
                 let mut early = |mut batch: LinkBatch| {
                     batch.held = Some(tools.links.enter(batch.links.len() * LINK_BYTES));
-                    let _ = items.send(WriterMessage::Links(batch));
+                    let message = WriterMessage::Links(batch);
+                    let _ = items.send(Keyed { key, message });
                 };
                 let page = match tools.reader.read(reading, &mut early) {
                     Ok(page) => page,
@@ -269,15 +271,20 @@ fn serve(
                 page.held.entry = entry.map(|entry| tools.entries.enter(entry.bytes()));
                 let links = page.findings.links.len();
                 page.held.links = Some(tools.links.enter(links * LINK_BYTES));
-                Some(WriterMessage::Page(Box::new(page)))
+                let message = WriterMessage::Page(Box::new(page));
+                Some(Keyed { key, message })
             }
-            ReaderTask::Pass(WriterMessage::Robots(robots)) => {
-                Some(WriterMessage::Robots(tools.encoder.robots(robots)))
+            ReaderTask::Pass(Keyed {
+                key,
+                message: WriterMessage::Robots(robots),
+            }) => {
+                let message = WriterMessage::Robots(tools.encoder.robots(robots));
+                Some(Keyed { key, message })
             }
             ReaderTask::Pass(item) => Some(item),
         }));
         let broken = || WriterMessage::Broken("a reader panicked".to_owned());
-        let item = item.unwrap_or_else(|_| Some(broken()));
+        let item = item.unwrap_or_else(|_| Some(Keyed::unnamed(broken())));
         tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
             // What was read is no suspect, though it is not settled.

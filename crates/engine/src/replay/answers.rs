@@ -93,6 +93,8 @@ pub(super) struct Answers {
     difference: Option<ReplayDifference>,
     /// The recorded requests that were sent while it was.
     sent: usize,
+    /// True once all that was recorded was followed.
+    is_over: bool,
     max_body: u64,
     /// The bodies that are read at all.
     filter: Option<BodyFilter>,
@@ -115,6 +117,18 @@ enum NoAnswer {
     Withheld,
 }
 
+impl Pending {
+    /// An exchange that ends as a recorded one did.
+    pub(super) fn recorded(request: RecordedRequest) -> Pending {
+        Pending {
+            started: tick(request.start),
+            ended: tick(request.end),
+            place: request.place,
+            recorded: Some(request),
+        }
+    }
+}
+
 impl Answers {
     pub(super) fn new(crawl: RecordedCrawl, timing: ReplayTiming, config: &Config) -> Answers {
         Answers {
@@ -123,15 +137,37 @@ impl Answers {
             follows: timing == ReplayTiming::AsRecorded,
             difference: None,
             sent: 0,
+            is_over: false,
             max_body: config.fetch.max_body,
             filter: body_filter(&config.wanted),
         }
+    }
+
+    /// The order of the crawl is not followed any more: from this request on, or as it is over.
+    pub(super) fn leave(&mut self, difference: Option<ReplayDifference>) {
+        self.follows = false;
+        self.is_over = difference.is_none();
+        self.difference = self.difference.take().or(difference);
+    }
+
+    /// The recorded requests that were not sent in their order.
+    pub(super) fn unsent(&self) -> u64 {
+        self.crawl.request_count().saturating_sub(self.sent) as u64
+    }
+
+    /// Notes that a URL is asked for in the order of the records.
+    pub(super) fn pass_over(&mut self, url: &CanonicalUrl) {
+        let _ = self.crawl.next_request(url.as_str());
+        self.sent += 1;
     }
 
     /// Begins an exchange: when it is sent and when it ends. Its answer stays on the disk until then.
     pub(super) fn begin(&mut self, request: &FetchRequest, now: Tick) -> Pending {
         let url = &request.url;
         let known = self.crawl.next_request(url.as_str());
+        if self.is_over && self.difference.is_none() {
+            self.difference = Some(ReplayDifference::Beyond(url.clone()));
+        }
         if self.follows {
             self.difference = match &known {
                 Some(known) if known.is_next => {
@@ -163,9 +199,9 @@ impl Answers {
 
     /// The first difference from the records of a replay that has ended.
     pub(super) fn difference(&self) -> Option<ReplayDifference> {
-        let unsent = self.crawl.request_count() - self.sent;
+        let unsent = self.unsent();
         match &self.difference {
-            None if self.follows && unsent > 0 => Some(ReplayDifference::Fewer(unsent as u64)),
+            None if self.follows && unsent > 0 => Some(ReplayDifference::Fewer(unsent)),
             difference => difference.clone(),
         }
     }
@@ -246,6 +282,10 @@ impl Answers {
         let mut found = self
             .read(&record, url, address)
             .ok_or(NoAnswer::NotArchived)?;
+        if recorded.status == Some(304) && !request.validators.is_empty() {
+            found.status = 304;
+            (found.body, found.truncated) = (Bytes::new(), None);
+        }
         let filter = self.filter.as_ref().filter(|_| request.is_filtered);
         if filter.is_some_and(|filter| !filter.wants(found.status, &found.headers)) {
             // Nobody reads the body, so it does not matter whether the archive has it.

@@ -3,8 +3,11 @@
 
 mod answers;
 mod commit_order;
+mod following;
 mod held_commits;
 mod recorded;
+mod runs;
+mod script;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::iter::Peekable;
@@ -17,20 +20,24 @@ use crawl_archive::LogFile;
 use crawl_archive::rows::RequestRow;
 use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::Frontier;
-use crawl_scheduler::{Spent, Tick};
+use crawl_scheduler::{RestartKind, Spent, Tick};
 use tracing::Span;
 
 use self::answers::{Answers, Pending};
 pub use self::answers::{ReplayDifference, ReplayGaps, ReplayTiming};
 use self::commit_order::CommitOrder;
+use self::following::{Followed, Following, UnderWay};
 use self::held_commits::HeldCommits;
 pub use self::recorded::RecordedCrawl;
+use self::recorded::tick;
+use self::script::Script;
 use crate::config::Config;
 use crate::crawl_loop::{Coordinator, Next};
 use crate::error::EngineError;
+use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage};
-use crate::meta_keys::META_REPLAY;
+use crate::meta_keys::{META_REPLAY, META_TRAPS};
 use crate::read::PageReader;
 use crate::read::archive_encoder::ArchiveEncoder;
 use crate::revisit::round;
@@ -51,6 +58,9 @@ pub struct Replayed {
     /// The first difference from the records, where the replay was to follow them.
     pub difference: Option<ReplayDifference>,
 }
+
+/// Rows at the end of `requests.jsonl` that a run takes up that goes on.
+const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// Runs frontier, policy and scheduler over the answers of a crawl, and leaves the rows of what
 /// this configuration would have fetched in its own, new directory. Virtual time begins with the
@@ -76,10 +86,39 @@ pub fn replay(
             dir: config.output.clone(),
         });
     }
-    let began = Tick::from_micros(crawl.began().as_micros());
-    let mut replay = Replay::start(&config, crawl, timing, began)?;
-    replay.turn()?;
-    replay.end(&config, began)
+    let script = match timing {
+        ReplayTiming::AsRecorded => Script::open(crawl.dir())?,
+        ReplayTiming::ByPolicy => None,
+    };
+    let Some((script, run)) = script else {
+        let began = Tick::from_micros(crawl.began().as_micros());
+        let mut replay = Replay::start(&config, crawl, timing, began)?;
+        replay.begin();
+        replay.turn()?;
+        return replay.end(&config, began);
+    };
+    let (began, crawl_dir) = (tick(run.at), crawl.dir().to_owned());
+    let answers = Answers::new(crawl, timing, &config);
+    let mut replay = Replay::take_up(&config, answers, script, run)?;
+    loop {
+        replay.begin();
+        let ended = match replay.follow()? {
+            Followed::Run(next) => {
+                replay = replay.next_run(&config, next)?;
+                continue;
+            }
+            Followed::End => {
+                replay.leave(None);
+                directory::last_end(&crawl_dir)
+            }
+            Followed::Lost(url) => {
+                replay.leave(Some(url));
+                None
+            }
+        };
+        replay.go_on(ended.as_deref())?;
+        return replay.end(&config, began);
+    }
 }
 
 /// Marks a directory as that of a replay: no crawl goes on with it.
@@ -149,6 +188,9 @@ struct Replay {
     is_due: bool,
     /// Requests begun when the loop was last let issue one.
     begun_before: Option<u64>,
+    /// The noted order, as long as it is followed.
+    following: Option<Following>,
+    keys: MessageKeys,
     requests: LogFile,
     delays: DelayLog,
     effects: Vec<Effect>,
@@ -156,7 +198,7 @@ struct Replay {
     items: Vec<WriterMessage>,
     /// Messages that were not looked at yet.
     came: Vec<WriterMessage>,
-    unread: VecDeque<Box<FetchedPage>>,
+    unread: VecDeque<(Box<FetchedPage>, Option<MessageKey>)>,
     flights: BinaryHeap<Flight>,
     /// Requests begun.
     begun: u64,
@@ -173,17 +215,40 @@ impl Replay {
         timing: ReplayTiming,
         now: Tick,
     ) -> Result<Replay, EngineError> {
+        let (places, levels) = match timing {
+            ReplayTiming::AsRecorded => (crawl.take_commit_places(), crawl.take_levels()),
+            ReplayTiming::ByPolicy => (HashMap::new(), Vec::new()),
+        };
+        let directory = directory::open(config, 1)?;
+        mark(&*directory.frontier, crawl.dir())?;
+        let answers = Answers::new(crawl, timing, config);
+        let mut replay = Replay::new(config, answers, directory, now, now)?;
+        replay.order = CommitOrder::new(places);
+        replay.held = HeldCommits::new(levels);
+        let starts: Box<dyn Iterator<Item = Tick>> = Box::new(replay.answers.crawl.starts());
+        replay.starts = starts.peekable();
+        Ok(replay)
+    }
+
+    fn new(
+        config: &Arc<Config>,
+        answers: Answers,
+        directory: Directory,
+        now: Tick,
+        round_began: Tick,
+    ) -> Result<Replay, EngineError> {
         let Directory {
             frontier,
             files,
-            requests,
+            mut requests,
             sampling,
             mut totals,
             mut scope_seeds,
+            resumed,
+            cut_off,
             ..
-        } = directory::open(config, 1)?;
-        mark(&*frontier, crawl.dir())?;
-        let visits = round::take_up(&*frontier, config, now, &mut totals, &|| false)?;
+        } = directory;
+        let visits = round::take_up(&*frontier, config, round_began, &mut totals, &|| false)?;
         let scope = scope_seeds.scope(config)?;
         let mut coordinator = Coordinator::new(
             Arc::clone(config),
@@ -194,29 +259,39 @@ impl Replay {
             now.as_micros(),
         );
         coordinator.enter_round(visits);
-        let traps = SharedTraps::new(&config.traps, None);
+        let traps = SharedTraps::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
         coordinator.share_traps(traps.clone());
         coordinator.sample(sampling.clone());
+        if resumed {
+            coordinator.restore(match cut_off {
+                true => RestartKind::AfterPowerLoss,
+                false => RestartKind::AfterKill,
+            })?;
+        }
+        for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
+            coordinator.note_past_request(now, &row)?;
+        }
+        if cut_off {
+            coordinator.note_unknown_requests(now)?;
+        }
         let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
             .sampling(sampling)
             .telling(TraceEvents::new(config));
-        let (places, levels) = match timing {
-            ReplayTiming::AsRecorded => (crawl.take_commit_places(), crawl.take_levels()),
-            ReplayTiming::ByPolicy => (HashMap::new(), Vec::new()),
-        };
-        let starts: Box<dyn Iterator<Item = Tick>> = Box::new(crawl.starts());
+        let no_starts: Box<dyn Iterator<Item = Tick>> = Box::new(std::iter::empty());
         Ok(Replay {
             now,
             coordinator,
             reader,
             encoder: ArchiveEncoder::new(config),
             writer,
-            order: CommitOrder::new(places),
-            held: HeldCommits::new(levels),
+            order: CommitOrder::default(),
+            held: HeldCommits::default(),
             is_due: false,
             begun_before: None,
+            following: None,
+            keys: MessageKeys::new(),
             requests,
             delays: DelayLog::open(&config.output, now)?,
             effects: Vec::new(),
@@ -225,15 +300,19 @@ impl Replay {
             unread: VecDeque::new(),
             flights: BinaryHeap::new(),
             begun: 0,
-            starts: starts.peekable(),
+            starts: no_starts.peekable(),
             passed: 0,
-            answers: Answers::new(crawl, timing, config),
+            answers,
         })
+    }
+
+    /// Takes up what is there when a run begins.
+    fn begin(&mut self) {
+        self.coordinator.begin(self.now, &mut self.effects);
     }
 
     /// Goes round until the run is over.
     fn turn(&mut self) -> Result<(), EngineError> {
-        self.coordinator.begin(self.now, &mut self.effects);
         let mut wake = None;
         let mut may_issue = true;
         loop {
@@ -397,11 +476,44 @@ impl Replay {
             }
             if !self.items.is_empty() {
                 let items = std::mem::take(&mut self.items);
-                let committed = self.writer.commit(items, &AtomicBool::new(false))?;
-                let event = Event::Committed(committed);
-                self.coordinator.handle(self.now, event, &mut self.effects);
+                self.commit(items.into_iter().map(Keyed::unnamed).collect())?;
             }
         }
+    }
+
+    /// Commits a group, and tells the loop.
+    fn commit(&mut self, group: Vec<Keyed>) -> Result<(), EngineError> {
+        let committed = self.writer.commit(group, &AtomicBool::new(false))?;
+        let event = Event::Committed(committed);
+        self.coordinator.handle(self.now, event, &mut self.effects);
+        Ok(())
+    }
+
+    /// Hands on a message for the writer.
+    fn deliver(&mut self, key: Option<MessageKey>, message: WriterMessage) {
+        match (&mut self.following, key) {
+            (Some(following), Some(key)) => following.hold(key, message),
+            // A host's state: no order depends on it.
+            (Some(_), None) => self.items.push(message),
+            (None, _) => match message {
+                WriterMessage::Robots(_) | WriterMessage::Links(_) => self.came.push(message),
+                message => self.order.take(self.now, message, &mut self.came),
+            },
+        }
+    }
+
+    /// Begins an exchange.
+    fn fly(&mut self, request: UnderWay) {
+        let UnderWay { job, spent, span } = request;
+        let pending = self.answers.begin(&job.request(), self.now);
+        self.flights.push(Flight {
+            pending,
+            number: self.begun,
+            given_up: None,
+            job,
+            spent,
+            span,
+        });
     }
 
     fn perform(&mut self) -> Result<(), EngineError> {
@@ -412,6 +524,7 @@ impl Replay {
         });
         self.requests.append_all::<RequestRow>(rows)?;
         for effect in effects {
+            let key = self.keys.of(&effect);
             match effect {
                 Effect::FindAddress { permit, .. } => {
                     let address = self.answers.crawl.address(permit.host().as_str());
@@ -423,27 +536,27 @@ impl Replay {
                     if matches!(job, Job::Page { .. }) {
                         self.held.chosen();
                     }
-                    let pending = self.answers.begin(&job.request(), self.now);
-                    self.flights.push(Flight {
-                        pending,
-                        number: self.begun,
-                        given_up: None,
-                        job,
-                        spent: permit.spend(),
-                        span,
-                    });
+                    let spent = permit.spend();
+                    let request = UnderWay { job, spent, span };
+                    match &mut self.following {
+                        Some(following) => {
+                            self.answers.pass_over(request.job.url());
+                            following.sent(request);
+                        }
+                        None => self.fly(request),
+                    }
                 }
-                Effect::Log(_) => {}
+                Effect::Log(_) | Effect::NoteTurn(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
                 // Nobody steers a replay.
                 Effect::NoteRules(_) => {}
-                Effect::Read(page) => self.unread.push_back(page),
+                Effect::Read(page) => self.unread.push_back((page, key)),
                 Effect::GiveUp => self.give_up(),
                 Effect::Write(WriterMessage::Robots(item)) => {
                     let item = WriterMessage::Robots(self.encoder.robots(item));
-                    self.came.push(item);
+                    self.deliver(key, item);
                 }
-                Effect::Write(item) => self.order.take(self.now, item, &mut self.came),
+                Effect::Write(item) => self.deliver(key, item),
             }
         }
         Ok(())
@@ -460,16 +573,19 @@ impl Replay {
     }
 
     fn read(&mut self) {
-        while let Some(page) = self.unread.pop_front() {
+        while let Some((page, key)) = self.unread.pop_front() {
             let bytes = page.exchange.body.len() as u64;
             let began = Event::ReadingBegan { bytes };
             self.coordinator.handle(self.now, began, &mut self.effects);
-            let came = &mut self.came;
-            let mut early = |batch| came.push(WriterMessage::Links(batch));
-            match self.reader.read(page, &mut early) {
+            let mut batches = Vec::new();
+            let read = self.reader.read(page, &mut |batch| batches.push(batch));
+            for batch in batches {
+                self.deliver(key, WriterMessage::Links(batch));
+            }
+            match read {
                 Ok(page) => {
                     let page = WriterMessage::Page(Box::new(self.encoder.page(page)));
-                    self.order.take(self.now, page, &mut self.came);
+                    self.deliver(key, page);
                 }
                 Err(page) => {
                     let stopped = Event::ReadingStopped(page);
@@ -481,18 +597,24 @@ impl Replay {
     }
 
     /// Writes what is derived.
-    fn end(mut self, config: &Config, began: Tick) -> Result<Replayed, EngineError> {
+    fn write_derived(mut self, config: &Config) -> Result<(Summary, Answers), EngineError> {
         let ended = self.coordinator.outcome()?;
         let waiting = self.coordinator.waiting_urls(self.now, &ended)?;
         let excluded = run_end::write_derived(config, self.writer, &ended, &waiting)?;
-        let took: Duration = self.now.since(began);
+        let took = Duration::ZERO;
         let summary = self
             .coordinator
             .into_summary(ended, took, false, excluded, None);
+        Ok((summary, self.answers))
+    }
+
+    fn end(self, config: &Config, began: Tick) -> Result<Replayed, EngineError> {
+        let elapsed = self.now.since(began);
+        let (summary, answers) = self.write_derived(config)?;
         Ok(Replayed {
-            summary,
-            gaps: self.answers.gaps,
-            difference: self.answers.difference(),
+            summary: Summary { elapsed, ..summary },
+            gaps: answers.gaps,
+            difference: answers.difference(),
         })
     }
 }

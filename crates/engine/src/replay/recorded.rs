@@ -95,6 +95,22 @@ pub(super) struct Known {
     pub(super) is_next: bool,
 }
 
+impl RecordedRequest {
+    /// The request of a row, at its place among all.
+    pub(super) fn of(row: &RequestRow, place: u32) -> RecordedRequest {
+        let failure = row.failure.as_deref().map(FailureKind::named);
+        RecordedRequest {
+            url: key(&row.url),
+            place,
+            start: row.start,
+            end: row.end,
+            status: row.status,
+            failure: failure.map(|kind| kind.unwrap_or(FailureKind::NotArchived)),
+            wait_asked: row.wait_asked,
+        }
+    }
+}
+
 impl RecordedCrawl {
     /// Reads the requests of the crawl in `dir`, and where its archive has the answers.
     ///
@@ -161,16 +177,8 @@ impl RecordedCrawl {
         host.address = address.and_then(Result::ok).or(host.address);
         self.starts.push(row.start);
         self.levels.extend(row.after);
-        let failure = row.failure.as_deref().map(FailureKind::named);
-        self.requests.push(RecordedRequest {
-            url: key(&row.url),
-            place: u32::try_from(self.requests.len()).unwrap_or(u32::MAX),
-            start: row.start,
-            end: row.end,
-            status: row.status,
-            failure: failure.map(|kind| kind.unwrap_or(FailureKind::NotArchived)),
-            wait_asked: row.wait_asked,
-        });
+        let place = u32::try_from(self.requests.len()).unwrap_or(u32::MAX);
+        self.requests.push(RecordedRequest::of(row, place));
     }
 
     /// Its directory.

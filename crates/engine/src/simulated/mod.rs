@@ -6,6 +6,7 @@ mod hops;
 mod misbehaviour;
 mod new_rules;
 mod plan;
+mod replayed;
 mod robots;
 mod sample;
 mod sample_coverage;
@@ -44,6 +45,7 @@ use crate::config::{Config, ScopeRules, TrapRules};
 use crate::content_filter::body_filter;
 use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
 use crate::crawl_loop::{Coordinator, Next};
+use crate::messages::key::Keyed;
 use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
 use crate::read::archive_encoder::ArchiveEncoder;
@@ -398,6 +400,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                     });
                 }
                 Effect::Log(row) => requests.push(row),
+                Effect::NoteTurn(_) => {}
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
                 Effect::NoteRules(rules) => {
                     assert_eq!(rules.row.at, now.as_millis());
@@ -450,6 +453,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
             }
         }
         if !items.is_empty() {
+            let items = items.into_iter().map(Keyed::unnamed).collect();
             let committed = writer.commit(items, &AtomicBool::new(false)).unwrap();
             coordinator.handle(now, Event::Committed(committed), &mut effects);
             coordinator.check_invariants();

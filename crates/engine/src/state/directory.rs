@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
     Archive, ArchiveOptions, DIGESTS, DIGESTS_BESIDE, DigestAlgorithm, LogFile, LogSyncer, RowFile,
-    Warcinfo, check_entries, create_anew, keep_archive_digests,
+    RowReader, Warcinfo, check_entries, create_anew, keep_archive_digests,
 };
 use crawl_frontier::{
     FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
@@ -110,11 +110,22 @@ pub(crate) struct Directory {
     pub(crate) resumed: bool,
     /// True if that run was cut off: what it had in flight is in no record then.
     pub(crate) cut_off: bool,
+    /// How that run ended, where it did: the reason and the detail of the crawl's row.
+    pub(crate) last_end: Option<String>,
 }
 
 /// Opens the output directory, for so many readers: takes its lock, cuts files back to what the
 /// state knows, and writes `crawl.toml`.
 pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineError> {
+    open_as(config, readers, false)
+}
+
+/// Opens the directory of a replay, which goes on with a run of its crawl.
+pub(crate) fn open_replay(config: &Config) -> Result<Directory, EngineError> {
+    open_as(config, 1, true)
+}
+
+fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory, EngineError> {
     let dir = &config.output;
     let resumed = examine(dir)?;
     if !resumed && config.seeds.is_empty() {
@@ -123,7 +134,7 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
     let state = dir.join(STATE);
     make_state(&state)?;
     let frontier = open_frontier(dir, &state)?;
-    if frontier.meta(META_REPLAY)?.is_some() {
+    if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
     }
     let sampling = Sampling::open(config, &frontier)?;
@@ -136,6 +147,7 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
     let marks = frontier.marks()?;
     let mut files = open_files(config, &marks)?;
     write_config(dir, &config.config_text)?;
+    let last_end = last_end(dir);
     forget_waiting(dir)?;
     let mut requests = LogFile::open(&dir.join("requests.jsonl"))?;
     files.requests = Some(requests.syncer()?);
@@ -158,6 +170,18 @@ pub(crate) fn open(config: &Config, readers: usize) -> Result<Directory, EngineE
         totals,
         resumed,
         cut_off,
+        last_end,
+    })
+}
+
+/// How the last run of the crawl in `dir` ended: the reason and, where it has one, the detail of the
+/// first row of `waiting.jsonl`. None where it was cut off, or there was none.
+pub(crate) fn last_end(dir: &Path) -> Option<String> {
+    let rows = RowReader::<WaitingRow>::open_if_any(&dir.join(WAITING));
+    let first = rows.ok()?.next()?.ok()?;
+    Some(match first.detail {
+        Some(detail) => format!("{} {detail}", first.reason),
+        None => first.reason,
     })
 }
 

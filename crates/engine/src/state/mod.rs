@@ -4,5 +4,6 @@ pub(crate) mod at_rest;
 pub(crate) mod crash_journal;
 pub(crate) mod delay_log;
 pub(crate) mod directory;
+pub(crate) mod order_log;
 pub(crate) mod parked_hosts;
 pub(crate) mod swap;

@@ -24,6 +24,7 @@ use crate::control::{CommandAnswer, Refused};
 use crate::counters::page_outcome;
 use crate::error::EngineError;
 use crate::index::entry::left_out;
+use crate::messages::key::{MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
 use crate::meta_keys::{META_PARKED, META_SAMPLE, META_TOTALS, META_TRAPS};
@@ -49,7 +50,8 @@ pub(super) struct Group<'a> {
     pub(super) frontier: &'a dyn Frontier,
     pub(super) files: &'a mut Files,
     totals: Totals,
-    others: u64,
+    /// Those that the run began with.
+    start: Totals,
     visits: RevisitSchedule,
     scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
@@ -85,7 +87,7 @@ impl<'a> Group<'a> {
             frontier,
             files: &mut writer.files,
             totals: writer.totals,
-            others: writer.others,
+            start: writer.start,
             visits: writer.visits,
             scope_seeds: &mut writer.scope_seeds,
             newest: &mut writer.newest,
@@ -109,6 +111,35 @@ impl<'a> Group<'a> {
 }
 
 impl Group<'_> {
+    /// Compares a page with what its host said, where that is in doubt and no reader did it.
+    pub(super) fn compare(&self, message: &mut WriterMessage) {
+        if let WriterMessage::Page(page) = message
+            && let TrapSignal::Text(fingerprint) = &mut page.findings.signal
+            && fingerprint.new_words().is_none()
+            && let Some(traps) = self.traps
+        {
+            traps.compare(&page.visit.lease, fingerprint);
+        }
+    }
+
+    /// What is noted of a message that is about to be settled.
+    pub(super) fn fact(&self, key: MessageKey, message: &WriterMessage) -> MessageFact {
+        let mut fact = MessageFact {
+            key,
+            looked_at: None,
+            new_words: None,
+        };
+        if let WriterMessage::Page(page) = message {
+            let findings = &page.findings;
+            let looked_at = findings.looked_at.map(CommitPoint::of);
+            fact.looked_at = looked_at.map(|point| point.messages(&self.start));
+            if let TrapSignal::Text(fingerprint) = &findings.signal {
+                fact.new_words = fingerprint.new_words();
+            }
+        }
+        fact
+    }
+
     pub(super) fn item(&mut self, item: WriterMessage) -> Result<(), EngineError> {
         match item {
             WriterMessage::Page(page) => {
@@ -304,6 +335,7 @@ impl Group<'_> {
             unusable,
             joins_scope,
             settled_links: _,
+            looked_at: _,
         } = findings;
         let tombstones = self.tombstones;
         if let Some(IndexEntry::Put(page)) = &mut entry {
@@ -592,12 +624,12 @@ impl Group<'_> {
         if let Some(parked) = self.traps.and_then(|traps| traps.lock().stored()) {
             self.transaction.keep_meta(META_TRAPS, &parked);
         }
-        let point = CommitPoint {
-            pages: self.totals.pages,
-            others: self.others,
-        };
+        let point = CommitPoint::since(&self.start, &self.totals);
         self.transaction.number(point.number());
         let origins = self.transaction.commit()?.origins;
+        if let Some(traps) = self.traps {
+            traps.settled(point.number());
+        }
         Ok(Committed {
             origins,
             totals: self.totals,

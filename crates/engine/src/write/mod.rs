@@ -27,12 +27,14 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use self::group::Group;
 use crate::error::EngineError;
+use crate::messages::key::Keyed;
 use crate::messages::{Committed, WriterMessage};
 use crate::revisit::visit::RevisitSchedule;
 use crate::sampling::Sampling;
 use crate::scope_seeds::ScopeSeeds;
 use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
+use crate::state::order_log::OrderLog;
 use crate::tombstones::Tombstones;
 use crate::totals::Totals;
 use crate::trace_events::TraceEvents;
@@ -63,8 +65,10 @@ pub(crate) struct Writer {
     tombstones: Tombstones,
     /// The receiver of the committed length of the index's log.
     indexer: Option<Sender<u64>>,
-    /// The changes of queues that are no pages.
-    others: u64,
+    /// The totals that this run began with.
+    start: Totals,
+    /// Where its order is noted.
+    order: Option<OrderLog>,
 }
 
 impl Writer {
@@ -88,7 +92,8 @@ impl Writer {
             events: TraceEvents::default(),
             tombstones: Tombstones::default(),
             indexer: None,
-            others: 0,
+            start: totals,
+            order: None,
         }
     }
 
@@ -108,6 +113,14 @@ impl Writer {
     /// Leaves out what the crawl was made to forget.
     pub(crate) fn leaving_out(self, tombstones: Tombstones) -> Writer {
         Writer { tombstones, ..self }
+    }
+
+    /// Notes the order of what it commits.
+    pub(crate) fn noting(self, order: OrderLog) -> Writer {
+        Writer {
+            order: Some(order),
+            ..self
+        }
     }
 
     /// Tells the log of each URL that is admitted or settled.
@@ -132,7 +145,7 @@ impl Writer {
     /// The first failure of disk or state. Nothing of its group is settled.
     pub(crate) fn run(
         mut self,
-        items: &Receiver<WriterMessage>,
+        items: &Receiver<Keyed>,
         abandon: &AtomicBool,
         mut committed: impl FnMut(Committed),
     ) -> Result<Writer, EngineError> {
@@ -168,15 +181,26 @@ impl Writer {
     /// more back.
     pub(crate) fn commit(
         &mut self,
-        group: Vec<WriterMessage>,
+        group: Vec<Keyed>,
         abandon: &AtomicBool,
     ) -> Result<Committed, EngineError> {
         let frontier = Arc::clone(&self.frontier);
-        let (before, items) = (self.totals, group.iter().map(WriterMessage::weight).sum());
-        self.others += group.iter().filter(|item| item.is_other_change()).count() as u64;
+        let is_host = |item: &&Keyed| matches!(item.message, WriterMessage::Host(_));
+        let hosts = group.iter().filter(is_host).count();
+        let (before, order) = (self.totals, self.order.clone());
+        self.totals.messages += (group.len() - hosts) as u64;
+        let items = group.iter().map(|item| item.message.weight()).sum();
         let mut group_state = Group::begin(self, &*frontier, items)?;
-        for item in group {
-            group_state.item(item)?;
+        let mut noted = Vec::new();
+        for Keyed { key, mut message } in group {
+            if let Some(key) = key {
+                group_state.compare(&mut message);
+                noted.push(group_state.fact(key, &message).to_string());
+            }
+            group_state.item(message)?;
+        }
+        if let Some(order) = &order {
+            order.note_group(noted)?;
         }
         let take_back = group_state.take_back.take();
         let draws_sample = group_state.draws_sample;

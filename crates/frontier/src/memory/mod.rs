@@ -275,7 +275,11 @@ impl Frontier for MemoryFrontier {
         Ok(shared.records.get(url).map(|record| record.known(leased)))
     }
 
-    fn leave_out_known(&self, links: &mut Vec<Admission>, settled: &mut dyn FnMut(&CanonicalUrl)) {
+    fn leave_out_known(
+        &self,
+        links: &mut Vec<Admission>,
+        settled: &mut dyn FnMut(&CanonicalUrl),
+    ) -> Option<u64> {
         let shared = self.shared();
         links.retain(|link| {
             let leased = shared.leased.contains(&link.url);
@@ -288,6 +292,7 @@ impl Frontier for MemoryFrontier {
             }
             meet(state, link) != AdmitAction::Stay
         });
+        Some(shared.commit)
     }
 
     fn reopenings(&self) -> u64 {

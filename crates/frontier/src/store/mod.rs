@@ -103,6 +103,8 @@ pub struct FjallFrontier {
     leases: Mutex<LeaseTable>,
     /// See [`Frontier::reopenings`].
     reopenings: AtomicU64,
+    /// The number of the last commit of this life that the sieve has.
+    number: AtomicU64,
     _lock: File,
 }
 
@@ -255,13 +257,17 @@ impl Frontier for FjallFrontier {
             .transpose()
     }
 
-    fn leave_out_known(&self, links: &mut Vec<Admission>, settled: &mut dyn FnMut(&CanonicalUrl)) {
+    fn leave_out_known(
+        &self,
+        links: &mut Vec<Admission>,
+        settled: &mut dyn FnMut(&CanonicalUrl),
+    ) -> Option<u64> {
         let urls = links.iter().map(|link| &link.url);
         let keys: Vec<_> = self.tables.key.fingerprints(urls).collect();
         // A commit may hold it for as long as the disk takes.
-        let Some(view) = self.sieve.view_at_once() else {
-            return;
-        };
+        let view = self.sieve.view_at_once()?;
+        // It changes only under the lock that the view holds.
+        let number = self.number.load(Ordering::Acquire);
         let mut keys = keys.into_iter();
         links.retain(|link| {
             let held = keys.next().and_then(|key| view.held(key));
@@ -274,6 +280,7 @@ impl Frontier for FjallFrontier {
             // Of one that is leased nothing changes either.
             meet(state, link) != AdmitAction::Stay
         });
+        Some(number)
     }
 
     fn reopenings(&self) -> u64 {

@@ -268,6 +268,7 @@ fn load(
             due_from: Default::default(),
         }),
         reopenings: AtomicU64::new(0),
+        number: AtomicU64::new(0),
         leases: Mutex::new(LeaseTable::new(
             lines,
             sequence.totals,

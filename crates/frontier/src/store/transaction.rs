@@ -358,8 +358,13 @@ impl Transaction for FjallTransaction<'_> {
         } = self.write()?;
         let sequence = self.sequence;
         // The lease table is not locked here: a commit may take long, and a lease may not wait.
+        let number = self.number;
         frontier.sieve.commit(sequence.commit, &records, || {
-            batch.commit().map_err(|why| tables.failed(why))
+            batch.commit().map_err(|why| tables.failed(why))?;
+            if let Some(number) = number {
+                frontier.number.store(number, Ordering::Release);
+            }
+            Ok(())
         })?;
         self.writer.sequence = sequence;
         self.writer.due_from = self.due_from;

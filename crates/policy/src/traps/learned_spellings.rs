@@ -65,6 +65,8 @@ pub(super) struct LearnedSpellings {
     /// By the hash of the URL that a step leads to: the first page of each spelling.
     variants: RecentMap<Vec<Variant>>,
     rules: Vec<Rule>,
+    /// Pairs of pages that were compared.
+    compared: u64,
 }
 
 impl Default for LearnedSpellings {
@@ -73,6 +75,7 @@ impl Default for LearnedSpellings {
             pages: RecentMap::new(MAX_PAGES),
             variants: RecentMap::new(MAX_PAGES),
             rules: Vec::new(),
+            compared: 0,
         }
     }
 }
@@ -122,6 +125,11 @@ impl LearnedSpellings {
             .is_some()
     }
 
+    /// Pairs of pages that were compared.
+    pub(super) fn compared(&self) -> u64 {
+        self.compared
+    }
+
     /// Returns whether any two pages were compared.
     pub(super) fn has_rules(&self) -> bool {
         !self.rules.is_empty()
@@ -167,6 +175,7 @@ impl LearnedSpellings {
     }
 
     fn note(&mut self, step: SpellingStep, about: &str, form: Form, same: bool) {
+        self.compared += 1;
         let is_id = |form: &Form| matches!(form, Form::OneId(_));
         let of_kind = |rule: &Rule| {
             rule.step == step && rule.about == about && is_id(&rule.form) == is_id(&form)

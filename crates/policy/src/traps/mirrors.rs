@@ -55,26 +55,34 @@ impl Default for Mirrors {
 }
 
 impl Mirrors {
-    /// A page was fetched.
-    pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) {
+    /// A page was fetched. Returns whether its origin was compared with another.
+    pub(super) fn learn(&mut self, url: &CanonicalUrl, gist: &PageFingerprint) -> bool {
         if gist.words < MIN_WORDS {
-            return;
+            return false;
         }
         let key = stable_hash::of(url.path_and_query().as_bytes());
         let origin = url.origin();
         let here = self.paths.entry(key, Vec::new);
         if here.iter().any(|known| known.origin == origin) {
-            return;
+            return false;
         }
+        let mut is_compared = false;
         for known in here.iter() {
             let bits = (known.simhash ^ gist.simhash).count_ones();
             let same = known.text == gist.text || bits <= NEAR_BITS;
             let of_mirror = self.pairs.get_mut(&origin);
             match of_mirror.and_then(|pairs| pairs.get_mut(&known.origin)) {
-                Some(pair) if same => pair.same = pair.same.saturating_add(1),
-                Some(pair) => pair.different = pair.different.saturating_add(1),
+                Some(pair) => {
+                    is_compared = true;
+                    let count = match same {
+                        true => &mut pair.same,
+                        false => &mut pair.different,
+                    };
+                    *count = count.saturating_add(1);
+                }
                 None if same && self.compared < MAX_PAIRS => {
                     self.compared += 1;
+                    is_compared = true;
                     let pairs = self.pairs.entry(origin.clone()).or_default();
                     pairs.insert(
                         known.origin.clone(),
@@ -94,6 +102,7 @@ impl Mirrors {
                 simhash: gist.simhash,
             });
         }
+        is_compared
     }
 
     /// The URL that gives the same page, if its origin mirrors another, and why.

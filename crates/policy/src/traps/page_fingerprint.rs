@@ -48,6 +48,19 @@ pub struct PageFingerprint {
     pub(super) images: Box<[u32]>,
 }
 
+impl PageFingerprint {
+    /// Words that were not said before on its host, where that was looked at.
+    #[must_use]
+    pub fn new_words(&self) -> Option<u32> {
+        self.new_words
+    }
+
+    /// Says how many of its words were not said before on its host, for a caller that knows.
+    pub fn set_new_words(&mut self, words: u32) {
+        self.new_words = Some(words);
+    }
+}
+
 /// Makes the fingerprint of a page from its text, in the order of the page.
 #[derive(Debug)]
 pub struct FingerprintReader {

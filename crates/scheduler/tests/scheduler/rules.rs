@@ -32,6 +32,42 @@ fn ours_gap_is_from_end_to_start() {
 }
 
 #[test]
+fn ours_a_host_may_be_asked_for_by_name_and_keeps_its_gap() {
+    let mut stage = Stage::new(Politeness::default());
+    let hosts = ["http://a.example", "http://b.example"];
+    for host in hosts {
+        stage.open(host, 5);
+    }
+    let [a, b] = hosts.map(|host| crate::stage::origin(host).host_key());
+    let unknown = crate::stage::origin("http://c.example").host_key();
+    // The first is ready before it.
+    let Poll::Issue(permit) = stage.scheduler.poll_host(stage.now, &b) else {
+        panic!("no permit");
+    };
+    assert_eq!(*permit.host(), b);
+    assert!(matches!(
+        stage.scheduler.poll_host(stage.now, &b),
+        Poll::Idle
+    ));
+    stage.end(permit.spend(), ANSWERED);
+    let next = stage.now + SECOND;
+    let found = stage.scheduler.poll_host(stage.now, &b);
+    assert!(matches!(found, Poll::SleepUntil(at) if at == next));
+    assert!(matches!(
+        stage.scheduler.poll_host(stage.now, &unknown),
+        Poll::Idle
+    ));
+    assert!(matches!(
+        stage.scheduler.poll_host(stage.now, &a),
+        Poll::Issue(_)
+    ));
+    assert!(matches!(
+        stage.scheduler.poll_host(next, &b),
+        Poll::Issue(_)
+    ));
+}
+
+#[test]
 fn ours_one_in_flight_per_host_whatever_the_scheme() {
     let mut stage = Stage::new(Politeness::default());
     stage.open("http://example.org", 5);

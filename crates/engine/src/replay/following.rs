@@ -1,0 +1,302 @@
+//! A replay that follows the noted order of a crawl: hosts have their turns, requests end and
+//! messages are committed as they did then. What is asked for in a turn is decided anew.
+
+use std::collections::{HashMap, VecDeque};
+
+use crawl_archive::rows::{HostTurn, RequestRow, RunBegan};
+use crawl_scheduler::Spent;
+use crawl_weburl::{CanonicalUrl, Origin};
+use tracing::Span;
+
+use super::answers::Pending;
+use super::recorded::{RecordedRequest, tick};
+use super::script::Script;
+use super::{Flight, Replay};
+use crate::crawl_loop::followed::TurnAttempt;
+use crate::error::EngineError;
+use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};
+use crate::messages::page::{EncodedPage, TrapSignal};
+use crate::messages::{Job, WriterMessage};
+
+/// Attempts at a turn: a host has a few origins, whose permits come in turn.
+const MAX_ATTEMPTS: u32 = 64;
+
+/// The part of a replay that follows a noted order.
+pub(super) struct Following {
+    pub(super) script: Script,
+    /// Messages whose commit has not come.
+    held: HashMap<MessageKey, VecDeque<WriterMessage>>,
+    /// Groups that are to be committed.
+    groups: VecDeque<Vec<MessageFact>>,
+    /// The URLs that went behind others or were put aside, each with the messages that were
+    /// committed before.
+    put_behind: HashMap<CanonicalUrl, u64>,
+    /// Requests under way, by URL. One that was under way when the run was killed never ends.
+    under_way: HashMap<String, VecDeque<UnderWay>>,
+}
+
+/// A request under way.
+pub(super) struct UnderWay {
+    pub(super) job: Job,
+    pub(super) spent: Spent,
+    pub(super) span: Span,
+}
+
+/// The place to which a noted order led.
+pub(super) enum Followed {
+    /// To the begin of another run.
+    Run(RunBegan),
+    /// To its end.
+    End,
+    /// Nowhere: the replay comes by something else. The request from which on it does, where it is
+    /// known.
+    Lost(Option<String>),
+}
+
+/// The replay can't follow any more.
+struct Lost(Option<String>);
+
+/// A step that may fail for the disk, or find that it can't be taken.
+type Step = Result<Result<(), Lost>, EngineError>;
+
+impl Following {
+    pub(super) fn new(script: Script) -> Following {
+        Following {
+            script,
+            held: HashMap::new(),
+            groups: VecDeque::new(),
+            put_behind: HashMap::new(),
+            under_way: HashMap::new(),
+        }
+    }
+
+    /// Holds a message until its group is committed.
+    pub(super) fn hold(&mut self, key: MessageKey, message: WriterMessage) {
+        self.held.entry(key).or_default().push_back(message);
+    }
+
+    /// Notes that a request was sent.
+    pub(super) fn sent(&mut self, under_way: UnderWay) {
+        let url = under_way.job.url().to_string();
+        self.under_way.entry(url).or_default().push_back(under_way);
+    }
+
+    /// The requests under way and the messages that wait, in no order.
+    pub(super) fn give_up(self) -> (Script, Vec<UnderWay>, Vec<WriterMessage>) {
+        let under_way = self.under_way.into_values().flatten().collect();
+        let held = self.held.into_values().flatten().collect();
+        (self.script, under_way, held)
+    }
+
+    /// Makes a message what it was when it was committed, behind so many messages: a reader knew
+    /// of links what was known when it looked.
+    fn take_in(&mut self, fact: &MessageFact, message: &mut WriterMessage, committed: u64) {
+        match message {
+            WriterMessage::Page(page) => {
+                let findings = &mut page.findings;
+                if let (TrapSignal::Text(fingerprint), Some(words)) =
+                    (&mut findings.signal, fact.new_words)
+                {
+                    fingerprint.set_new_words(words);
+                }
+                if let Some(looked_at) = fact.looked_at {
+                    let was_known = |url: &CanonicalUrl| {
+                        let behind = self.put_behind.get(url);
+                        behind.is_some_and(|committed| *committed >= looked_at)
+                    };
+                    findings.links.retain(|link| !was_known(&link.url));
+                }
+            }
+            WriterMessage::Later(leases) => {
+                for (lease, _) in leases {
+                    self.put_behind.insert(lease.url.clone(), committed);
+                }
+            }
+            WriterMessage::PutAside { lease, .. } | WriterMessage::SameAs { lease, .. } => {
+                self.put_behind.insert(lease.url.clone(), committed);
+            }
+            _ => {}
+        }
+    }
+
+    fn has(&self, fact: &MessageFact) -> bool {
+        fact.key.cause == Cause::Draw || self.held.contains_key(&fact.key)
+    }
+
+    fn take_held(&mut self, key: MessageKey) -> Option<WriterMessage> {
+        let held = self.held.get_mut(&key)?;
+        let message = held.pop_front();
+        if held.is_empty() {
+            self.held.remove(&key);
+        }
+        message
+    }
+
+    fn take_under_way(&mut self, url: &str) -> Option<UnderWay> {
+        let of_url = self.under_way.get_mut(url)?;
+        let first = of_url.pop_front();
+        if of_url.is_empty() {
+            self.under_way.remove(url);
+        }
+        first
+    }
+}
+
+impl Replay {
+    /// Follows the noted order until its run is over.
+    pub(super) fn follow(&mut self) -> Result<Followed, EngineError> {
+        match self.follow_run()? {
+            Ok(Some(run)) => Ok(Followed::Run(run)),
+            Ok(None) => Ok(Followed::End),
+            Err(Lost(url)) => Ok(Followed::Lost(url)),
+        }
+    }
+
+    fn follow_run(&mut self) -> Result<Result<Option<RunBegan>, Lost>, EngineError> {
+        self.settle_effects()?;
+        while let Some(following) = &mut self.following {
+            let Some(row) = following.script.next()? else {
+                break;
+            };
+            let step = if let Some(keys) = row.group {
+                let keys = keys.iter().filter_map(|key| key.parse().ok());
+                following.groups.push_back(keys.collect());
+                Ok(())
+            } else if let Some(turn) = row.turn {
+                self.follow_turn(&turn)?
+            } else if let Some(run) = row.run {
+                return self.leave_run(run);
+            } else {
+                Ok(())
+            };
+            if let Err(lost) = step {
+                return Ok(Err(lost));
+            }
+        }
+        let ended = self.end_requests(u64::MAX, u64::MAX)?;
+        let ended = match ended {
+            Ok(()) => self.commit_until(u64::MAX)?,
+            lost => lost,
+        };
+        Ok(ended.map(|()| None))
+    }
+
+    /// Ends the run that is followed: what ended then ends, and what was committed is.
+    fn leave_run(&mut self, next: RunBegan) -> Result<Result<Option<RunBegan>, Lost>, EngineError> {
+        let ended = self.end_requests(u64::MAX, next.requests)?;
+        let ended = match ended {
+            Ok(()) => self.commit_until(next.settled)?,
+            lost => lost,
+        };
+        Ok(ended.map(|()| Some(next)))
+    }
+
+    fn follow_turn(&mut self, turn: &HostTurn) -> Step {
+        let Ok(origin) = Origin::parse(&turn.origin) else {
+            return Ok(Err(Lost(None)));
+        };
+        if let Err(lost) = self.end_requests(turn.ended, u64::MAX)? {
+            return Ok(Err(lost));
+        }
+        if let Err(lost) = self.commit_until(turn.settled)? {
+            return Ok(Err(lost));
+        }
+        self.now = self.now.max(tick(turn.at));
+        let turns = self.keys.turns();
+        for _ in 0..MAX_ATTEMPTS {
+            let attempt = self
+                .coordinator
+                .take_turn(self.now, turn, &origin, &mut self.effects);
+            self.settle_effects()?;
+            match attempt {
+                TurnAttempt::Used if self.keys.turns() > turns => return Ok(Ok(())),
+                TurnAttempt::Used | TurnAttempt::OtherPurpose => {}
+                // Rows have milliseconds, and a gap may end within one.
+                TurnAttempt::NotBefore(tick) => self.now = self.now.max(tick),
+                TurnAttempt::Nothing => break,
+            }
+        }
+        Ok(Err(Lost(Some(turn.origin.clone()))))
+    }
+
+    /// Ends requests in the order of their rows until so many of this run have ended, among those
+    /// of the first so many bytes.
+    fn end_requests(&mut self, count: u64, bytes: u64) -> Step {
+        while self.keys.ended() < count
+            && let Some(following) = &mut self.following
+            && let Some((place, row)) = following.script.next_end(bytes)?
+        {
+            let Some(under_way) = following.take_under_way(&row.url) else {
+                return Ok(Err(Lost(Some(row.url))));
+            };
+            self.now = self.now.max(tick(row.end));
+            self.land(flight(under_way, &row, place));
+            self.settle_effects()?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Commits the groups up to so many messages.
+    fn commit_until(&mut self, messages: u64) -> Step {
+        while self.writer.totals.messages < messages
+            && let Some(following) = &mut self.following
+        {
+            let Some(facts) = following.groups.pop_front() else {
+                // All of them were to be committed.
+                let is_all = messages == u64::MAX;
+                return Ok(if is_all { Ok(()) } else { Err(Lost(None)) });
+            };
+            // The records of what a kill cut off may end before their order does.
+            let is_cut_off = messages == u64::MAX && !facts.iter().all(|fact| following.has(fact));
+            if is_cut_off {
+                return Ok(Ok(()));
+            }
+            let mut group = Vec::with_capacity(facts.len());
+            for fact in facts {
+                let Some(mut message) = self.message(fact.key)? else {
+                    return Ok(Err(Lost(Some(fact.key.to_string()))));
+                };
+                if let Some(following) = &mut self.following {
+                    let committed = self.writer.totals.messages;
+                    following.take_in(&fact, &mut message, committed);
+                }
+                if let (WriterMessage::Page(page), Some(_)) = (&mut message, fact.looked_at) {
+                    let EncodedPage {
+                        visit, findings, ..
+                    } = &mut **page;
+                    self.reader.leave_out_before_traps(&visit.lease, findings);
+                }
+                let key = Some(fact.key);
+                group.push(Keyed { key, message });
+            }
+            self.commit(group)?;
+            self.settle_effects()?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// A message that is to be committed now. A sample is drawn once nothing else is left, which
+    /// the loop finds by itself.
+    fn message(&mut self, key: MessageKey) -> Result<Option<WriterMessage>, EngineError> {
+        let is_held = |following: &Following| following.held.contains_key(&key);
+        if key.cause == Cause::Draw && !self.following.as_ref().is_some_and(is_held) {
+            self.coordinator.advance(self.now, &mut self.effects);
+            self.settle_effects()?;
+        }
+        let following = self.following.as_mut();
+        Ok(following.and_then(|following| following.take_held(key)))
+    }
+}
+
+/// A request under way that ends as its row says.
+fn flight(under_way: UnderWay, row: &RequestRow, place: u32) -> Flight {
+    let UnderWay { job, spent, span } = under_way;
+    Flight {
+        pending: Pending::recorded(RecordedRequest::of(row, place)),
+        number: u64::from(place),
+        given_up: None,
+        job,
+        spent,
+        span,
+    }
+}

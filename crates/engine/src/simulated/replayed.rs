@@ -1,0 +1,440 @@
+//! Crawls whose readers and writer are as late as a draw says, that are killed now and then and go
+//! on, and that are then run again over their archive: the order of requests is the same.
+
+use std::collections::{BTreeMap, BinaryHeap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crawl_archive::rows::{RequestRow, RunBegan};
+use crawl_archive::{LogFile, RowReader};
+use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_policy::scope::ScopeMode;
+use crawl_scheduler::{RestartKind, Spent, Tick};
+use crawl_weburl::canonicalize;
+use tracing::Span;
+
+use super::script::{answer, failure};
+use super::{ADDRESS, START, Servers, config, drawn};
+use crate::config::{Config, TrapRules};
+use crate::crawl_loop::{Coordinator, Next};
+use crate::messages::key::{Keyed, MessageKey, MessageKeys};
+use crate::messages::page::FetchedPage;
+use crate::messages::{Effect, Event, Job, WriterMessage};
+use crate::meta_keys::META_TRAPS;
+use crate::read::PageReader;
+use crate::read::archive_encoder::ArchiveEncoder;
+use crate::replay::{RecordedCrawl, ReplayTiming, replay};
+use crate::revisit::round;
+use crate::shared_traps::SharedTraps;
+use crate::state::directory::{self, Directory};
+use crate::state::order_log::OrderLog;
+use crate::write::{Writer, run_end};
+
+const HOSTS: u64 = 5;
+const PAGES: u64 = 14;
+const MONTHS: u64 = 20;
+
+/// Five hosts that link to each other. Some pages say nothing new, some are busy, move or break.
+struct Hosts {
+    seed: u64,
+    asked: BTreeMap<String, u64>,
+    /// Exchanges so far, by which each takes another time.
+    exchanges: u64,
+}
+
+impl Hosts {
+    fn page(&self, host: u64, page: u64) -> String {
+        let link = |number: u64| {
+            let draw = drawn(self.seed, &[host, page, number]);
+            let (to, path) = (draw % HOSTS, draw / 7 % PAGES);
+            match draw % 3 {
+                0 => format!("<a href=http://h{to}.example/p{path}>x</a>"),
+                1 => format!("<a href=/p{path}>x</a>"),
+                _ => format!("<a href=/months/{path}>x</a>"),
+            }
+        };
+        let words: Vec<String> = (0..60)
+            .map(|word| format!("w{}", drawn(self.seed, &[host, page, word, 5])))
+            .collect();
+        let links: String = (0..6).map(link).collect();
+        format!(
+            "<p>{} <a href=http://h{}.example/p{}>next</a>{links}",
+            words.join(" "),
+            (host + page) % HOSTS,
+            (page + 1) % PAGES
+        )
+    }
+
+    fn month(&self, host: u64, month: u64) -> String {
+        let back = drawn(self.seed, &[host, month, 8]) % PAGES;
+        let next = (month + 1).min(MONTHS);
+        format!("<p>no events <a href=/months/{next}>next</a><a href=/p{back}>up</a>")
+    }
+}
+
+impl Servers for Hosts {
+    fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure> {
+        let url = job.request().url;
+        let tries = self.asked.entry(url.to_string()).or_default();
+        *tries += 1;
+        let tries = *tries;
+        self.exchanges += 1;
+        let takes = drawn(self.seed, &[self.exchanges, 3]) % 40_000 + 500;
+        let host: u64 = url.host()[1..2].parse().unwrap();
+        let path = url.path_and_query();
+        let number = |begin: &str| {
+            let rest = path.strip_prefix(begin)?;
+            rest.parse::<u64>().ok()
+        };
+        let draw = drawn(self.seed, &[host, number("/p").unwrap_or(99), 4]) % 16;
+        let html = |text: String| answer(200, &text).with("content-type", "text/html");
+        let found = match (path, number("/p"), number("/months/")) {
+            ("/robots.txt", ..) => answer(200, "User-agent: *\nDisallow: /p3\n"),
+            (_, Some(_), _) if draw == 0 && tries == 1 => answer(503, "").with("retry-after", "0"),
+            (_, Some(_), _) if draw == 1 && tries < 3 => answer(500, ""),
+            (_, Some(page), _) if draw == 2 => {
+                answer(302, "").with("location", &format!("/p{}", (page + 5) % PAGES))
+            }
+            (_, Some(_), _) if draw == 3 => {
+                let ended = now + Duration::from_micros(takes);
+                return Err(failure(FailureKind::Reset, now, ended));
+            }
+            (_, Some(page), _) => html(self.page(host, page)),
+            (_, _, Some(month)) => html(self.month(host, month)),
+            _ => answer(404, ""),
+        };
+        found.taking(Duration::from_micros(takes)).result(&url, now)
+    }
+}
+
+/// Something that is to happen.
+enum Due {
+    /// An exchange ends.
+    Fetched(Box<(Job, Spent, Result<Exchange, Failure>, Span)>),
+    /// A reader has time for a page.
+    Read(Box<FetchedPage>, Option<MessageKey>),
+    /// A message reaches the writer.
+    Came(Box<Keyed>),
+    /// The writer commits what came.
+    Commit,
+}
+
+struct At {
+    at: Tick,
+    number: u64,
+    due: Due,
+}
+
+impl PartialEq for At {
+    fn eq(&self, other: &At) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for At {}
+impl PartialOrd for At {
+    fn partial_cmp(&self, other: &At) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for At {
+    fn cmp(&self, other: &At) -> std::cmp::Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+/// A run of a crawl on disk.
+struct LateRun {
+    seed: u64,
+    now: Tick,
+    coordinator: Coordinator,
+    reader: PageReader,
+    encoder: ArchiveEncoder,
+    writer: Writer,
+    requests: LogFile,
+    order: OrderLog,
+    keys: MessageKeys,
+    effects: Vec<Effect>,
+    due: BinaryHeap<At>,
+    number: u64,
+    /// Messages for the next commit.
+    came: Vec<Keyed>,
+    is_committing: bool,
+}
+
+impl LateRun {
+    fn open(config: &Arc<Config>, seed: u64, now: Tick) -> LateRun {
+        let Directory {
+            frontier,
+            files,
+            mut requests,
+            sampling,
+            mut totals,
+            mut scope_seeds,
+            resumed,
+            cut_off,
+            last_end,
+            ..
+        } = directory::open(config, 1).unwrap();
+        let visits = round::take_up(&*frontier, config, now, &mut totals, &|| false).unwrap();
+        let scope = scope_seeds.scope(config).unwrap();
+        let mut coordinator = Coordinator::new(
+            Arc::clone(config),
+            Arc::clone(&frontier),
+            scope,
+            totals,
+            now,
+            seed,
+        );
+        coordinator.enter_round(visits);
+        let stored = frontier.meta(META_TRAPS).unwrap();
+        let traps = SharedTraps::new(&config.traps, stored.as_deref());
+        coordinator.share_traps(traps.clone());
+        coordinator.sample(sampling.clone());
+        if resumed {
+            coordinator
+                .restore(match cut_off {
+                    true => RestartKind::AfterPowerLoss,
+                    false => RestartKind::AfterKill,
+                })
+                .unwrap();
+        }
+        for row in requests.tail::<RequestRow>(20_000).unwrap().rows {
+            coordinator.note_past_request(now, &row).unwrap();
+        }
+        let run = RunBegan {
+            at: now.as_millis(),
+            round: visits.round.number,
+            round_began: visits.round.began,
+            requests: requests.len(),
+            settled: totals.messages,
+            before: last_end,
+        };
+        let order = OrderLog::open(&config.output, run).unwrap();
+        let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
+        let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
+            .watching(traps)
+            .sampling(sampling)
+            .noting(order.clone());
+        LateRun {
+            seed,
+            now,
+            coordinator,
+            reader,
+            encoder: ArchiveEncoder::new(config),
+            writer,
+            requests,
+            order,
+            keys: MessageKeys::new(),
+            effects: Vec::new(),
+            due: BinaryHeap::new(),
+            number: 0,
+            came: Vec::new(),
+            is_committing: false,
+        }
+    }
+
+    /// A time up to so many microseconds.
+    fn late(&self, most: u64) -> Tick {
+        self.now + Duration::from_micros(drawn(self.seed, &[self.number, most]) % most)
+    }
+
+    fn plan(&mut self, at: Tick, due: Due) {
+        self.number += 1;
+        let number = self.number;
+        self.due.push(At { at, number, due });
+    }
+
+    fn perform(&mut self, servers: &mut Hosts) {
+        while !self.effects.is_empty() {
+            let effects = std::mem::take(&mut self.effects);
+            let rows = effects.iter().filter_map(|effect| match effect {
+                Effect::Log(row) => Some(row),
+                _ => None,
+            });
+            self.requests.append_all(rows).unwrap();
+            let turns = effects.iter().filter_map(|effect| match effect {
+                Effect::NoteTurn(turn) => Some(turn),
+                _ => None,
+            });
+            self.order.note_turns(turns).unwrap();
+            for effect in effects {
+                let key = self.keys.of(&effect);
+                match effect {
+                    Effect::FindAddress { permit, .. } => {
+                        let address = Some(ADDRESS.into());
+                        let found = Event::AddressFound { permit, address };
+                        self.coordinator.handle(self.now, found, &mut self.effects);
+                    }
+                    Effect::Fetch { permit, job, span } => {
+                        let result = servers.exchange(&job, self.now);
+                        let ended = result.as_ref().map(|exchange| exchange.ended);
+                        let ended = ended.unwrap_or_else(|failure| failure.ended);
+                        let fetched = Box::new((job, permit.spend(), result, span));
+                        self.plan(ended, Due::Fetched(fetched));
+                    }
+                    Effect::Read(page) => self.plan(self.late(9_000), Due::Read(page, key)),
+                    Effect::Write(WriterMessage::Robots(item)) => {
+                        let message = WriterMessage::Robots(self.encoder.robots(item));
+                        let keyed = Box::new(Keyed { key, message });
+                        self.plan(self.late(9_000), Due::Came(keyed));
+                    }
+                    Effect::Write(message) => {
+                        let keyed = Box::new(Keyed { key, message });
+                        self.plan(self.late(9_000), Due::Came(keyed));
+                    }
+                    Effect::Log(_) | Effect::NoteTurn(_) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    /// Goes on until the run is over, or was killed after so many happenings.
+    fn go(&mut self, servers: &mut Hosts, mut left: u64) -> bool {
+        self.coordinator.begin(self.now, &mut self.effects);
+        loop {
+            self.perform(servers);
+            let next = self.coordinator.advance(self.now, &mut self.effects);
+            self.coordinator.check_invariants();
+            if !self.effects.is_empty() {
+                continue;
+            }
+            let Next::Wait(wake) = next else {
+                return true;
+            };
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            let first = self.due.peek().map(|at| at.at);
+            match (first, wake) {
+                (Some(at), wake) if wake.is_none_or(|wake| at <= wake) => self.happen(),
+                (_, Some(wake)) => self.now = self.now.max(wake),
+                (_, None) => panic!("nothing is under way"),
+            }
+        }
+    }
+
+    fn happen(&mut self) {
+        let Some(At { at, due, .. }) = self.due.pop() else {
+            return;
+        };
+        self.now = self.now.max(at);
+        match due {
+            Due::Fetched(fetched) => {
+                let (job, spent, result, span) = *fetched;
+                let event = Event::Fetched {
+                    job,
+                    spent,
+                    result,
+                    span,
+                };
+                self.coordinator.handle(self.now, event, &mut self.effects);
+            }
+            Due::Read(page, key) => {
+                let bytes = page.exchange.body.len() as u64;
+                let began = Event::ReadingBegan { bytes };
+                self.coordinator.handle(self.now, began, &mut self.effects);
+                let page = self.reader.read(page, &mut |_| {}).unwrap();
+                let message = WriterMessage::Page(Box::new(self.encoder.page(page)));
+                let keyed = Box::new(Keyed { key, message });
+                self.plan(self.late(20_000), Due::Came(keyed));
+            }
+            Due::Came(keyed) => {
+                self.came.push(*keyed);
+                if !self.is_committing {
+                    self.is_committing = true;
+                    self.plan(self.late(30_000), Due::Commit);
+                }
+            }
+            Due::Commit => {
+                self.is_committing = false;
+                let group = std::mem::take(&mut self.came);
+                let committed = self.writer.commit(group, &AtomicBool::new(false)).unwrap();
+                let event = Event::Committed(committed);
+                self.coordinator.handle(self.now, event, &mut self.effects);
+            }
+        }
+    }
+}
+
+fn requests(dir: &Path) -> Vec<RequestRow> {
+    let rows = RowReader::<RequestRow>::open(&dir.join("requests.jsonl"), None).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// Crawls, with so many kills, and then in so many rounds; compares with the replay.
+fn check(seed: u64, kills: u64, rounds: u32) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(&dir.path().join("c"));
+    let seeds = (0..HOSTS).map(|host| format!("http://h{host}.example/p{}", seed % PAGES));
+    config.seeds = seeds.map(|url| canonicalize(None, &url).unwrap()).collect();
+    config.scope.mode = ScopeMode::Any;
+    config.traps = TrapRules::default();
+    config.warc = true;
+    config.commit_within = Duration::from_secs(60);
+    config.politeness.delay = Duration::ZERO;
+    config.politeness.delay_factor = 0.0;
+    config.politeness.per_host = 3;
+    config.politeness.per_address = 64;
+    let mut servers = Hosts {
+        seed,
+        asked: BTreeMap::new(),
+        exchanges: 0,
+    };
+    let mut now = START;
+    for number in 0..kills + u64::from(rounds) {
+        config.recrawl = number > kills;
+        let shared = Arc::new(config.clone());
+        let mut run = LateRun::open(&shared, seed + 1000 * number, now);
+        let left = match number < kills {
+            true => 20 + drawn(seed, &[number, 6]) % 400,
+            false => u64::MAX,
+        };
+        let is_over = run.go(&mut servers, left);
+        now = run.now + Duration::from_millis(7);
+        if is_over {
+            let ended = run.coordinator.outcome().unwrap();
+            let waiting = run.coordinator.waiting_urls(now, &ended).unwrap();
+            run_end::write_derived(&shared, run.writer, &ended, &waiting).unwrap();
+        }
+    }
+    config.recrawl = false;
+    let sent = requests(&config.output);
+    let recorded = RecordedCrawl::open(&config.output).unwrap();
+    config.output = dir.path().join("again");
+    let replayed = replay(config.clone(), recorded, ReplayTiming::AsRecorded).unwrap();
+    let again = requests(&config.output);
+    let told = |row: &RequestRow| {
+        let times = (row.start, row.end);
+        (row.url.clone(), row.purpose.clone(), row.answer(), times)
+    };
+    for (number, (sent, again)) in sent.iter().zip(&again).enumerate() {
+        assert_eq!(told(again), told(sent), "seed {seed}, request {number}");
+    }
+    assert_eq!(again.len(), sent.len(), "seed {seed}");
+    assert_eq!(replayed.difference, None, "seed {seed}");
+}
+
+#[test]
+fn ours_the_order_of_a_crawl_without_gaps_is_that_of_its_replay() {
+    for seed in 0..4 {
+        check(seed, 0, 1);
+    }
+}
+
+#[test]
+fn ours_the_order_of_rounds_is_that_of_their_replay() {
+    for seed in 20..22 {
+        check(seed, 0, 3);
+    }
+}
+
+#[test]
+fn ours_the_order_of_a_crawl_that_was_killed_is_that_of_its_replay() {
+    for seed in 40..46 {
+        check(seed, 1 + seed % 4, 1 + u32::from(seed % 3 == 0));
+    }
+}
