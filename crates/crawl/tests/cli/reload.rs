@@ -256,3 +256,46 @@ fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(dir.rows("c/pages.jsonl").len(), 26);
 }
+
+/// The log of delays is written before `crawl.toml`, so a kill between them leaves a row that names
+/// the rules which `crawl.toml` has still.
+#[test]
+fn ours_a_kill_in_the_moment_of_a_reload_leaves_the_older_rules() {
+    let (dir, cmd) = setup("reload-killed");
+    let web = site();
+    write(
+        &dir,
+        &web,
+        "[politeness]\ndelay = \"20ms\"\ndelay-factor = 0\n",
+    );
+    let args = [
+        "--config",
+        "site.toml",
+        "--output",
+        "c",
+        "--progress",
+        "off",
+    ];
+    let ran = cmd.run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let requests = dir.rows("c/requests.jsonl");
+    let row = json!({"at": requests[9]["start"], "host": null, "delay": null,
+        "reread": {"delay": 20, "per_host": 1, "added": ["exclude /out"]}});
+    dir.write("c/state/delays.jsonl", &format!("{row}\n"));
+    let audit = audited(&cmd);
+    assert_eq!(
+        (&audit["breaches"], &audit["undecided"]),
+        (&json!([]), &json!({}))
+    );
+    // What was not taken over holds for no URL, and the next start goes on by crawl.toml.
+    let explained = cmd.run(&["explain", "c", &web.url(0, "/out9")]).ok();
+    assert!(!explained.contains("exclude"), "{explained}");
+    let asked = web.log().len();
+    let again = cmd.run(&["--output", "c", "--progress", "off"]);
+    assert_eq!(
+        (again.code, web.log().len()),
+        (0, asked),
+        "{}",
+        again.stderr
+    );
+}
