@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawl_weburl::{HostKey, Origin, Site};
 use foldhash::fast::RandomState;
 
-use crate::gate::{GateKey, Gates};
+use crate::gate::{Gate, GateKey, Gates};
 use crate::host::{Host, NO_GATE, QueuePosition};
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
 use crate::permit::{GapReason, GateCharge, Permit, Poll, Purpose, Spent};
@@ -278,7 +278,7 @@ impl Scheduler {
         match host.position {
             QueuePosition::Later => Poll::SleepUntil(host.at),
             QueuePosition::AtGate(number) => {
-                let opens_at = self.gates.get(number).and_then(|gate| gate.opens_at());
+                let opens_at = self.gates.get(number).and_then(Gate::opens_at);
                 opens_at.map_or(Poll::Idle, |at| Poll::SleepUntil(at.max(self.now)))
             }
             QueuePosition::NotQueued | QueuePosition::Ready => Poll::Idle,
