@@ -48,6 +48,8 @@ def as_text(cell):
         return ""
     if isinstance(cell, datetime):
         return cell.strftime("%Y-%m-%dT%H:%M:%S.") + f"{cell.microsecond // 1000:03}Z"
+    if isinstance(cell, bytes):
+        return cell.hex()
     return str(cell)
 
 
