@@ -292,7 +292,10 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn run(&self, typed: &str, query: Query) -> tantivy::Result<SearchResults> {
-        let query = &as_meant(query, &self.planner(), &self.seen.searcher)?;
+        let query = &match query.terms.iter().any(|term| term.is_not) {
+            true => as_meant(query, &self.planner(), &self.seen.searcher)?,
+            false => query,
+        };
         let mut plan = self.plan(query, Strictness::Most)?;
         let (mut total, mut found) = self.look_up(&plan)?;
         for fit in [Strictness::Any, Strictness::Apart] {

@@ -4,7 +4,7 @@ use tantivy::collector::TopDocs;
 use tantivy::{Searcher, TantivyDocument};
 
 use crate::indexed_page::IndexedPage;
-use crate::query::{Query, TermMatch};
+use crate::query::{Query, QueryTerm, TermMatch};
 use crate::query_plan::Planner;
 use crate::reconcile::stored;
 
@@ -18,12 +18,9 @@ pub(crate) fn as_meant(
     planner: &Planner<'_>,
     searcher: &Searcher,
 ) -> tantivy::Result<Query> {
-    let is_sign = |term: &crate::query::QueryTerm| term.is_not && !term.in_title;
+    let is_sign = |term: &QueryTerm| term.is_not && !term.in_title && term.how == TermMatch::Words;
     let asks_nothing = query.terms.iter().all(|term| term.is_not) && query.sites.is_empty();
     for term in query.terms.iter_mut().filter(|term| is_sign(term)) {
-        if term.how != TermMatch::Words {
-            continue;
-        }
         let written = format!("-{}", term.text);
         if asks_nothing || is_on_a_page(&written, &term.text, planner, searcher)? {
             term.is_not = false;
