@@ -272,7 +272,7 @@ pub struct RequestRow {
 pub struct AfterCommits {
     /// The rows of `pages.jsonl` that were committed.
     pub pages: u64,
-    /// What else was committed in this run: a robots.txt with its sitemaps, a page that is to be tried
+    /// Other commits of this run: a robots.txt with its sitemaps, a page that is to be tried
     /// again, URLs that were settled without a request.
     pub others: u64,
 }

@@ -66,7 +66,7 @@ impl SharedTraps {
             })
     }
 
-    /// What was taken in is settled by the commit of this number.
+    /// The commit of this number settles what was taken in.
     pub(crate) fn settled(&self, number: u64) {
         let mut traps = self.lock();
         traps.settled();

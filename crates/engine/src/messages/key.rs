@@ -15,7 +15,7 @@ pub(crate) enum Cause {
     Turn(u64),
     /// The begin of the run.
     Seeds,
-    /// What was put aside is looked at again.
+    /// Another look at what was put aside.
     TakeBack,
     /// The sample is drawn.
     Draw,
@@ -62,7 +62,7 @@ impl fmt::Display for MessageKey {
     }
 }
 
-/// What is noted of a message as it is settled.
+/// The facts that are noted of a message as it is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageFact {
     pub(crate) key: MessageKey,

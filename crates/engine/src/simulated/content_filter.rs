@@ -102,7 +102,7 @@ fn document(number: u64) -> Document {
     }
 }
 
-/// What comes of a document: the bytes that are read of it, why it is unwanted, and whether its
+/// The outcome of a document: the bytes that are read of it, why it is unwanted, and whether its
 /// links are followed.
 fn expected(number: u64, filter: &ContentFilter) -> (u64, Option<String>, bool) {
     let Document {

@@ -122,7 +122,7 @@ impl Group<'_> {
         }
     }
 
-    /// What is noted of a message that is about to be settled.
+    /// The facts to note of a message that is about to be settled.
     pub(super) fn fact(&self, key: MessageKey, message: &WriterMessage) -> MessageFact {
         let mut fact = MessageFact {
             key,

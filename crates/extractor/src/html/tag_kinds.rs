@@ -17,11 +17,11 @@ impl TagKinds {
     pub(crate) const LINKS: TagKinds = TagKinds(8);
     /// It tells of what the page shows.
     pub(crate) const SHOWN: TagKinds = TagKinds(16);
-    /// What it holds may be inert.
+    /// Its content may be inert.
     pub(crate) const TEMPLATE: TagKinds = TagKinds(32);
     /// It begins a new line, or a new cell: the words around it are two.
     pub(crate) const SEPARATES_WORDS: TagKinds = TagKinds(64);
-    /// What stands behind it is read in another way, or is not shown.
+    /// The text behind it is read in another way, or is not shown.
     pub(crate) const CHANGES_CONTEXT: TagKinds =
         TagKinds(TagKinds::RAW.0 | TagKinds::FOREIGN.0 | TagKinds::TEMPLATE.0);
 

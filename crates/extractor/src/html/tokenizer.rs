@@ -35,7 +35,7 @@ pub(super) enum Mode {
     Plaintext,
 }
 
-/// What ends a part of a page. The tokenizer has the tag, and the text that stands before it.
+/// The end of a part of a page. The tokenizer has the tag, and the text that stands before it.
 pub(super) enum Token {
     StartTag,
     EndTag,

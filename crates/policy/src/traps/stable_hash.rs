@@ -55,7 +55,7 @@ fn of_beginning(text: &[u8], length: usize, changed: impl Fn(u64) -> u64) -> u64
     hash
 }
 
-/// What the hash of so many bytes begins with.
+/// The value that the hash of so many bytes begins with.
 const fn of_length(length: usize) -> u64 {
     mix(length as u64, 0x51_7C_C1_B7)
 }

@@ -12,7 +12,7 @@ pub(crate) struct LetterCount {
     /// Those that were counted by each of sixteen counters, and since added up.
     total: usize,
     counters: u8x16,
-    /// What was added to the counters since, each at most 1 to each: they hold 255.
+    /// The sums that were added to the counters since, each at most 1 to each: they hold 255.
     added: u8,
 }
 
