@@ -65,7 +65,12 @@ fn redact_page(secrets: &Secrets, page: &mut IndexedPage) {
         id.chain([&mut heading.text])
     });
     let links = page.links.iter_mut().map(|link| &mut link.text);
-    let own = [&mut page.title, &mut page.text, &mut page.description];
+    let own = [
+        &mut page.title,
+        &mut page.text,
+        &mut page.beside,
+        &mut page.description,
+    ];
     for text in own
         .into_iter()
         .chain(&mut page.keywords)

@@ -77,6 +77,11 @@ pub struct Indexed {
     pub duplicates: u64,
     /// Pages that this run left out, by reason.
     pub left_out: BTreeMap<String, u64>,
+    /// Pages that would have left the index and stay, by reason: more than a tenth of it would have,
+    /// for reasons that may be a fault of the site.
+    pub kept: BTreeMap<String, u64>,
+    /// Pages that call an address outside of the crawl their own.
+    pub canonical_elsewhere: u64,
     /// Bytes of the log that were not read when the time for it was over: the next start takes
     /// them up, and an index that is built anew has their pages.
     pub waiting_bytes: u64,

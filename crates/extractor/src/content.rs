@@ -33,7 +33,7 @@ pub use json_ld::JsonLd;
 pub use language::{DeclaredBy, DeclaredLanguage, DetectedLanguage, Language};
 pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use markdown::read_markdown;
-pub use model::{Block, BlockKind, Content, Section};
+pub use model::{Block, BlockKind, BlockPlace, Content, Section};
 
 /// Facts that came along with a page, and help to read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -51,8 +51,8 @@ mod xml;
 
 pub use charset::CharsetSource;
 pub use content::{
-    Block, BlockKind, Content, ContentLimits, ContentOddity, ContentOddityKind, DateKind,
-    DateSource, DeclaredBy, DeclaredLanguage, DetectedLanguage, JsonLd, Language, Moment,
+    Block, BlockKind, BlockPlace, Content, ContentLimits, ContentOddity, ContentOddityKind,
+    DateKind, DateSource, DeclaredBy, DeclaredLanguage, DetectedLanguage, JsonLd, Language, Moment,
     OpenGraph, PageContext, PageDate, Precision, Section, read_content, read_markdown, read_page,
     read_page_text,
 };

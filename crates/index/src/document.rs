@@ -9,7 +9,7 @@ use crate::byte_gate::BytePass;
 
 use crate::indexed_page::IndexedPage;
 use crate::page_prior::worth;
-use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE};
+use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, LEAVING};
 use crate::tokens::of_language;
 use crate::words::{Stemmer, Words};
 
@@ -46,6 +46,9 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     document.add_text(fields.page, &stored);
     document.add_u64(fields.text_hash, text_hash(page));
     document.add_i64(fields.fetched_at, page.fetched_at);
+    if page.leaving.is_some() {
+        document.add_text(fields.leaving, LEAVING);
+    }
     if page.same_as.is_some() {
         document.add_text(fields.kind, KIND_DUPLICATE);
         return document;
@@ -129,6 +132,7 @@ fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {
     add(texts.path, &path_words(page.path()));
     add(texts.lead, lead(&page.text, stemmer));
     add(texts.body, &page.text);
+    add(texts.beside, &page.beside);
 }
 
 /// The text up to its [`LEAD_WORDS`]th word.

@@ -12,7 +12,9 @@ use crate::writer::IndexWriter;
 pub enum IndexEntry {
     /// The page stands there from now on, in place of what stood under its URL.
     Put(Box<IndexedPage>),
-    /// Nothing stands there from now on.
+    /// Nothing stands there from now on. Where the reason may be a fault of the site (a redirect,
+    /// a canonical address, a page that says that there is none, an answer without one), the page
+    /// stays until [`IndexWriter::reconcile`] has seen how many leave so.
     Drop {
         /// The URL, in canonical form.
         url: String,
@@ -40,6 +42,17 @@ impl IndexEntry {
         }
     }
 
+    /// The reason to leave that a whole site may give by a fault; none where the page goes in, or
+    /// goes out beyond doubt.
+    pub(crate) fn doubtful_reason(&self) -> Option<&str> {
+        const DOUBTFUL: [&str; 5] = ["canonical", "soft_404", "empty", "redirect", "no_page"];
+        let name = self.left_out().filter(|name| DOUBTFUL.contains(name));
+        match self {
+            IndexEntry::Drop { why, .. } => name.map(|_| why.as_str()),
+            IndexEntry::Put(_) => None,
+        }
+    }
+
     /// The name of what keeps the URL out; none where it goes in.
     #[must_use]
     pub fn left_out(&self) -> Option<&str> {
@@ -59,8 +72,16 @@ impl IndexWriter {
         match entry {
             IndexEntry::Put(page) => self.put(page),
             IndexEntry::Drop { url, .. } => {
-                self.drop_url(url);
-                Ok(())
+                let known = match entry.doubtful_reason() {
+                    Some(why) => self.committed(url)?.map(|page| (page, why)),
+                    None => None,
+                };
+                let Some((mut page, why)) = known else {
+                    self.drop_url(url);
+                    return Ok(());
+                };
+                page.leaving = Some(why.to_owned());
+                self.put(&page)
             }
         }
     }

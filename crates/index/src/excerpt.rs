@@ -18,21 +18,32 @@ pub(crate) struct Excerpt {
 }
 
 /// The stretch of at most `most` characters of the page's text that has the most of what is
-/// wanted; its beginning where it has nothing of it.
+/// wanted; of the text beside it where only that has any; else its beginning.
 pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, most: usize) -> Excerpt {
     let most = page.max_snippet.map_or(most, |n| most.min(n as usize));
-    if most == 0 || page.text.is_empty() {
+    let language = page.language.as_deref();
+    if most == 0 {
         return Excerpt::default();
     }
-    let hits = hits_in(&page.text, page.language.as_deref(), wanted);
-    let around = best(&page.text, &hits, most);
-    let range = stretch(&page.text, around, most);
-    let mut parts = cut(&page.text, &range, &hits);
-    tidy(&mut parts, range.start > 0, range.end < page.text.len());
-    Excerpt {
-        parts,
-        at: around.map_or(0, |around| around.0),
+    let hits = hits_in(&page.text, language, wanted);
+    if hits.is_empty() && !page.beside.is_empty() {
+        let hits = hits_in(&page.beside, language, wanted);
+        if !hits.is_empty() || page.text.is_empty() {
+            let (parts, _) = excerpt_of(&page.beside, &hits, most);
+            return Excerpt { parts, at: 0 };
+        }
     }
+    let (parts, at) = excerpt_of(&page.text, &hits, most);
+    Excerpt { parts, at }
+}
+
+/// An excerpt of a text with what is wanted in it, and the place of what it is about.
+fn excerpt_of(text: &str, hits: &[(Range<usize>, usize)], most: usize) -> (Vec<TextPart>, usize) {
+    let around = best(text, hits, most);
+    let range = stretch(text, around, most);
+    let mut parts = cut(text, &range, hits);
+    tidy(&mut parts, range.start > 0, range.end < text.len());
+    (parts, around.map_or(0, |around| around.0))
 }
 
 /// A text that is shown whole, with what is wanted marked.

@@ -14,6 +14,9 @@ pub struct IndexedPage {
     pub headings: Vec<Heading>,
     /// The main text, a line for each block.
     pub text: String,
+    /// The text beside the main text, a line for each block: boxes, notices, footers, what readers
+    /// wrote. What leads to other pages is not in it.
+    pub beside: String,
     /// The page's description of itself; empty where it has none.
     pub description: String,
     /// Its keywords.
@@ -39,6 +42,11 @@ pub struct IndexedPage {
     pub linked_from: u32,
     /// The page with the same text that stands in the index in its place.
     pub same_as: Option<String>,
+    /// The address outside of the crawl that it calls its own (`rel=canonical`).
+    pub canonical: Option<String>,
+    /// Why the last visit would take it out, until a run ends and all such pages are looked at
+    /// together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).
+    pub leaving: Option<String>,
 }
 
 /// A heading of a page.
@@ -88,7 +96,8 @@ impl IndexedPage {
             .map(|link| link.url.len() + link.text.len());
         let parts =
             self.headings.len() * size_of::<Heading>() + self.links.len() * size_of::<Anchor>();
-        size_of::<IndexedPage>() + self.text.len() + headings.chain(links).sum::<usize>() + parts
+        let texts = self.text.len() + self.beside.len();
+        size_of::<IndexedPage>() + texts + headings.chain(links).sum::<usize>() + parts
     }
 
     /// The name of the page in a list: its title, else its first heading, else its URL.

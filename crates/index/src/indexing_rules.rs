@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crawl_extractor::{Content, LinkKind, Page as ExtractedPage};
+use crawl_extractor::{BlockPlace, Content, LinkKind, Page as ExtractedPage};
 use crawl_policy::PageDirectives;
 use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
@@ -18,11 +18,14 @@ const MAX_LINKS: usize = 400;
 const MAX_NAME_CHARS: usize = 200;
 /// Bytes of main text that are indexed; of more the beginning.
 const MAX_TEXT_BYTES: usize = 2 << 20;
+/// Bytes of text beside it.
+const MAX_BESIDE_BYTES: usize = 256 << 10;
 /// Words of main text on a page that only says that there is none.
 const MAX_MISSING_WORDS: usize = 120;
 
 /// A page that came, as it was read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "it holds a closure")]
 pub struct FetchedDocument<'a> {
     /// Its URL.
     pub url: &'a CanonicalUrl,
@@ -38,6 +41,8 @@ pub struct FetchedDocument<'a> {
     pub search_refused: Option<&'a str>,
     /// The address that a `Link` header calls canonical (RFC 8288, RFC 6596).
     pub linked_canonical: Option<&'a str>,
+    /// Tells whether this crawl asks for a URL.
+    pub is_in_crawl: &'a dyn Fn(&CanonicalUrl) -> bool,
 }
 
 /// The reason why a page is not in the index.
@@ -54,7 +59,7 @@ pub enum NotIndexed {
     Canonical(String),
     /// It only says that there is no such page.
     SoftMissing,
-    /// It has neither title nor text.
+    /// It has no title and no text but what leads to other pages.
     Empty,
 }
 
@@ -109,13 +114,16 @@ pub fn judge(
         return Err(NotIndexed::Usage(statement.to_owned()));
     }
     let other = came.page.stands_elsewhere(came.url, came.linked_canonical);
-    if let Some(other) = other {
+    if let Some(other) = other.as_ref().filter(|other| (came.is_in_crawl)(other)) {
         return Err(NotIndexed::Canonical(other.to_string()));
     }
     let content = came.content;
-    let (text, headings) = text_and_headings(content);
+    let (text, beside, headings) = texts_and_headings(content);
     let title = content.title.clone().unwrap_or_default();
-    if title.trim().is_empty() && text.trim().is_empty() {
+    if [&title, &text, &beside]
+        .iter()
+        .all(|text| text.trim().is_empty())
+    {
         return Err(NotIndexed::Empty);
     }
     if says_missing(&title, &headings, &text) {
@@ -131,6 +139,7 @@ pub fn judge(
         title,
         headings,
         text,
+        beside,
         description: content.description.clone().unwrap_or_default(),
         keywords: content.keywords.clone(),
         language: content.language.code(),
@@ -139,14 +148,17 @@ pub fn judge(
         fetched_at: came.at,
         until: until.map(|until| until.value),
         max_snippet: snippet,
+        // A copy of a site, on a test server say, is searched as it is.
+        canonical: other.map(|other| other.to_string()),
         links: links(came, &came.page.base_url(came.url), resolve),
         ..IndexedPage::default()
     })
 }
 
-/// The main text, a line for each block, and all headings: those in it with their place.
-fn text_and_headings(content: &Content) -> (String, Vec<Heading>) {
-    let mut text = String::new();
+/// The main text and the text beside it, a line for each block, and all headings: those in the
+/// main text with their place.
+fn texts_and_headings(content: &Content) -> (String, String, Vec<Heading>) {
+    let (mut text, mut beside) = (String::new(), String::new());
     let mut headings = Vec::new();
     for block in &content.blocks {
         let words = content.text_of(block);
@@ -158,15 +170,26 @@ fn text_and_headings(content: &Content) -> (String, Vec<Heading>) {
                 at: text.len(),
             });
         }
-        if block.main && text.len() < MAX_TEXT_BYTES {
-            if !text.is_empty() {
-                text.push('\n');
+        match block.place {
+            BlockPlace::Main => add_line(&mut text, words, MAX_TEXT_BYTES),
+            // A heading is looked up as one already.
+            BlockPlace::Beside if block.kind.level().is_none() => {
+                add_line(&mut beside, words, MAX_BESIDE_BYTES);
             }
-            let room = words.floor_char_boundary(MAX_TEXT_BYTES - text.len());
-            text.push_str(&words[..room]);
+            _ => {}
         }
     }
-    (text, headings)
+    (text, beside, headings)
+}
+
+fn add_line(text: &mut String, line: &str, most: usize) {
+    if text.len() < most {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let room = line.floor_char_boundary(most - text.len());
+        text.push_str(&line[..room]);
+    }
 }
 
 /// Each page that is linked to, under each name once.

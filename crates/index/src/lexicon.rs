@@ -29,6 +29,8 @@ pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
     /// Those that words are found in; the text itself comes first.
     fields: [Field; 7],
+    /// That of words which are asked for only where the others do not have them.
+    beside: Field,
     /// True where a language of the pages writes compounds as one word.
     has_compounds: bool,
 }
@@ -42,6 +44,7 @@ impl<'s> Lexicon<'s> {
     ) -> Lexicon<'s> {
         Lexicon {
             searcher,
+            beside: texts.beside,
             has_compounds: languages.any(|language| COMPOUNDING.contains(&language)),
             fields: [
                 texts.body,
@@ -62,6 +65,11 @@ impl<'s> Lexicon<'s> {
             let term = Term::from_field_text(field, word);
             most = most.max(self.searcher.doc_freq(&term)?);
         }
+        if most == 0 {
+            most = self
+                .searcher
+                .doc_freq(&Term::from_field_text(self.beside, word))?;
+        }
         Ok(most)
     }
 
@@ -73,7 +81,10 @@ impl<'s> Lexicon<'s> {
     /// The words that begin with `beginning`, itself left out, those of most pages first.
     pub(crate) fn beginning_with(&self, beginning: &str) -> tantivy::Result<Vec<String>> {
         let mut found: Vec<(u64, String)> = Vec::new();
-        for field in &self.fields {
+        for field in self.fields.iter().chain([&self.beside]) {
+            if *field == self.beside && !found.is_empty() {
+                break;
+            }
             for segment in self.searcher.segment_readers() {
                 let index = segment.inverted_index(*field)?;
                 let mut words = index.terms().range().ge(beginning).into_stream()?;
@@ -141,7 +152,7 @@ impl<'s> Lexicon<'s> {
         };
         for changes in 1..=most {
             let mut found = Vec::new();
-            for field in &self.fields {
+            for field in self.fields.iter().chain([&self.beside]) {
                 let term = Term::from_field_text(*field, word);
                 let near = FuzzyTermQuery::new(term, changes, true);
                 for segment in self.searcher.segment_readers() {

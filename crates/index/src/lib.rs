@@ -28,6 +28,7 @@ mod results;
 mod schema;
 mod search;
 mod snapshot;
+mod stored_page;
 mod tantivy_directory;
 mod tokens;
 mod typed_minus;

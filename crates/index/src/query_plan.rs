@@ -165,7 +165,7 @@ impl Planner<'_> {
                 if !term.is_not {
                     wanted.mark(unit, false);
                 }
-                clauses.push(clause(term, self.look_up_unit(unit, term.in_title)));
+                clauses.push(clause(term, self.look_up_unit(unit, Some(term))));
             }
         }
         let is_asked = |(occur, _): &(Occur, _)| *occur == Occur::Must;

@@ -1,13 +1,12 @@
 //! The last pass over an index: facts that only all pages together tell, such as their names
 //! for each other, and duplicates.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use foldhash::fast::RandomState;
-use tantivy::schema::Value as _;
-use tantivy::{Searcher, TantivyDocument};
+use tantivy::Searcher;
 
 use crate::document::power_of_two;
 use crate::entry::IndexEntry;
@@ -15,10 +14,15 @@ use crate::error::{IndexError, guarded};
 use crate::indexed_page::IndexedPage;
 use crate::page_facts::{AllFacts, Survey, url_key};
 use crate::schema::Fields;
+use crate::stored_page::{each_stored, marked_as_leaving, page_at, searcher};
 use crate::writer::{Commit, IndexWriter};
 
+/// Of the pages of an index so many percent at most leave it in a run for a reason that may be a
+/// fault of the site.
+const MAX_LEAVING_PERCENT: u64 = 10;
+
 /// The result of [`IndexWriter::reconcile`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
     /// Pages that a search can find.
     pub pages: u64,
@@ -26,13 +30,20 @@ pub struct Reconciled {
     pub duplicates: u64,
     /// Pages that were taken out since their time is over.
     pub expired: u64,
+    /// Pages that were taken out for a reason that may be a fault of the site.
+    pub left: u64,
+    /// Pages that would have left for such a reason and stay, by the reason: they are more than a
+    /// tenth of all.
+    pub kept: BTreeMap<String, u64>,
+    /// Pages that call an address outside of the crawl their own.
+    pub canonical_elsewhere: u64,
     /// Pages that were written anew.
     pub rewritten: u64,
 }
 
 impl Reconciled {
     fn changed(&self) -> bool {
-        self.expired + self.rewritten > 0
+        self.expired + self.left + self.rewritten > 0
     }
 }
 
@@ -83,7 +94,8 @@ impl IndexWriter {
     ) -> Result<Option<Reconciled>, IndexError> {
         let dir = self.dir().to_path_buf();
         let done = guarded(&dir, || reconcile(self, pending, now, is_stopped))?;
-        let is_due = done.is_some_and(|done| done.changed() || self.note() != Some(note));
+        let is_due = |done: &Reconciled| done.changed() || self.note() != Some(note);
+        let is_due = done.as_ref().is_some_and(is_due);
         if is_due && self.commit(note)? == Commit::Stopped {
             return Ok(None);
         }
@@ -110,8 +122,15 @@ impl PendingEntries for () {
     }
 }
 
-/// The number of the last pending entry of each URL, by the key of the URL: it alone holds.
-type LatestEntries = HashMap<u64, u32, RandomState>;
+/// The last pending entry of each URL, by the key of the URL: it alone holds.
+type LatestEntries = HashMap<u64, Latest, RandomState>;
+
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    /// Its number among all pending entries.
+    number: u32,
+    is_put: bool,
+}
 
 /// One pass over all pages, those in the index and those that are pending.
 struct AllPages<'a> {
@@ -128,43 +147,109 @@ impl AllPages<'_> {
         page.until.is_some_and(|until| until <= self.now)
     }
 
-    /// Gathers what they tell of each other. None where it `is_stopped`.
-    fn survey(&self) -> Result<Option<(AllFacts, LatestEntries)>, IndexError> {
+    /// Gathers what they tell of each other, and which pages leave. None where it `is_stopped`.
+    fn survey(&self) -> Result<Option<(AllFacts, LatestEntries, Leaving)>, IndexError> {
         let mut latest = LatestEntries::default();
-        let Some((mut survey, has_repeats)) = self.survey_pending(&mut latest, None)? else {
+        let mut doubtful = Vec::new();
+        let Some((mut survey, has_repeats)) =
+            self.survey_pending(&mut latest, None, &mut doubtful)?
+        else {
             return Ok(None);
         };
         if has_repeats {
             // What a later entry took back has no vote.
             let known = latest.clone();
-            match self.survey_pending(&mut latest, Some(&known))? {
+            doubtful.clear();
+            match self.survey_pending(&mut latest, Some(&known), &mut doubtful)? {
                 Some((again, _)) => survey = again,
                 None => return Ok(None),
             }
         }
-        let walk = self.each_stored(&latest, |page| match self.is_over(&page) {
-            true => Ok(()),
-            false => survey.page(&page).map_err(IndexError::disk(self.dir)),
+        let leaving = guarded(self.dir, || self.leaving(&latest, doubtful))?;
+        let walk = self.each_stored(&latest, |page| {
+            match self.is_over(&page) || leaving.goes(&page.url) {
+                true => Ok(()),
+                false => survey.page(&page).map_err(IndexError::disk(self.dir)),
+            }
         })?;
         if walk.is_break() {
             return Ok(None);
         }
+        for url in leaving.kept_of_pending(&latest) {
+            if let Some(page) = self.page_at(url)? {
+                survey.page(&page).map_err(IndexError::disk(self.dir))?;
+            }
+        }
         let facts = survey.finish().map_err(IndexError::disk(self.dir))?;
-        Ok(Some((facts, latest)))
+        Ok(Some((facts, latest, leaving)))
+    }
+
+    /// The pages that leave for a reason that may be a fault of the site: by pending entries, and by
+    /// those before.
+    fn leaving(
+        &self,
+        latest: &LatestEntries,
+        doubtful: Vec<(String, String)>,
+    ) -> Result<Leaving, IndexError> {
+        let mut pages = Vec::new();
+        for (url, why) in doubtful {
+            if self.page_at(&url)?.is_some() {
+                pages.push((url, why));
+            }
+        }
+        let marked = marked_as_leaving(self.searcher, self.fields);
+        for page in marked.map_err(IndexError::of(self.dir))? {
+            if let Some(why) = page.leaving
+                && !latest.contains_key(&url_key(&page.url))
+            {
+                pages.push((page.url, why));
+            }
+        }
+        let mut leaving = Leaving {
+            pages: HashMap::default(),
+            stay: false,
+        };
+        let keys: HashSet<u64> = pages.iter().map(|(url, _)| url_key(url)).collect();
+        for (url, why) in pages {
+            // Where it is found under another address from now on, nothing is lost.
+            let moved = match why.split_once(": ") {
+                Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
+                    Some(latest) => latest.is_put,
+                    None => self.page_at(to)?.is_some(),
+                },
+                _ => false,
+            };
+            leaving
+                .pages
+                .insert(url_key(&url), Leaves { url, why, moved });
+        }
+        let lost = leaving.pages.values().filter(|page| !page.moved).count() as u64;
+        leaving.stay = lost * 100 > self.searcher.num_docs() * MAX_LEAVING_PERCENT;
+        Ok(leaving)
+    }
+
+    fn page_at(&self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
+        page_at(self.searcher, self.fields, url).map_err(IndexError::of(self.dir))
     }
 
     /// A survey of pending pages, of those alone that are the `known` latest of their URLs; and
-    /// whether there are others.
+    /// whether there are others. `doubtful` gets URL and reason of those that leave by what may be a
+    /// fault of the site.
     fn survey_pending(
         &self,
         latest: &mut LatestEntries,
         known: Option<&LatestEntries>,
+        doubtful: &mut Vec<(String, String)>,
     ) -> Result<Option<(Survey, bool)>, IndexError> {
         let (mut survey, mut has_repeats) = (Survey::new(self.dir), false);
         let walk = self.each_pending(|number, entry| {
             let key = url_key(entry.url());
-            has_repeats |= latest.insert(key, number).is_some();
-            let is_latest = known.is_none_or(|known| known.get(&key) == Some(&number));
+            let is_put = entry.left_out().is_none();
+            has_repeats |= latest.insert(key, Latest { number, is_put }).is_some();
+            let is_latest = known.is_none_or(|known| is_latest(known, key, number));
+            if let Some(why) = entry.doubtful_reason().filter(|_| is_latest) {
+                doubtful.push((entry.url().to_owned(), why.to_owned()));
+            }
             match entry {
                 IndexEntry::Put(page) if is_latest && !self.is_over(&page) => {
                     survey.page(&page).map_err(IndexError::disk(self.dir))
@@ -216,7 +301,7 @@ fn reconcile(
     now: i64,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<Reconciled>, IndexError> {
-    let searcher = searcher(writer)?;
+    let searcher = searcher(writer.dir(), writer.inner.index())?;
     let (dir, fields) = (writer.dir().to_path_buf(), writer.fields.clone());
     let all = AllPages {
         dir: &dir,
@@ -226,28 +311,50 @@ fn reconcile(
         is_stopped,
         now,
     };
-    let Some((facts, latest)) = all.survey()? else {
+    let Some((facts, latest, leaving)) = all.survey()? else {
         return Ok(None);
     };
     let mut done = Reconciled::default();
     let mut settle = |entry: IndexEntry, is_new: bool| {
-        let mut page = match entry {
-            IndexEntry::Put(page) if !all.is_over(&page) => page,
-            entry => {
-                writer.drop_url(entry.url());
-                done.expired += u64::from(entry.left_out().is_none());
-                return Ok(());
+        let url = entry.url().to_owned();
+        let mut is_marked_now = false;
+        let known = match (entry, leaving.why_it_stays(&url)) {
+            (IndexEntry::Put(page), _) if !all.is_over(&page) && !leaving.goes(&url) => Some(page),
+            (IndexEntry::Drop { .. }, Some(why)) => {
+                is_marked_now = true;
+                let page = all.page_at(&url)?.filter(|page| !all.is_over(page));
+                page.map(|page| {
+                    Box::new(IndexedPage {
+                        leaving: Some(why.to_owned()),
+                        ..page
+                    })
+                })
             }
+            (IndexEntry::Put(_), _) if !leaving.goes(&url) => {
+                done.expired += 1;
+                None
+            }
+            _ => None,
         };
-        let facts = facts.of(&page.url).map_err(IndexError::disk(&dir))?;
+        let Some(mut page) = known else {
+            done.left += u64::from(leaving.goes(&url));
+            writer.drop_url(&url);
+            return Ok(());
+        };
+        if let Some(why) = leaving.why_it_stays(&url) {
+            let name = why.split(':').next().unwrap_or_default();
+            *done.kept.entry(name.to_owned()).or_default() += 1;
+        }
+        let facts = facts.of(&url).map_err(IndexError::disk(&dir))?;
         match facts.same_as {
             Some(_) => done.duplicates += 1,
             None => done.pages += 1,
         }
+        done.canonical_elsewhere += u64::from(page.canonical.is_some());
         let is_as_it_was = page.same_as == facts.same_as
             && page.anchors == facts.anchors
             && power_of_two(page.linked_from) == power_of_two(facts.linked_from);
-        if is_as_it_was && !is_new {
+        if is_as_it_was && !is_new && !is_marked_now {
             return Ok(());
         }
         page.same_as = facts.same_as;
@@ -261,81 +368,51 @@ fn reconcile(
     if all.each_stored(&latest, stored)?.is_break() {
         return Ok(None);
     }
-    let walk = all.each_pending(|number, entry| {
-        match latest.get(&url_key(entry.url())) == Some(&number) {
-            true => settle(entry, true),
-            false => Ok(()),
-        }
-    })?;
+    let walk =
+        all.each_pending(
+            |number, entry| match is_latest(&latest, url_key(entry.url()), number) {
+                true => settle(entry, true),
+                false => Ok(()),
+            },
+        )?;
     Ok(walk.is_continue().then_some(done))
 }
 
-fn searcher(writer: &IndexWriter) -> Result<Searcher, IndexError> {
-    let error = IndexError::of(writer.dir());
-    let reader = writer.inner.index().reader_builder();
-    let reader = reader.reload_policy(tantivy::ReloadPolicy::Manual);
-    let reader: tantivy::IndexReader = reader.try_into().map_err(&error)?;
-    reader.reload().map_err(&error)?;
-    Ok(reader.searcher())
+fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
+    latest
+        .get(&key)
+        .is_some_and(|latest| latest.number == number)
 }
 
-/// Each page that is stored, in no order of meaning. Breaks off where it `is_stopped`, which is
-/// asked before each.
-pub(crate) fn each_stored<E: From<IndexError>>(
-    dir: &Path,
-    fields: &Fields,
-    searcher: &Searcher,
-    is_stopped: &dyn Fn() -> bool,
-    mut visit: impl FnMut(IndexedPage) -> Result<(), E>,
-) -> Result<ControlFlow<()>, E> {
-    for segment in searcher.segment_readers() {
-        let store = segment.get_store_reader(2);
-        let store = store.map_err(IndexError::disk(dir))?;
-        let mut documents = store.iter::<TantivyDocument>(segment.alive_bitset());
-        let mut next = || documents.next().transpose().map_err(IndexError::of(dir));
-        while let Some(document) = guarded(dir, &mut next)? {
-            if is_stopped() {
-                return Ok(ControlFlow::Break(()));
-            }
-            let page = stored(fields, &document)
-                .ok_or_else(|| IndexError::damaged(dir, "a stored page can't be read"))?;
-            visit(page)?;
-        }
+/// The pages that leave for a reason that may be a fault of the site.
+struct Leaving {
+    pages: HashMap<u64, Leaves, RandomState>,
+    /// They are so many that they stay.
+    stay: bool,
+}
+
+struct Leaves {
+    url: String,
+    why: String,
+    /// It is found under another address, which the index has and keeps.
+    moved: bool,
+}
+
+impl Leaving {
+    fn goes(&self, url: &str) -> bool {
+        let page = self.pages.get(&url_key(url));
+        page.is_some_and(|page| page.moved || !self.stay)
     }
-    Ok(ControlFlow::Continue(()))
-}
 
-/// The page that a document holds.
-pub(crate) fn stored(fields: &Fields, document: &TantivyDocument) -> Option<IndexedPage> {
-    let stored = document.get_first(fields.page)?;
-    match stored.as_str() {
-        Some(text) => serde_json::from_str(text).ok(),
-        // As earlier versions stored it.
-        None => serde_json::from_slice(stored.as_bytes()?).ok(),
+    fn why_it_stays(&self, url: &str) -> Option<&str> {
+        let page = self.pages.get(&url_key(url))?;
+        (self.stay && !page.moved).then_some(&page.why)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use tantivy::TantivyDocument;
-
-    use super::stored;
-    use crate::document::document;
-    use crate::indexed_page::IndexedPage;
-    use crate::schema::schema;
-
-    #[test]
-    fn ours_a_page_is_read_as_it_is_stored_and_as_it_was_before() {
-        let page = IndexedPage {
-            url: "http://a.example/".to_owned(),
-            text: "tea".to_owned(),
-            ..IndexedPage::default()
-        };
-        let (_, fields) = schema();
-        let mut before = TantivyDocument::new();
-        before.add_bytes(fields.page, &serde_json::to_vec(&page).unwrap());
-        for document in [document(&fields, &page), before] {
-            assert_eq!(stored(&fields, &document).as_ref(), Some(&page));
-        }
+    /// The URLs of those that stay though a pending entry would drop them.
+    fn kept_of_pending(&self, latest: &LatestEntries) -> impl Iterator<Item = &str> {
+        let stay = self.pages.values().filter(|page| self.stay && !page.moved);
+        let pending = stay.filter(|page| latest.contains_key(&url_key(&page.url)));
+        pending.map(|page| page.url.as_str())
     }
 }

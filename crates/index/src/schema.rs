@@ -14,7 +14,7 @@ use crate::tantivy_directory::check_files;
 use crate::tokens::TOKENIZER;
 
 /// The format of the index: another one is built anew from the archive.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The file that names it. Written first.
 pub(crate) const FORMAT_FILE: &str = "format.json";
@@ -23,6 +23,9 @@ pub(crate) const FORMAT_FILE: &str = "format.json";
 pub(crate) const KIND_PAGE: &str = "page";
 /// That of one with the same text as another.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
+
+/// The value of [`Fields::leaving`].
+pub(crate) const LEAVING: &str = "yes";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Format {
@@ -45,6 +48,8 @@ pub(crate) struct Fields {
     pub(crate) page: Field,
     /// A number for all that a duplicate has in common.
     pub(crate) text_hash: Field,
+    /// [`LEAVING`] where a visit would take it out.
+    pub(crate) leaving: Field,
     /// From when on it is not to be shown.
     pub(crate) until: Field,
     /// The number of pages that link to it, as a power of two: a change of few moves nothing.
@@ -63,6 +68,8 @@ pub(crate) struct Texts {
     /// The beginning of the main text.
     pub(crate) lead: Field,
     pub(crate) body: Field,
+    /// The text beside the main text.
+    pub(crate) beside: Field,
     pub(crate) description: Field,
     pub(crate) keywords: Field,
     pub(crate) anchors: Field,
@@ -90,14 +97,16 @@ pub(crate) fn schema() -> (Schema, Fields) {
             title: schema.add_text_field("title", placed.clone()),
             headings: ["h1", "h2", "h3"].map(|name| schema.add_text_field(name, placed.clone())),
             lead: schema.add_text_field("lead", counted.clone()),
-            body: schema.add_text_field("body", placed),
+            body: schema.add_text_field("body", placed.clone()),
+            beside: schema.add_text_field("beside", placed),
             description: schema.add_text_field("description", counted.clone()),
             keywords: schema.add_text_field("keywords", counted.clone()),
             anchors: schema.add_text_field("anchors", counted.clone()),
             path: schema.add_text_field("path", counted),
         },
-        page: schema.add_bytes_field("page", STORED),
+        page: schema.add_text_field("page", STORED),
         text_hash: schema.add_u64_field("text_hash", FAST | INDEXED),
+        leaving: schema.add_text_field("leaving", STRING),
         until: schema.add_i64_field("until", FAST),
         linked: schema.add_u64_field("linked", FAST),
         worth: schema.add_u64_field("worth", FAST),

@@ -22,10 +22,10 @@ use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
 use crate::query::Query;
 use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness, WEIGHTS};
-use crate::reconcile::{each_stored, stored};
 use crate::results::{Hit, IndexStats, ResultSection, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::snapshot::Snapshot;
+use crate::stored_page::{each_stored, page_at, stored};
 use crate::typed_minus::as_meant;
 use crate::words::Stemmer;
 
@@ -246,16 +246,7 @@ impl Seen {
     }
 
     fn stored(&self, url: &str) -> tantivy::Result<Option<IndexedPage>> {
-        let term = Term::from_field_text(self.fields.url, url);
-        let query = tantivy::query::TermQuery::new(term, tantivy::schema::IndexRecordOption::Basic);
-        let found = self
-            .searcher
-            .search(&query, &TopDocs::with_limit(1).order_by_score())?;
-        let Some((_, address)) = found.first() else {
-            return Ok(None);
-        };
-        let document: TantivyDocument = self.searcher.doc(*address)?;
-        Ok(stored(&self.fields, &document))
+        page_at(&self.searcher, &self.fields, url)
     }
 
     fn stats(&self, bytes: u64) -> tantivy::Result<IndexStats> {

@@ -6,7 +6,7 @@ use tantivy::{Searcher, TantivyDocument};
 use crate::indexed_page::IndexedPage;
 use crate::query::{Query, QueryTerm, TermMatch};
 use crate::query_plan::Planner;
-use crate::reconcile::stored;
+use crate::stored_page::stored;
 
 /// Pages whose text is looked at for a word with its minus, at most.
 const MAX_PAGES_READ: usize = 20;

@@ -9,7 +9,7 @@ use std::thread;
 use tantivy::merge_policy::LogMergePolicy;
 use tantivy::schema::Schema;
 use tantivy::store::{Compressor, ZstdCompressor};
-use tantivy::{Index, IndexSettings, IndexWriter as Inner, Term};
+use tantivy::{Index, IndexSettings, IndexWriter as Inner, Searcher, Term};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::byte_gate::ByteGate;
@@ -18,6 +18,7 @@ use crate::error::{IndexError, guarded};
 use crate::file_check::{META_FILE, check, metas};
 use crate::indexed_page::IndexedPage;
 use crate::schema::{Fields, check_format, schema, write_format};
+use crate::stored_page::{page_at, searcher};
 use crate::tantivy_directory::IndexDirectory;
 use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
 
@@ -54,6 +55,8 @@ pub struct IndexWriter {
     queue: ByteGate,
     note: Option<String>,
     stop: Stop,
+    /// What the last commit holds, where it was asked for since.
+    committed: Option<Searcher>,
 }
 
 /// The outcome of a commit.
@@ -110,6 +113,7 @@ impl IndexWriter {
                 queue: ByteGate::new(MAX_QUEUED_BYTES),
                 note: note.map(|note| unsealed(dir, &note)).transpose()?,
                 stop,
+                committed: None,
             }))
         })
     }
@@ -145,6 +149,23 @@ impl IndexWriter {
             .delete_term(Term::from_field_text(self.fields.url, url));
     }
 
+    /// The page that stands under a URL as of the last commit.
+    ///
+    /// # Errors
+    /// A damaged index, or the disk.
+    pub(crate) fn committed(&mut self, url: &str) -> Result<Option<IndexedPage>, IndexError> {
+        let dir = self.dir.clone();
+        guarded(&dir, || {
+            let searcher = match self.committed.take() {
+                Some(searcher) => searcher,
+                None => searcher(&dir, self.inner.index())?,
+            };
+            let found = page_at(&searcher, &self.fields, url).map_err(IndexError::of(&dir));
+            self.committed = Some(searcher);
+            found
+        })
+    }
+
     /// Makes all of it durable and visible, with a note to go along.
     ///
     /// # Errors
@@ -164,6 +185,7 @@ impl IndexWriter {
         })?;
         if commit == Commit::Done {
             self.note = Some(note.to_owned());
+            self.committed = None;
         }
         Ok(commit)
     }

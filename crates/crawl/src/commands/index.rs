@@ -48,11 +48,17 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
             "pages": done.pages,
             "duplicates": done.duplicates,
             "left_out": done.left_out,
+            "canonical_elsewhere": done.canonical_elsewhere,
         }));
     }
     note(&format!(
         "index: {}",
-        index_counts(Some(done.pages), done.duplicates, &done.left_out)
+        index_counts(
+            Some(done.pages),
+            done.duplicates,
+            &done.left_out,
+            done.canonical_elsewhere
+        )
     ));
     Ok(FINISHED)
 }

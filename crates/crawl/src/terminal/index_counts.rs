@@ -9,26 +9,39 @@ pub(crate) fn index_counts(
     pages: Option<u64>,
     duplicates: u64,
     left_out: &BTreeMap<String, u64>,
+    canonical_elsewhere: u64,
 ) -> String {
     let mut words = match pages {
         Some(pages) => counted(pages, "page", "pages"),
         None => "as far as the run came; names and duplicates are told when one ends by itself"
             .to_owned(),
     };
-    let mut out: Vec<_> = left_out
-        .iter()
-        .map(|(why, count)| (*count, why.as_str()))
-        .collect();
+    let mut out = left_out.clone();
     if duplicates > 0 {
-        out.push((duplicates, "duplicates"));
+        out.insert("duplicates".to_owned(), duplicates);
     }
-    out.sort_by(|a, b| b.cmp(a));
-    let out: Vec<_> = out
-        .into_iter()
-        .map(|(count, why)| format!("{why} {}", grouped(count)))
-        .collect();
     if !out.is_empty() {
-        words.push_str(&format!(" (left out: {})", out.join(", ")));
+        words.push_str(&format!(" (left out: {})", by_reason(&out)));
+    }
+    if canonical_elsewhere > 0 {
+        words.push_str(&format!(
+            "; {} an address outside of the crawl canonical",
+            match canonical_elsewhere {
+                1 => "1 page calls".to_owned(),
+                more => format!("{} pages call", grouped(more)),
+            }
+        ));
     }
     words
+}
+
+/// Reasons with their counts, the most frequent first.
+pub(crate) fn by_reason(counts: &BTreeMap<String, u64>) -> String {
+    let mut counts: Vec<_> = counts.iter().map(|(why, count)| (*count, why)).collect();
+    counts.sort_by(|a, b| b.cmp(a));
+    let counts = counts.into_iter();
+    let counts: Vec<_> = counts
+        .map(|(count, why)| format!("{why} {}", grouped(count)))
+        .collect();
+    counts.join(", ")
 }

@@ -6,7 +6,7 @@ use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary, UnreachableH
 use crawl_records::{counted, grouped, size};
 use crawl_scheduler::Tick;
 
-use super::index_counts::index_counts;
+use super::index_counts::{by_reason, index_counts};
 use super::progress::roughly;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
@@ -115,7 +115,19 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
         Some((damaged, HasArchive::Yes)) => return format!("{damaged}: run {build}"),
         None => {}
     }
-    let words = index_counts(index.pages, index.duplicates, &index.left_out);
+    let mut words = index_counts(
+        index.pages,
+        index.duplicates,
+        &index.left_out,
+        index.canonical_elsewhere,
+    );
+    if !index.kept.is_empty() {
+        words.push_str(&format!(
+            "; kept: {} as more than a tenth of the index would have left at once: {build} builds \
+             it without them",
+            by_reason(&index.kept)
+        ));
+    }
     match index.waiting_bytes {
         0 => words,
         waiting => format!(

@@ -62,7 +62,7 @@ pub(crate) fn directives(
 }
 
 /// The index's entry of a page that was read. `refused` is the statement by which its site
-/// refuses the use.
+/// refuses the use; `is_in_crawl` tells whether the crawl asks the host of a URL.
 pub(crate) fn entry(
     url: &CanonicalUrl,
     at: i64,
@@ -70,7 +70,7 @@ pub(crate) fn entry(
     (page, content): (&Page, &Content),
     directives: &PageDirectives,
     refused: Option<&str>,
-    resolve: &mut ResolveLink<'_>,
+    (resolve, is_in_crawl): (&mut ResolveLink<'_>, &dyn Fn(&CanonicalUrl) -> bool),
 ) -> IndexEntry {
     let canonical = linked_canonical(headers);
     let came = FetchedDocument {
@@ -81,6 +81,7 @@ pub(crate) fn entry(
         directives,
         search_refused: refused,
         linked_canonical: canonical.as_deref(),
+        is_in_crawl,
     };
     judge(&came, resolve).map_or_else(
         |why| left_out(url, why.to_string()),

@@ -500,6 +500,8 @@ impl Follower {
         Ok(Indexed {
             pages: Some(done.pages),
             duplicates: done.duplicates,
+            kept: done.kept,
+            canonical_elsewhere: done.canonical_elsewhere,
             left_out: self.left_out,
             ..Indexed::default()
         })

@@ -14,7 +14,7 @@ use crawl_fetcher::{Interstitial, Secrets};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_index::{IndexEntry, IndexWriter, IndexedPage, PendingFile, Reconciled, SearchIndex};
 use crawl_policy::{ProductToken, Profile};
-use crawl_weburl::{CanonicalUrl, canonicalize};
+use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -65,6 +65,8 @@ pub struct Reindexed {
     pub duplicates: u64,
     /// Pages that are left out, by reason.
     pub left_out: BTreeMap<String, u64>,
+    /// Pages that call an address outside of the crawl their own.
+    pub canonical_elsewhere: u64,
     /// True if it was stopped: then the index is as it was.
     pub is_stopped: bool,
 }
@@ -123,8 +125,12 @@ fn build(
         return Ok(stopped);
     };
     let Reconciled {
-        pages, duplicates, ..
+        pages,
+        duplicates,
+        canonical_elsewhere,
+        ..
     } = reconciled;
+    done.canonical_elsewhere = canonical_elsewhere;
     writer.close()?;
     (done.pages, done.duplicates) = (pages, duplicates);
     take_place(dir)?;
@@ -222,11 +228,16 @@ fn beside<'a>(
         writer,
         pending,
         done: Reindexed::default(),
+        hosts: HashSet::new(),
     };
     let Some((kept, unreadable)) = kept_pages(dir, committed, frontier, is_stopped)? else {
         build.remove()?;
         return Ok(None);
     };
+    let urls = kept
+        .iter()
+        .filter_map(|page| canonicalize(None, &page.url).ok());
+    build.hosts = urls.map(|url| url.host_key()).collect();
     if unreadable > 0 {
         let left_out = &mut build.done.left_out;
         left_out.insert("row_unreadable".to_owned(), unreadable);
@@ -408,6 +419,8 @@ struct Build<'a> {
     /// Pages that are not in the writer yet.
     pending: Option<PendingFile>,
     done: Reindexed,
+    /// The hosts that pages are of.
+    hosts: HashSet<HostKey>,
 }
 
 impl Build<'_> {
@@ -448,6 +461,7 @@ impl Build<'_> {
             anchors: Vec::new(),
             linked_from: 0,
             same_as: None,
+            leaving: None,
             ..page
         };
         // An older one is not what the rows speak of.
@@ -500,7 +514,7 @@ impl Build<'_> {
             read,
             &directives,
             refused,
-            &mut resolve,
+            (&mut resolve, &|url| self.hosts.contains(&url.host_key())),
         );
         Ok(redacted_entry(&self.rules.secrets, entry))
     }

@@ -85,6 +85,8 @@ impl PageReader {
         let content = content.filter(|_| may_index && in_place.is_none());
         let entry = content.map(|content| {
             let (read, refused) = ((&page, &content), refused.as_deref());
+            let scope = links.scope();
+            let is_in_crawl = |url: &CanonicalUrl| scope.holds_some_of_host(url);
             let mut resolve = |base: &CanonicalUrl, href: &str| links.url_of(base, href);
             let entry = entry(
                 &lease.url,
@@ -93,7 +95,7 @@ impl PageReader {
                 read,
                 &directives,
                 refused,
-                &mut resolve,
+                (&mut resolve, &is_in_crawl),
             );
             redacted_entry(&self.policy.secrets, entry)
         });

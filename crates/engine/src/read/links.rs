@@ -154,6 +154,11 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// The scope that its links are judged by.
+    pub(crate) fn scope(&self) -> &'a Scope {
+        self.scope
+    }
+
     /// Returns whether the document is a seed that the user named, or where such a one leads.
     pub(crate) fn is_of_scope_seed(&self) -> bool {
         self.scope.is_seed(&self.from.url)

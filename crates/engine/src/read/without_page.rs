@@ -24,8 +24,9 @@ impl PageReader {
         if !self.index || lease.kind != UrlKind::Page {
             return None;
         }
-        if redirect_target(exchange).is_some() {
-            return Some(left_out(&lease.url, "redirect"));
+        if let Some(target) = redirect_target(exchange) {
+            let why = target.map_or_else(|_| "redirect".to_owned(), |to| format!("redirect: {to}"));
+            return Some(left_out(&lease.url, why));
         }
         match exchange.status {
             404 => Some(left_out(&lease.url, "not_found")),

@@ -112,9 +112,10 @@ fn pages_that_may_be_found_are_and_others_say_why_not() {
     ]);
     let crawl = indexed_crawl(&web);
     let summary = crawl.run().unwrap();
-    assert_eq!(paths(&crawl), ["", "a", "archive", "comment"]);
+    assert_eq!(paths(&crawl), ["", "a", "archive", "comment", "master"]);
     let indexed = summary.indexed.unwrap();
-    assert_eq!((indexed.pages, indexed.duplicates), (Some(4), 1));
+    assert_eq!((indexed.pages, indexed.duplicates), (Some(5), 1));
+    assert_eq!(indexed.canonical_elsewhere, 1);
     let reasons: BTreeMap<_, _> = crawl
         .pages()
         .into_iter()
@@ -132,7 +133,8 @@ fn pages_that_may_be_found_are_and_others_say_why_not() {
         ("header", "noindex"),
         ("over", "unavailable_after"),
         ("usage", "usage"),
-        ("master", "canonical"),
+        // It leads out of the crawl.
+        ("master", "yes"),
         ("canonical", "canonical"),
         ("linked", "canonical"),
         // A link in the body may be a visitor's.

@@ -9,7 +9,7 @@ use super::hints::Traits;
 use super::json_ld::JsonLdReader;
 use super::language::{DeclaredBy, detect};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
-use super::main_text::mark_main;
+use super::main_text::places;
 use super::model::{Block, BlockKind, Content};
 use super::regions::Regions;
 use super::spans::{Spans, TimeText};
@@ -36,7 +36,8 @@ pub(crate) struct ContentReader {
     heading: Option<u8>,
     /// The id of the element that the block at hand is, or of an anchor at its beginning.
     id: Option<Box<str>>,
-    /// An id met since the last block that a heading may take, though it is not its own.
+    /// An id met since the last block that a heading may take, though it is not its own: of an
+    /// anchor, or of a block that opens with it.
     near_id: Option<Box<str>>,
     /// An id met within the block at hand, and how much text stood before it.
     tail_id: Option<(Box<str>, usize)>,
@@ -89,11 +90,11 @@ impl ContentReader {
         }
         let title = title.and_then(|(title, _)| title);
         let (text, raw) = self.flow.into_parts();
-        let main = mark_main(&text, &raw, &self.regions.all, title.as_deref());
-        let blocks = raw.into_iter().zip(main).map(|(block, main)| Block {
+        let places = places(&text, &raw, &self.regions.all, title.as_deref());
+        let blocks = raw.into_iter().zip(places).map(|(block, place)| Block {
             kind: block.kind,
             range: block.start..block.end,
-            main,
+            place,
             id: block.id,
         });
         let graph = self.head.open_graph;
@@ -198,15 +199,11 @@ impl ContentReader {
         let Some(id) = self.id_of(traits.id, offset) else {
             return;
         };
-        let opens_section = matches!(part, Part::Section | Part::Article)
-            || (part == Part::Plain && traits.words().any(|word| word == "section"));
-        if opens_section {
-            self.near_id = Some(id);
-        } else if !matches!(
-            part,
-            Part::Plain | Part::Page | Part::Main | Part::List | Part::Table
-        ) {
-            self.id = Some(id);
+        match part {
+            // A heading that it opens with may take its id.
+            Part::Section | Part::Article | Part::Main | Part::Plain => self.near_id = Some(id),
+            Part::Page | Part::List | Part::Table => {}
+            _ => self.id = Some(id),
         }
     }
 

@@ -151,6 +151,24 @@ pub(super) fn judge(part: Part, traits: &Traits<'_>, within: bool) -> (Surround,
     }
 }
 
+/// Returns whether an element says that it leads to other pages, or is there to be clicked at.
+pub(super) fn is_navigation(part: Part, traits: &Traits<'_>) -> bool {
+    const ROLES: [&str; 8] = [
+        "navigation",
+        "search",
+        "menu",
+        "menubar",
+        "toolbar",
+        "tablist",
+        "button",
+        "directory",
+    ];
+    match traits.role {
+        Some(role) => ROLES.iter().any(|known| role.eq_ignore_ascii_case(known)),
+        None => matches!(part, Part::Nav | Part::Control),
+    }
+}
+
 fn by_role(role: &str) -> Option<(Surround, Favour)> {
     const SURROUND: [&str; 14] = [
         "navigation",

@@ -1,4 +1,4 @@
-//! The blocks that are the main text, and those that surround it.
+//! The blocks that are the main text, and what the others are.
 //!
 //! Three steps, each one walk over a flat list. First the hints of elements (`nav`, a class of
 //! `sidebar`) are weighed against how much of the page's text stands in them, since a class may
@@ -11,7 +11,7 @@ use super::block_builder::RawBlock;
 use super::boilerplate::is_phrase;
 use super::elements::Part;
 use super::hints::{Favour, Surround};
-use super::model::BlockKind;
+use super::model::{BlockKind, BlockPlace};
 use super::regions::Region;
 
 /// A region named like a sidebar with more of the text than this is none. In percent.
@@ -28,21 +28,30 @@ const SHORT_LINKS: u64 = 24;
 /// In half words.
 const MAX_INDEX: u64 = 120;
 
-/// Returns whether each of the blocks belongs to the main text.
-pub(super) fn mark_main(
+/// An introduction is a sentence with so much text at least: a line with an author and a date has
+/// less. In half words.
+const MIN_INTRODUCTION: u32 = 16;
+
+/// The place of each of the blocks on the page.
+pub(super) fn places(
     text: &str,
     blocks: &[RawBlock],
     regions: &[Region],
     title: Option<&str>,
-) -> Vec<bool> {
+) -> Vec<BlockPlace> {
     let page = PageSums::new(blocks, regions);
     let root = page.root();
     let mut main = page.filter(text, root);
     keep_headings(blocks, &mut main);
-    if let Some(heading) = page.title_heading(text, &main, title) {
-        main[heading] = true;
-    }
-    main
+    page.add_title_and_introduction(text, &mut main, title);
+    let navigation = navigation(regions);
+    let place = |((block, links), main): ((&RawBlock, &Links), bool)| match main {
+        true => BlockPlace::Main,
+        false if navigation[block.region as usize] || links.many() => BlockPlace::Navigation,
+        false => BlockPlace::Beside,
+    };
+    let known = blocks.iter().zip(&page.links);
+    known.zip(main).map(place).collect()
 }
 
 /// The text in each region, and whether the region surrounds the main text.
@@ -119,6 +128,30 @@ impl<'a> PageSums<'a> {
         // Down through parts of a text the way may lead to one that holds it, but not end there.
         while self.regions[at].favour == Favour::Part && at != 0 {
             at = self.regions[at].parent as usize;
+        }
+        match self.regions[at].part {
+            Part::Table => self.around_table(at),
+            _ => at,
+        }
+    }
+
+    /// The region that says what a table is about, which alone is no whole text: the nearest one
+    /// with a heading or running text beside it.
+    fn around_table(&self, table: usize) -> usize {
+        let (mut at, mut headings) = (table, vec![false; self.regions.len()]);
+        for block in self
+            .blocks
+            .iter()
+            .filter(|block| block.kind.level().is_some())
+        {
+            headings[block.region as usize] = true;
+        }
+        while at != 0 && self.good[at] == self.good[table] && !headings[at] {
+            let parent = self.regions[at].parent as usize;
+            if matches!(self.regions[parent].part, Part::Cell | Part::Table) {
+                break;
+            }
+            at = parent;
         }
         at
     }
@@ -199,6 +232,28 @@ impl<'a> PageSums<'a> {
         }
     }
 
+    /// Adds the heading that names the page, and the running text that follows it, where they
+    /// stand before the main text.
+    fn add_title_and_introduction(&self, text: &str, main: &mut [bool], title: Option<&str>) {
+        let Some(first) = main.iter().position(|main| *main) else {
+            return;
+        };
+        let Some(heading) = self.title_heading(text, main, title) else {
+            return;
+        };
+        main[heading] = true;
+        for at in heading + 1..first {
+            let block = &self.blocks[at];
+            let words = &text[block.start..block.end];
+            main[at] = block.kind == BlockKind::Paragraph
+                && block.weight >= MIN_INTRODUCTION
+                && words.ends_with(['.', '!', '?', ':', '\u{2026}', '\u{3002}'])
+                && !self.surrounds[block.region as usize]
+                && !self.links[at].many()
+                && !is_phrase(words);
+        }
+    }
+
     /// The heading that names the page, where it stands before its main text: outside of all
     /// that surrounds it, or with the words of the title.
     fn title_heading(&self, text: &str, main: &[bool], title: Option<&str>) -> Option<usize> {
@@ -274,6 +329,15 @@ fn surrounding(regions: &[Region], all: &[u64]) -> (Vec<bool>, Vec<bool>) {
         comments[at] = own || (at > 0 && comments[parent]);
     }
     (surrounds, comments)
+}
+
+/// Returns whether each region leads to other pages, or is there to be clicked at.
+fn navigation(regions: &[Region]) -> Vec<bool> {
+    let mut navigation = vec![false; regions.len()];
+    for (at, region) in regions.iter().enumerate() {
+        navigation[at] = region.is_navigation || (at > 0 && navigation[region.parent as usize]);
+    }
+    navigation
 }
 
 /// The share of links in a block, or in the list or table that it is of.

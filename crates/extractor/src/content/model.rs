@@ -46,11 +46,24 @@ pub struct Block {
     pub kind: BlockKind,
     /// Its place in [`Content::visible_text`], in bytes.
     pub range: Range<usize>,
-    /// True if it belongs to the main text, and not to what surrounds it.
-    pub main: bool,
+    /// The place of it on the page.
+    pub place: BlockPlace,
     /// The id to link to it: the element's own; a heading's may also be of an anchor in it or
-    /// right before it, or of the section that it opens.
+    /// right before it, or of a block that it opens.
     pub id: Option<Box<str>>,
+}
+
+/// The place of a block on its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
+pub enum BlockPlace {
+    /// In the main text.
+    Main,
+    /// Beside it: a footer, a box, a notice, what readers wrote.
+    Beside,
+    /// In what leads to other pages: menus, lists of links, buttons.
+    Navigation,
 }
 
 /// The kinds of blocks.
@@ -121,7 +134,7 @@ impl Content {
 
     /// The blocks of the main text.
     pub fn main_blocks(&self) -> impl Iterator<Item = &Block> {
-        self.blocks.iter().filter(|block| block.main)
+        self.blocks.iter().filter(|block| block.is_main())
     }
 
     /// The main text, a line for each block.
@@ -183,6 +196,12 @@ impl Content {
 }
 
 impl Block {
+    /// Returns whether it belongs to the main text.
+    #[must_use]
+    pub fn is_main(&self) -> bool {
+        self.place == BlockPlace::Main
+    }
+
     fn level(&self) -> Option<u8> {
         self.kind.level()
     }

@@ -5,8 +5,8 @@
 
 use super::elements::Part;
 use super::hints::{
-    Favour, MAX_NAME_BYTES, Surround, Traits, has_words, is_made_from, judge, letters,
-    surround_without_id,
+    Favour, MAX_NAME_BYTES, Surround, Traits, has_words, is_made_from, is_navigation, judge,
+    letters, surround_without_id,
 };
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::model::BlockKind;
@@ -20,6 +20,8 @@ pub(super) struct Region {
     pub(super) part: Part,
     pub(super) surround: Surround,
     pub(super) favour: Favour,
+    /// It leads to other pages, or is there to be clicked at.
+    pub(super) is_navigation: bool,
 }
 
 /// An open element.
@@ -52,6 +54,7 @@ impl Regions {
             part: Part::Page,
             surround: Surround::No,
             favour: Favour::No,
+            is_navigation: false,
         };
         Regions {
             all: vec![page],
@@ -110,7 +113,16 @@ impl Regions {
         let (surround, favour) = judge(part, traits, within);
         let kind = kind_in(part, self.kind());
         let region = match part.is_region() || surround > Surround::No {
-            true => self.add(part, surround, favour, offset, oddities),
+            true => {
+                let region = Region {
+                    parent: self.region(),
+                    part,
+                    surround,
+                    favour,
+                    is_navigation: is_navigation(part, traits),
+                };
+                self.add(region, offset, oddities)
+            }
             false => self.region(),
         };
         let without = match traits.id {
@@ -202,25 +214,13 @@ impl Regions {
         }
     }
 
-    fn add(
-        &mut self,
-        part: Part,
-        surround: Surround,
-        favour: Favour,
-        offset: usize,
-        oddities: &mut Oddities,
-    ) -> u32 {
-        let parent = self.region();
+    fn add(&mut self, region: Region, offset: usize, oddities: &mut Oddities) -> u32 {
+        let parent = region.parent;
         if self.all.len() >= self.limits.0 {
             oddities.note(ContentOddityKind::RegionsFull, offset);
             return parent;
         }
-        self.all.push(Region {
-            parent,
-            part,
-            surround,
-            favour,
-        });
+        self.all.push(region);
         u32::try_from(self.all.len() - 1).unwrap_or(parent)
     }
 }

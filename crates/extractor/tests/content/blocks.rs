@@ -2,16 +2,21 @@
 
 use std::fmt::Write as _;
 
+use crawl_extractor::BlockPlace;
 use expect_test::{Expect, expect};
 
 use crate::read;
 
-/// Blocks, one a line: `*` where main, kind, `#id`, text.
+/// Blocks, one a line: `*` main text, `+` beside it, `-` navigation; kind, `#id`, text.
 fn check(html: &str, expected: Expect) {
     let content = read(html);
     let mut shown = String::new();
     for block in &content.blocks {
-        let mark = if block.main { '*' } else { '-' };
+        let mark = match block.place {
+            BlockPlace::Main => '*',
+            BlockPlace::Beside => '+',
+            _ => '-',
+        };
         let _ = write!(shown, "{mark} {}", block.kind);
         if let Some(level) = block.kind.level() {
             let _ = write!(shown, "{level}");
@@ -57,7 +62,7 @@ fn ours_ids_of_headings() {
          <a id=before></a><h2>Before</h2>c\
          <section id=opened><h2>Opened</h2>d</section>\
          <div class=section id=old><h2>Old way</h2>e</div>\
-         <div id=grid><h2>None</h2>f</div>\
+         <div id=grid><div><h2>Grid</h2></div>f</div>\
          <h2><span id=span>Span</span></h2>g<p id=far>h<h2>Not far</h2>i</main>",
         expect![[r##"
             * heading1 #own "Own"
@@ -70,7 +75,7 @@ fn ours_ids_of_headings() {
             * paragraph "d"
             * heading2 #old "Old way"
             * paragraph "e"
-            * heading2 "None"
+            * heading2 #grid "Grid"
             * paragraph "f"
             * heading2 #span "Span"
             * paragraph "g"
@@ -207,7 +212,7 @@ fn ours_ids_made_from_headings_leave_their_sections_in() {
     let text = "Some of the main text of the page, which goes on for a good while. ".repeat(8);
     let main = |html: &str| {
         let content = read(&format!("<title>T</title>{html}"));
-        let blocks = content.blocks.iter().filter(|block| block.main);
+        let blocks = content.blocks.iter().filter(|block| block.is_main());
         let blocks: Vec<_> = blocks
             .map(|block| content.text_of(block).to_owned())
             .collect();
@@ -272,4 +277,54 @@ fn ours_ids_made_from_headings_leave_their_sections_in() {
             false,
         );
     }
+}
+
+#[test]
+fn ours_a_large_table_takes_its_heading_and_introduction_along() {
+    let row = "<tr><td>A name of some thing<td>What this thing is there for, said in one line.";
+    let table = format!("<table>{}</table>", row.repeat(40));
+    let intro = "<p>The following table lists all things that are known here.</p>";
+    let note = "<p>Things marked so are gone.</p>";
+    for page in [
+        format!("<div><h2>All things</h2>{intro}{table}{note}</div>"),
+        format!("<h1>All things</h1>{intro}<div class=scroll>{table}</div>"),
+        format!("<div><h1>All things</h1>{intro}<div class=content>{table}{note}</div></div>"),
+    ] {
+        let text = read(&format!("<title>T</title><body>{page}")).main_text();
+        assert!(
+            text.starts_with("All things\nThe following table"),
+            "{page}"
+        );
+        assert!(text.contains("What this thing is there for"), "{page}");
+    }
+}
+
+#[test]
+fn ours_text_outside_of_navigation_stands_beside_the_main_text() {
+    let text = "Some of the main text of the page, which goes on for a good while. ".repeat(8);
+    check(
+        &format!(
+            "<nav><a href=/>Home</a> You are here</nav>\
+             <div role=navigation><p>Go on</div>\
+             <main><h1>Title</h1><p>{text}\
+             <aside class=footnote><p>1. Said by a footnote</aside>\
+             <div class=sidebar><p>Said in a box</div>\
+             <div class=sidebar><a href=/b>Other</a></div><button>Press</button></main>\
+             <div id=cookie-notice><p>We use cookies</div>\
+             <footer><p>Company Street 1<p><a href=/legal>Legal</a></footer>"
+        ),
+        expect![[r#"
+            - paragraph "Home You are here"
+            - paragraph "Go on"
+            * heading1 "Title"
+            * paragraph "Some of the main text of the page, which goes on for a good while. Some of the main text of the page, which goes on for a good while. Some of the main text of the page, which goes on for a good while. Some of the main text of the page, which goes on for a good while. Some of the main text of the page, which goes on for a good while. Some of the main text of the page, which goes on for a good while. Some of the main text of the page, which goes on for a good while. Some of the main text of the page, which goes on for a good while."
+            + paragraph "1. Said by a footnote"
+            + paragraph "Said in a box"
+            - paragraph "Other"
+            - paragraph "Press"
+            + paragraph "We use cookies"
+            + paragraph "Company Street 1"
+            - paragraph "Legal"
+        "#]],
+    );
 }

@@ -26,7 +26,7 @@ impl Planner<'_> {
         let (runs, words): (Vec<_>, Vec<_>) = units.iter().partition(|unit| !unit.run.is_empty());
         let mut clauses: Vec<(Occur, Box<dyn Lookup>)> = Vec::new();
         for run in &runs {
-            clauses.push((Occur::Must, self.look_up_unit(run, false)));
+            clauses.push((Occur::Must, self.look_up_unit(run, None)));
         }
         if words.is_empty() {
             return any_of(clauses, fit);
@@ -68,10 +68,18 @@ impl Planner<'_> {
         any_of(clauses, fit)
     }
 
-    /// Pages that have a word in any of the fields, or in the title alone.
-    pub(super) fn look_up_unit(&self, unit: &Unit, in_title: bool) -> Box<dyn Lookup> {
-        let mut places = weighted_fields(&self.fields.texts);
-        places.retain(|place| !in_title || place.field == self.fields.texts.title);
+    /// Pages that have a word in any of the fields, or in those that the term asks for.
+    pub(super) fn look_up_unit(&self, unit: &Unit, term_of: Option<&QueryTerm>) -> Box<dyn Lookup> {
+        let texts = &self.fields.texts;
+        let mut places = weighted_fields(texts);
+        if let Some(QueryTerm {
+            in_title, is_not, ..
+        }) = term_of
+        {
+            places.retain(|place| !in_title || place.field == texts.title);
+            // What stands on every page, such as a footer, is not what somebody wants to be without.
+            places.retain(|place| !is_not || place.field != texts.beside);
+        }
         let lookups = places.iter().map(|FieldWeight { field, weight, .. }| {
             let found: Box<dyn Lookup> = match unit.run.len() {
                 0 => Box::new(DisjunctionMaxQuery::new(forms(*field, &unit.forms))),
@@ -105,10 +113,10 @@ impl Planner<'_> {
                 continue;
             };
             for (field, weight) in [
-                (texts.body, WEIGHTS.beside.0),
-                (texts.title, WEIGHTS.beside.1),
-                (texts.headings[0], WEIGHTS.beside.1),
-                (texts.headings[1], WEIGHTS.beside.1 / 2.0),
+                (texts.body, WEIGHTS.neighbours.0),
+                (texts.title, WEIGHTS.neighbours.1),
+                (texts.headings[0], WEIGHTS.neighbours.1),
+                (texts.headings[1], WEIGHTS.neighbours.1 / 2.0),
             ] {
                 let terms = [a, b].map(|word| Term::from_field_text(field, word));
                 let mut phrase = PhraseQuery::new(terms.to_vec());
@@ -179,6 +187,9 @@ impl Planner<'_> {
             let headings = WEIGHTS.headings.map(|heading| heading.0);
             places.extend(texts.headings.into_iter().zip(headings));
         }
+        if !term.in_title && !term.is_not {
+            places.push((texts.beside, WEIGHTS.beside.0));
+        }
         let lookups = places.into_iter().map(|(field, weight)| {
             let found = words_in_order(field, &picked);
             Box::new(BoostQuery::new(found, weight)) as Box<dyn Lookup>
@@ -211,7 +222,7 @@ impl Planner<'_> {
 
     fn has_places(&self, field: Field) -> bool {
         let texts = &self.fields.texts;
-        field == texts.title || field == texts.body || texts.headings.contains(&field)
+        [texts.title, texts.body, texts.beside].contains(&field) || texts.headings.contains(&field)
     }
 }
 

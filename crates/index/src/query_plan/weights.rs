@@ -11,6 +11,7 @@ pub(crate) struct Weights {
     pub(crate) headings: [(f32, f32); 3],
     pub(crate) lead: (f32, f32),
     pub(crate) body: (f32, f32),
+    pub(crate) beside: (f32, f32),
     pub(crate) description: (f32, f32),
     pub(crate) keywords: (f32, f32),
     pub(crate) anchors: (f32, f32),
@@ -38,7 +39,7 @@ pub(crate) struct Weights {
     /// A word that may be meant.
     pub(crate) meant: f32,
     /// Two words of the query beside each other in the text, and in title or heading.
-    pub(crate) beside: (f32, f32),
+    pub(crate) neighbours: (f32, f32),
     /// The words of a name that is typed without spaces (`std::vec::Vec`), one after the other.
     pub(crate) name: f32,
     /// The weight that other fields than the best one add, for what is looked up by itself.
@@ -48,13 +49,14 @@ pub(crate) struct Weights {
 }
 
 /// Found by drawing changes and keeping those that do the queries marked `tune` of `cargo xtask
-/// bench search` good, then rounded; the other queries had no say in it. `longer`, `name` and
-/// `compound` were set by hand: with them those queries came out within 0.01 of before.
+/// bench search` good, then rounded; the other queries had no say in it. `longer`, `name`,
+/// `compound` and `beside` were set by hand: with them those queries came out within 0.01 of before.
 pub(crate) const WEIGHTS: Weights = Weights {
     title: (11.0, 0.5),
     headings: [(18.0, 0.7), (1.5, 0.2), (0.5, 0.1)],
     lead: (3.0, 0.5),
     body: (0.7, 0.2),
+    beside: (0.1, 0.2),
     description: (5.0, 0.5),
     keywords: (1.5, 0.5),
     anchors: (2.0, 0.1),
@@ -71,7 +73,7 @@ pub(crate) const WEIGHTS: Weights = Weights {
     longer: 0.3,
     compound: 0.4,
     meant: 0.8,
-    beside: (0.08, 0.08),
+    neighbours: (0.08, 0.08),
     name: 2.0,
     others: 0.3,
     linked: 0.016,
@@ -91,6 +93,7 @@ pub(super) fn weighted_fields(texts: &Texts) -> Vec<FieldWeight> {
         of(texts.headings[2], WEIGHTS.headings[2]),
         of(texts.lead, WEIGHTS.lead),
         of(texts.body, WEIGHTS.body),
+        of(texts.beside, WEIGHTS.beside),
         of(texts.description, WEIGHTS.description),
         of(texts.keywords, WEIGHTS.keywords),
         of(texts.anchors, WEIGHTS.anchors),

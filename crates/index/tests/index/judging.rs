@@ -30,6 +30,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
         directives: &directives,
         search_refused: usage,
         linked_canonical: None,
+        is_in_crawl: &|url| url.host() != "live.example",
     };
     let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
     judge(&came, &mut resolve).map_err(|why| why.to_string())
@@ -155,6 +156,7 @@ fn what_is_kept_of_a_page() {
             }
           ],
           "text": "Tea\nWater the « leaves », wait, and pour.\nThe pot\nWarm it. Mail",
+          "beside": "",
           "description": "On tea.",
           "keywords": [
             "tea",
@@ -178,7 +180,33 @@ fn what_is_kept_of_a_page() {
           ],
           "anchors": [],
           "linked_from": 0,
-          "same_as": null
+          "same_as": null,
+          "canonical": null,
+          "leaving": null
         }"#]]
     .assert_eq(&json);
+}
+
+#[test]
+fn a_copy_of_a_site_outside_of_the_crawl_is_indexed() {
+    let page = judged(
+        "<link rel=canonical href='https://live.example/tea'><p>Tea",
+        &[],
+        None,
+    );
+    let canonical = page.unwrap().canonical;
+    assert_eq!(canonical.as_deref(), Some("https://live.example/tea"));
+}
+
+#[test]
+fn what_stands_beside_the_main_text_is_kept_and_navigation_is_not() {
+    let text = "Tea is made of leaves and hot water, which is known to all. ".repeat(9);
+    let html = format!(
+        "<nav><a href=/>Home</a></nav><main><p>{text}<aside>A remark.</aside></main>\
+         <footer>Bakery Lane 7<p><a href=/legal>Legal</a></footer>"
+    );
+    let page = judged(&html, &[], None).unwrap();
+    assert_eq!(page.beside, "A remark.\nBakery Lane 7");
+    let empty = judged("<nav><a href=/>Home</a></nav>", &[], None).unwrap_err();
+    assert_eq!(empty, "empty");
 }

@@ -486,3 +486,39 @@ fn results_come_by_pages() {
     }
     assert_eq!(urls.len(), 30);
 }
+
+#[test]
+fn text_beside_the_main_text_is_found_and_weighs_little() {
+    let beside = |url: &str, text: &str, beside: &str| IndexedPage {
+        beside: beside.to_owned(),
+        ..page(url, "Page", text)
+    };
+    let (_dir, index) = indexed(&[
+        beside(
+            "http://a.example/1",
+            "Kettles of all kinds.",
+            "1. Descaled with vinegar\nBakery Lane 7",
+        ),
+        beside("http://a.example/2", "Vinegar is sour.", "Bakery Lane 7"),
+        beside("http://a.example/3", "Descaled kettles.", "Bakery Lane 7"),
+    ]);
+    let found = |query: &str| -> Vec<String> {
+        let results = search(&index, query).results;
+        results.into_iter().map(|hit| hit.url).collect()
+    };
+    let first = "http://a.example/1";
+    assert_eq!(found("descaled vinegar"), [first]);
+    assert_eq!(found("\"descaled with vinegar\""), [first]);
+    assert_eq!(found("vinegar"), ["http://a.example/2", first]);
+    assert_eq!(found("bakery").len(), 3);
+    // Nobody wants to be without what stands on every page.
+    assert_eq!(found("kettles -bakery").len(), 2);
+    let hit = search(&index, "descaled vinegar").results.remove(0);
+    assert!(
+        hit.excerpt.contains("Descaled with vinegar"),
+        "{}",
+        hit.excerpt
+    );
+    // The last word may be a beginning there too.
+    assert_eq!(found("baker").len(), 3);
+}

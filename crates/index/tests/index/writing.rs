@@ -1,12 +1,13 @@
 //! Commits, replacements, and what only all pages together tell.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crawl_index::{
-    Commit, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingFile, SearchIndex,
-    SearchOptions,
+    Commit, EntryVisitor, IndexEntry, IndexError, IndexWriter, IndexedPage, PendingEntries,
+    PendingFile, Reconciled, SearchIndex, SearchOptions,
 };
 
 use crate::support::{NOTE, anchor, found, indexed, page, search, write};
@@ -322,4 +323,110 @@ fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
         row("twin", "Tea.", ""),
     ];
     assert_eq!(pages, expected);
+}
+
+/// An index of twenty pages, on which these entries come in a later run: the URLs that stay, and
+/// what was kept.
+fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) {
+    let dir = tempfile::tempdir().unwrap();
+    let url = |n: usize| format!("http://a.example/{n:02}");
+    let pages: Vec<_> = (0..20)
+        .map(|n| page(&url(n), "Tea", &format!("Tea {n}")))
+        .collect();
+    write(dir.path(), &pages);
+    let mut writer = IndexWriter::open(dir.path()).unwrap();
+    let done = match is_pending {
+        true => writer
+            .reconcile_with(&Listed(entries), "next", 0, &|| false)
+            .unwrap(),
+        false => {
+            entries
+                .iter()
+                .for_each(|entry| writer.apply(entry).unwrap());
+            // What is marked is durable before it is settled.
+            writer.commit("half").unwrap();
+            writer.reconcile_unless("next", 0, &|| false).unwrap()
+        }
+    };
+    writer.close().unwrap();
+    let mut urls = Vec::new();
+    let index = SearchIndex::open(dir.path()).unwrap();
+    let each = index.each_page(|page| -> Result<(), IndexError> {
+        urls.push(page.url);
+        Ok(())
+    });
+    each.unwrap();
+    urls.sort();
+    (urls, done.unwrap())
+}
+
+struct Listed<'a>(&'a [IndexEntry]);
+
+impl PendingEntries for Listed<'_> {
+    fn each(&self, visit: &mut EntryVisitor<'_>) -> Result<ControlFlow<()>, IndexError> {
+        for entry in self.0 {
+            if visit(entry.clone())?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+#[test]
+fn an_index_never_loses_many_pages_by_what_may_be_a_fault_of_the_site() {
+    let drop = |n: usize, why: &str| IndexEntry::Drop {
+        url: format!("http://a.example/{n:02}"),
+        why: why.to_owned(),
+    };
+    for is_pending in [true, false] {
+        // Beyond doubt.
+        let gone: Vec<_> = (0..10).map(|n| drop(n, "gone")).collect();
+        assert_eq!(after(&gone, is_pending).0.len(), 10);
+        // A tenth may go.
+        let two = [
+            drop(0, "soft_404"),
+            drop(1, "redirect: http://a.example/login"),
+        ];
+        let (urls, done) = after(&two, is_pending);
+        assert_eq!((urls.len(), done.left, done.kept.len()), (18, 2, 0));
+        // More may not.
+        let three = [
+            drop(0, "soft_404"),
+            drop(1, "redirect: http://a.example/login"),
+            drop(2, "no_page"),
+        ];
+        let (urls, done) = after(&three, is_pending);
+        assert_eq!((urls.len(), done.left), (20, 0));
+        let kept: Vec<_> = done.kept.into_iter().collect();
+        let each = |name: &str| (name.to_owned(), 1);
+        assert_eq!(kept, [each("no_page"), each("redirect"), each("soft_404")]);
+        // What is found under another address is not lost; two that name each other are.
+        let moved: Vec<_> = (0..9)
+            .map(|n| drop(n, "redirect: http://a.example/19"))
+            .collect();
+        let (urls, done) = after(&moved, is_pending);
+        assert_eq!((urls.len(), done.left, done.kept.len()), (11, 9, 0));
+        let crossed = [
+            drop(0, "canonical: http://a.example/01"),
+            drop(1, "canonical: http://a.example/00"),
+            drop(2, "canonical: http://a.example/02x"),
+        ];
+        assert_eq!(after(&crossed, is_pending).0.len(), 20);
+        // Pages that were never there leave nothing.
+        let others: Vec<_> = (30..60).map(|n| drop(n, "soft_404")).collect();
+        let (urls, done) = after(&others, is_pending);
+        assert_eq!((urls.len(), done.left, done.kept.len()), (20, 0, 0));
+        // One that comes again is as any other.
+        let back = IndexEntry::Put(Box::new(page("http://a.example/00", "Tea", "Tea again")));
+        let (urls, done) = after(
+            &[drop(0, "empty"), drop(1, "empty"), drop(2, "empty"), back],
+            is_pending,
+        );
+        assert_eq!(
+            (urls.len(), done.left, done.kept.len()),
+            (18, 2, 0),
+            "{is_pending}"
+        );
+    }
 }

@@ -11,7 +11,7 @@ pub(super) fn text_object(page: &Page, content: &Content) -> Value {
             "level": level,
             "id": block.id,
             "text": content.text_of(block),
-            "main": block.main,
+            "main": block.is_main(),
         })
     });
     let linked = page.canonical.as_ref().map(|href| (href, "link"));

@@ -8,7 +8,7 @@ use crate::content::model::{Block, BlockKind, Content};
 /// Writes the main text. `blocks` are those of `content`, in their order.
 pub(super) fn render(content: &Content, blocks: &[MarkdownBlock]) -> String {
     let both = content.blocks.iter().zip(blocks);
-    let main: Vec<_> = both.filter(|(block, _)| block.main).collect();
+    let main: Vec<_> = both.filter(|(block, _)| block.is_main()).collect();
     let mut page = Page::default();
     let mut rest = &main[..];
     while let [(block, markdown), behind @ ..] = rest {

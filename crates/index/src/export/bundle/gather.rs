@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::weights::{
-    ANCHORS, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, byte, in_body,
+    ANCHORS, BESIDE, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, byte,
+    in_body,
 };
 use crate::document::{path_words, sites};
 use crate::indexed_page::IndexedPage;
@@ -237,7 +238,12 @@ impl Found {
         for site in sites(page) {
             self.occurs(format!("{SITE}{site}"), None);
         }
-        self.body(&page.text, pieces)
+        let length = self.body(&page.text, pieces);
+        for word in words(&page.beside, &self.stemmer) {
+            let occurs = self.occurs(word.text, word.stem);
+            occurs.elsewhere = occurs.elsewhere.max(BESIDE);
+        }
+        length
     }
 
     fn field<'t>(&mut self, field: Field, texts: impl IntoIterator<Item = &'t str>, title: bool) {

@@ -17,6 +17,9 @@ pub(super) const PATH: Field = field(4.0, 3.0);
 /// The beginning of the main text.
 pub(super) const LEAD: Field = field(1.5, 60.0);
 
+/// The weight of a word that stands beside the main text only.
+pub(super) const BESIDE: f32 = 0.1;
+
 /// The part of its length that counts against a field.
 const BY_LENGTH: f32 = 0.6;
 /// The same of the main text.

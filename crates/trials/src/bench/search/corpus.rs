@@ -81,6 +81,8 @@ pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedP
         directives: &PageDirectives::default(),
         search_refused: None,
         linked_canonical: None,
+        // Python's manual calls that of the newest version canonical.
+        is_in_crawl: &|other| other.host_key() == url.host_key(),
     };
     let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
     judge(&came, &mut resolve).ok()
