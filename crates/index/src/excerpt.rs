@@ -15,6 +15,8 @@ pub(crate) struct Excerpt {
     pub(crate) parts: Vec<TextPart>,
     /// The place at which it begins in the text, in bytes.
     pub(crate) at: usize,
+    /// The places in the text that have words of the query, and which term each is of.
+    pub(crate) hits: Vec<(Range<usize>, usize)>,
 }
 
 /// The stretch of at most `most` characters of the page's text that has the most of what is
@@ -30,11 +32,14 @@ pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, most: usize) -> 
         let hits = hits_in(&page.beside, language, wanted);
         if !hits.is_empty() || page.text.is_empty() {
             let (parts, _) = excerpt_of(&page.beside, &hits, most);
-            return Excerpt { parts, at: 0 };
+            return Excerpt {
+                parts,
+                ..Excerpt::default()
+            };
         }
     }
     let (parts, at) = excerpt_of(&page.text, &hits, most);
-    Excerpt { parts, at }
+    Excerpt { parts, at, hits }
 }
 
 /// An excerpt of a text with what is wanted in it, and the place of what it is about.
@@ -46,13 +51,17 @@ fn excerpt_of(text: &str, hits: &[(Range<usize>, usize)], most: usize) -> (Vec<T
     (parts, around.map_or(0, |around| around.0))
 }
 
-/// A text that is shown whole, with what is wanted marked.
-pub(crate) fn marked(text: &str, language: Option<&str>, wanted: &MarkedWords) -> Vec<TextPart> {
+/// A text that is shown whole, with what is wanted marked, and the terms that it has.
+pub(crate) fn marked(
+    text: &str,
+    language: Option<&str>,
+    wanted: &MarkedWords,
+) -> (Vec<TextPart>, Vec<usize>) {
     let found = words(text, &Stemmer::of(language));
     let hits = beside_others(text, hits(&found, wanted));
     let mut parts = cut(text, &(0..text.len()), &hits);
     tidy(&mut parts, false, false);
-    parts
+    (parts, hits.into_iter().map(|(_, term)| term).collect())
 }
 
 /// The text of pieces, joined.

@@ -24,6 +24,7 @@ mod query;
 mod query_plan;
 mod read_ahead;
 mod reconcile;
+mod result_sections;
 mod results;
 mod schema;
 mod search;

@@ -46,9 +46,15 @@ pub struct Hit {
     pub title_parts: Vec<TextPart>,
     /// The excerpt cut likewise.
     pub excerpt_parts: Vec<TextPart>,
-    /// The section that the excerpt stands in, where it has an id to link to.
+    /// The section that the excerpt stands in; none for what comes before the second heading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<ResultSection>,
+    /// The sections that have most of the query, best first: three at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<ResultSection>,
+    /// The address that the title leads to: the page's, or that of the best section where its
+    /// heading has words of the query that the title lacks.
+    pub leads_to: String,
     /// The language of the page.
     pub language: Option<String>,
     /// When it was last modified by its own word, in seconds since 1970 UTC.
@@ -72,8 +78,22 @@ pub struct TextPart {
 pub struct ResultSection {
     /// The words of its heading.
     pub heading: String,
-    /// The URL that leads to it: the page's with a fragment.
+    /// The headings above it, the nearest first, without the one that names the page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<String>,
+    /// The URL that leads to it: the page's with its id as fragment; with a text fragment
+    /// (`#:~:text=`) where it has none.
     pub url: String,
+}
+
+impl ResultSection {
+    /// Its heading and those above it: `70.1 Introduction · GIN indexes`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let names = [&self.heading].into_iter().chain(&self.parents);
+        let names = names.filter(|name| !name.is_empty()).map(String::as_str);
+        names.collect::<Vec<_>>().join(" \u{b7} ")
+    }
 }
 
 /// The size of an index.

@@ -1,6 +1,5 @@
 //! Searching: a query in, ranked pages out.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,8 @@ use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
 use crate::query::Query;
 use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness, WEIGHTS};
-use crate::results::{Hit, IndexStats, ResultSection, SearchResults};
+use crate::result_sections::{section_at, sections};
+use crate::results::{Hit, IndexStats, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
 use crate::snapshot::Snapshot;
 use crate::stored_page::{each_stored, page_at, stored};
@@ -400,14 +400,18 @@ impl Search<'_> {
     }
 
     fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {
-        let title = marked(page.name(), page.language.as_deref(), wanted);
+        let (title, in_title) = marked(page.name(), page.language.as_deref(), wanted);
         let excerpt = excerpt(page, wanted, self.options.excerpt);
+        let (sections, enters) = sections(page, &excerpt.hits, &in_title);
+        let entered = sections.first().filter(|_| enters);
         Hit {
+            leads_to: entered.map_or(&page.url, |section| &section.url).clone(),
+            sections,
             url: page.url.clone(),
             title: joined(&title),
             excerpt: joined(&excerpt.parts),
             score,
-            section: section(page, excerpt.at),
+            section: section_at(page, excerpt.at),
             title_parts: title,
             excerpt_parts: excerpt.parts,
             language: page.language.clone(),
@@ -415,37 +419,6 @@ impl Search<'_> {
             fetched_at: page.fetched_at,
         }
     }
-}
-
-/// The section that a place in a page's text belongs to; none for what comes before the second
-/// heading: that is the page itself.
-fn section(page: &IndexedPage, at: usize) -> Option<ResultSection> {
-    let under = page
-        .headings
-        .iter()
-        .skip(1)
-        .take_while(|heading| heading.at <= at);
-    let heading = under.last()?;
-    let id = heading.id.as_ref()?;
-    Some(ResultSection {
-        heading: safe_line(&heading.text).into_owned(),
-        url: format!("{}#{}", page.url, fragment(id)),
-    })
-}
-
-/// An id as the fragment of a URL (WHATWG URL, the fragment percent-encode set, and all that is
-/// not ASCII).
-fn fragment(id: &str) -> String {
-    let mut fragment = String::with_capacity(id.len());
-    for byte in id.bytes() {
-        match byte {
-            b'!' | b'#'..=b';' | b'=' | b'?'..=b'_' | b'a'..=b'~' => fragment.push(byte.into()),
-            byte => {
-                let _ = write!(fragment, "%{byte:02X}");
-            }
-        }
-    }
-    fragment
 }
 
 /// Values of a field with the number of live pages that have it, most frequent first.

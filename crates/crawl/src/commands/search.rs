@@ -105,11 +105,14 @@ fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: boo
         );
     }
     // An address is one word, so that it can be copied.
-    let url = hit
-        .section
-        .as_ref()
-        .map_or(&hit.url, |section| &section.url);
-    let _ = writeln!(text, "{indent}{url}\n");
+    let _ = writeln!(text, "{indent}{}", hit.leads_to);
+    for section in &hit.sections {
+        let name = section.name();
+        if section.url != hit.leads_to {
+            let _ = writeln!(text, "{indent}{name}: {}", section.url);
+        }
+    }
+    text.push('\n');
 }
 
 /// Words of the query stand out on a terminal that can do so.
@@ -169,7 +172,7 @@ mod tests {
             11. Green tea
                 … leaves of green tea 東京都のお茶
                 are steamed �[31mand dried …
-                http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html
+    
 
             11 to 11 of 12 pages
         "#]]

@@ -81,10 +81,7 @@ impl CrawlReader {
             let _ = writeln!(text, "{left_out}\n");
         }
         for (number, hit) in (call.offset + 1..).zip(&hits) {
-            let url = hit
-                .section
-                .as_ref()
-                .map_or(&hit.url, |section| &section.url);
+            let url = &hit.leads_to;
             let _ = writeln!(text, "{number}. [{}]({url})", safe_line(&hit.title));
             if !hit.excerpt.is_empty() {
                 let _ = writeln!(text, "   {}", safe_line(&hit.excerpt));
@@ -100,7 +97,7 @@ impl CrawlReader {
             .iter()
             .map(|hit| {
                 json!({"url": hit.url, "title": hit.title, "excerpt": hit.excerpt,
-                    "section": hit.section, "language": hit.language})
+                    "section": hit.section, "sections": hit.sections, "language": hit.language})
             })
             .collect();
         let data = json!({"total": found.total, "results": results, "refused": refused,

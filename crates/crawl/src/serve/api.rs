@@ -76,7 +76,8 @@ fn shown(page: IndexedPage) -> IndexedPage {
     };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let cut = |text: &str| text.chars().take(most).collect::<String>();
-    let (text, description) = (cut(&page.text), cut(&page.description));
+    let [text, beside, description] =
+        [&page.text, &page.beside, &page.description].map(|text| cut(text));
     let mut headings = page.headings;
     // Where a heading's text lies beyond what is shown, its place is the end.
     for heading in &mut headings {
@@ -84,6 +85,7 @@ fn shown(page: IndexedPage) -> IndexedPage {
     }
     IndexedPage {
         text,
+        beside,
         description,
         headings,
         ..page

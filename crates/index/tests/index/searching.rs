@@ -522,3 +522,84 @@ fn text_beside_the_main_text_is_found_and_weighs_little() {
     // The last word may be a beginning there too.
     assert_eq!(found("baker").len(), 3);
 }
+
+/// A page whose main text is these headings, each with a line under it: level, heading, whether it
+/// has an id, text.
+fn page_of(url: &str, title: &str, parts: &[(u8, &str, bool, &str)]) -> IndexedPage {
+    let mut made = page(url, title, "");
+    for (level, words, has_id, text) in parts {
+        let mut heading = heading(
+            *level,
+            words,
+            &words.to_lowercase().replace(' ', "-"),
+            made.text.len(),
+        );
+        heading.id = heading.id.filter(|_| *has_id);
+        made.headings.push(heading);
+        made.text += &format!("{words}\n{text}\n");
+    }
+    made
+}
+
+#[test]
+fn results_lead_to_their_best_sections() {
+    let gin = page_of(
+        "http://a.example/gin",
+        "GIN Indexes",
+        &[
+            (1, "GIN Indexes", true, "About inverted indexes."),
+            (2, "Introduction", true, "What they are."),
+            (2, "Tips and Tricks", true, "Some tips."),
+            (
+                3,
+                "Fast update",
+                true,
+                "The pending list grows with each insert.",
+            ),
+            (
+                3,
+                "Memory, limits & more",
+                false,
+                "A pending list takes memory.",
+            ),
+            (2, "Limitations", true, "None is pending."),
+        ],
+    );
+    let other = page(
+        "http://a.example/other",
+        "Lists",
+        "A list of what is pending.",
+    );
+    let (_dir, index) = indexed(&[gin, other]);
+    let hit = |query: &str| {
+        let results = search(&index, query).results;
+        results
+            .into_iter()
+            .find(|hit| hit.url.ends_with("gin"))
+            .unwrap()
+    };
+    let shown = |query: &str| {
+        let hit = hit(query);
+        let sections = hit.sections.iter();
+        let sections: Vec<_> = sections
+            .map(|section| format!("{} {}", section.name(), section.url))
+            .collect();
+        format!("{}\n{}", hit.leads_to, sections.join("\n"))
+    };
+    // The heading says more than the title: it is where the title leads to.
+    expect![[r#"
+        http://a.example/gin#fast-update
+        Fast update · Tips and Tricks http://a.example/gin#fast-update"#]]
+    .assert_eq(&shown("gin fast update"));
+    // Sections that have the words, the best first; one without an id by its text.
+    expect![[r#"
+        http://a.example/gin#:~:text=Memory%2C%20limits%20%26%20more
+        Memory, limits & more · Tips and Tricks http://a.example/gin#:~:text=Memory%2C%20limits%20%26%20more
+        Fast update · Tips and Tricks http://a.example/gin#fast-update"#]].assert_eq(&shown("pending list memory"));
+    // What the title says is the page's.
+    expect![[r#"
+        http://a.example/gin
+    "#]]
+    .assert_eq(&shown("gin indexes"));
+    assert!(hit("inverted").sections.is_empty());
+}

@@ -58,21 +58,29 @@ const day = (seconds) => {
 const marked = (parts) =>
   parts.map((part) => (part.match ? element("mark", {}, part.text) : part.text));
 
-const more = (hit, lang) => {
-  const has = hit.section && isWeb(hit.section.url) && hit.section.heading !== "";
+/** A heading and those above it. */
+const nameOf = (section) =>
+  [section.heading, ...(section.parents ?? [])].filter((name) => name !== "").join(" \u00b7 ");
+
+const sectionsOf = (hit, lang) => {
+  const shown = (hit.sections ?? []).filter((section) => isWeb(section.url) && section.heading !== "");
+  if (shown.length === 0) return null;
+  const link = (section) => element("a", { class: "section", href: section.url }, nameOf(section));
+  return element("ul", { class: "sections", lang, dir: "auto" },
+    shown.map((section) => element("li", {}, link(section))));
+};
+
+const more = (hit) => {
   const when = typeof hit.modified === "number" ? day(hit.modified) : null;
-  if (!has && !when) return null;
-  const section = has
-    ? element("a", { class: "section", href: hit.section.url, lang, dir: "auto" }, hit.section.heading)
+  return when
+    ? element("p", { class: "more" }, element("time", { datetime: when.machine }, when.person))
     : null;
-  const time = when ? element("time", { datetime: when.machine }, when.person) : null;
-  return element("p", { class: "more" }, section, time);
 };
 
 const item = (hit) => {
   const lang = isLanguage(hit.language) ? hit.language : null;
   const title = marked(hit.title_parts);
-  const name = isWeb(hit.url) ? [element("a", { href: hit.url }, title)] : title;
+  const name = isWeb(hit.leads_to) ? [element("a", { href: hit.leads_to }, title)] : title;
   const excerpt = hit.excerpt_parts.length > 0
     ? element("p", { class: "excerpt", lang, dir: "auto" }, marked(hit.excerpt_parts))
     : null;
@@ -80,7 +88,8 @@ const item = (hit) => {
     element("p", { class: "where" }, element("bdi", {}, place(hit.url))),
     element("h3", { lang, dir: "auto" }, name),
     excerpt,
-    more(hit, lang));
+    sectionsOf(hit, lang),
+    more(hit));
 };
 
 const tips = () => {

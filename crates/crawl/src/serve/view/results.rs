@@ -1,7 +1,7 @@
 //! Results of a search. `page/results.js` makes the same elements from the same answer, and
 //! the tests in the browser hold them against each other.
 
-use crawl_index::{Hit, SearchResults, TextPart};
+use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
 use crawl_records::grouped;
 use crawl_weburl::{is_bidi_control, safe_line};
 use data_encoding::HEXUPPER_PERMISSIVE;
@@ -81,8 +81,8 @@ fn item(hit: &Hit) -> Markup {
         li.hit {
             p.where { bdi { (place(&hit.url)) } }
             h3 lang=[language] dir="auto" {
-                @if is_web(&hit.url) {
-                    a href=(hit.url) { (marked(&hit.title_parts)) }
+                @if is_web(&hit.leads_to) {
+                    a href=(hit.leads_to) { (marked(&hit.title_parts)) }
                 } @else {
                     (marked(&hit.title_parts))
                 }
@@ -90,26 +90,24 @@ fn item(hit: &Hit) -> Markup {
             @if !hit.excerpt_parts.is_empty() {
                 p.excerpt lang=[language] dir="auto" { (marked(&hit.excerpt_parts)) }
             }
-            @if let Some(more) = more(hit, language) { (more) }
+            @if let Some(sections) = sections(hit, language) { (sections) }
+            @if let Some((machine, person)) = hit.modified.and_then(day) {
+                p.more { time datetime=(machine) { (person) } }
+            }
         }
     }
 }
 
-/// The section and the date, where there are any.
-fn more(hit: &Hit, language: Option<&str>) -> Option<Markup> {
-    let section = hit.section.as_ref();
-    let section = section.filter(|section| is_web(&section.url) && !section.heading.is_empty());
-    let day = hit.modified.and_then(day);
-    if section.is_none() && day.is_none() {
-        return None;
-    }
-    Some(html! {
-        p.more {
-            @if let Some(section) = section {
-                a.section href=(section.url) lang=[language] dir="auto" { (section.heading) }
-            }
-            @if let Some((machine, person)) = day {
-                time datetime=(machine) { (person) }
+/// The sections that have most of the query, where there are any.
+fn sections(hit: &Hit, language: Option<&str>) -> Option<Markup> {
+    let is_shown = |section: &&ResultSection| is_web(&section.url) && !section.heading.is_empty();
+    let shown: Vec<_> = hit.sections.iter().filter(is_shown).collect();
+    (!shown.is_empty()).then(|| {
+        html! {
+            ul.sections lang=[language] dir="auto" {
+                @for section in shown {
+                    li { a.section href=(section.url) { (section.name()) } }
+                }
             }
         }
     })
@@ -229,10 +227,12 @@ mod tests {
                 text: "\"x\"".to_owned(),
                 is_match: false,
             }],
-            section: Some(ResultSection {
+            leads_to: "http://e.example/a/<b>".to_owned(),
+            sections: vec![ResultSection {
                 heading: "H".to_owned(),
+                parents: vec!["<i>".to_owned()],
                 url: "http://e.example/a#h".to_owned(),
-            }),
+            }],
             language: Some("de".to_owned()),
             modified: Some(0),
             ..Hit::default()
@@ -264,29 +264,33 @@ mod tests {
         check(
             &answer,
             expect![[r#"
-            Results 11 to 11 of 31 for “a&b "c"”
-            <ol class="hits" start="11">
-            <li class="hit">
-            <p class="where">
-            <bdi>e.example › a › &lt;b&gt;</bdi>
-            </p>
-            <h3 lang="de" dir="auto">
-            <a href="http://e.example/a/&lt;b&gt;">&lt;script&gt;<mark>a&amp;b</mark>
-            </a>
-            </h3>
-            <p class="excerpt" lang="de" dir="auto">&quot;x&quot;</p>
-            <p class="more">
-            <a class="section" href="http://e.example/a#h" lang="de" dir="auto">H</a>
-            <time datetime="1970-01-01">1 Jan 1970</time>
-            </p>
-            </li>
-            </ol>
-            <nav class="pages" aria-label="Pages of results">
-            <a rel="prev" href="/?q=a%26b%20%22c%22">Previous</a>
-            <span>Page 2 of 4</span>
-            <a rel="next" href="/?q=a%26b%20%22c%22&amp;page=3">Next</a>
-            </nav>
-        "#]],
+                Results 11 to 11 of 31 for “a&b "c"”
+                <ol class="hits" start="11">
+                <li class="hit">
+                <p class="where">
+                <bdi>e.example › a › &lt;b&gt;</bdi>
+                </p>
+                <h3 lang="de" dir="auto">
+                <a href="http://e.example/a/&lt;b&gt;">&lt;script&gt;<mark>a&amp;b</mark>
+                </a>
+                </h3>
+                <p class="excerpt" lang="de" dir="auto">&quot;x&quot;</p>
+                <ul class="sections" lang="de" dir="auto">
+                <li>
+                <a class="section" href="http://e.example/a#h">H · &lt;i&gt;</a>
+                </li>
+                </ul>
+                <p class="more">
+                <time datetime="1970-01-01">1 Jan 1970</time>
+                </p>
+                </li>
+                </ol>
+                <nav class="pages" aria-label="Pages of results">
+                <a rel="prev" href="/?q=a%26b%20%22c%22">Previous</a>
+                <span>Page 2 of 4</span>
+                <a rel="next" href="/?q=a%26b%20%22c%22&amp;page=3">Next</a>
+                </nav>
+            "#]],
         );
     }
 
@@ -315,6 +319,7 @@ mod tests {
             total: 1,
             results: vec![Hit {
                 url: "javascript:alert(1)".to_owned(),
+                leads_to: "javascript:alert(1)".to_owned(),
                 language: Some("\"><b".to_owned()),
                 ..Hit::default()
             }],

@@ -1,0 +1,150 @@
+//! The sections of a page that a query is found in.
+
+use std::ops::Range;
+
+use crawl_weburl::safe_line;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::indexed_page::{Heading, IndexedPage};
+use crate::results::ResultSection;
+
+/// Sections of a page that are shown.
+const MAX_SECTIONS: usize = 3;
+/// Headings above a section that are named.
+const MAX_PARENTS: usize = 3;
+/// Characters of a heading that a text fragment holds.
+const MAX_FRAGMENT_CHARS: usize = 120;
+
+/// The fragment percent-encode set (WHATWG URL, URL code points), and all that is not ASCII.
+const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'%')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'?')
+    .remove(b'@')
+    .remove(b'[')
+    .remove(b'\\')
+    .remove(b']')
+    .remove(b'^')
+    .remove(b'_')
+    .remove(b'{')
+    .remove(b'|')
+    .remove(b'}')
+    .remove(b'~');
+
+/// What a section has of a query: terms, those in its heading, and words.
+type Worth = (usize, usize, usize);
+
+/// The best sections of a page for a query, best first, and whether the page is best entered by
+/// the first of them: by its heading it tells more than the title. `hits` are the places in the
+/// page's text that have words of the query, and which term each is of; `in_title` those terms
+/// that the title has.
+pub(crate) fn sections(
+    page: &IndexedPage,
+    hits: &[(Range<usize>, usize)],
+    in_title: &[usize],
+) -> (Vec<ResultSection>, bool) {
+    // What comes before the second heading is the page itself.
+    let mut found: Vec<(Worth, usize, bool)> = Vec::new();
+    for n in 1..page.headings.len() {
+        let heading = &page.headings[n];
+        let end = page.headings.get(n + 1);
+        let end = end.map_or(page.text.len(), |next| next.at);
+        let from = hits.partition_point(|hit| hit.0.start < heading.at);
+        let to = hits.partition_point(|hit| hit.0.start < end);
+        let Some(within) = hits.get(from..to).filter(|within| !within.is_empty()) else {
+            continue;
+        };
+        let own = heading.at + heading.text.len();
+        let named = distinct(
+            within
+                .iter()
+                .filter(|hit| hit.0.end <= own)
+                .map(|hit| hit.1),
+        );
+        let says_more = named.iter().any(|term| !in_title.contains(term));
+        let terms = distinct(within.iter().map(|hit| hit.1)).len();
+        let worth = (terms, named.len(), within.len().min(6));
+        found.push((worth, n, says_more));
+    }
+    // Of two that are as good the first of the page.
+    found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    let best = found.first().map_or(0, |(worth, ..)| worth.0);
+    let page_itself = page.headings.get(1).map_or(page.text.len(), |next| next.at);
+    let before = hits.partition_point(|hit| hit.0.start < page_itself);
+    let before = distinct(hits[..before].iter().map(|hit| hit.1)).len();
+    found.retain(|(worth, ..)| worth.0 * 2 > best);
+    found.truncate(MAX_SECTIONS);
+    let enters = found
+        .first()
+        .is_some_and(|(worth, _, says_more)| *says_more && worth.0 >= before);
+    let sections = found.iter().map(|(_, n, _)| section(page, *n));
+    (sections.collect(), enters)
+}
+
+/// The section of a page that a place in its text belongs to; none for what comes before the
+/// second heading: that is the page itself.
+pub(crate) fn section_at(page: &IndexedPage, at: usize) -> Option<ResultSection> {
+    let under = page.headings.iter().skip(1);
+    let under = under.take_while(|heading| heading.at <= at).count();
+    (under > 0).then(|| section(page, under))
+}
+
+/// The section under a heading, by its number.
+fn section(page: &IndexedPage, n: usize) -> ResultSection {
+    let heading = &page.headings[n];
+    let fragment = match &heading.id {
+        Some(id) => utf8_percent_encode(id, FRAGMENT).to_string(),
+        None => text_fragment(&heading.text),
+    };
+    ResultSection {
+        heading: safe_line(&heading.text).into_owned(),
+        parents: parents(&page.headings, n),
+        url: format!("{}#{fragment}", page.url),
+    }
+}
+
+/// The headings above one, the nearest first; the first of the page, which names it, left out.
+fn parents(headings: &[Heading], n: usize) -> Vec<String> {
+    let mut level = headings[n].level;
+    let mut parents = Vec::new();
+    for above in headings[1..n].iter().rev() {
+        if above.level < level && parents.len() < MAX_PARENTS {
+            level = above.level;
+            parents.push(safe_line(&above.text).into_owned());
+        }
+    }
+    parents
+}
+
+/// A fragment that leads to a text (WICG URL Fragment Text Directives, section 3.3).
+fn text_fragment(text: &str) -> String {
+    let end = text.char_indices().nth(MAX_FRAGMENT_CHARS);
+    let words = match end {
+        // A word that is cut is not found.
+        Some((end, _)) => text[..end].rsplit_once(' ').map_or("", |(words, _)| words),
+        None => text,
+    };
+    format!(":~:text={}", utf8_percent_encode(words, NON_ALPHANUMERIC))
+}
+
+fn distinct(terms: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut terms: Vec<_> = terms.collect();
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
