@@ -1,14 +1,44 @@
 //! The search index in a crawl's directory, opened for reading.
 
+use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 
-use crawl_index::SearchIndex;
+use crawl_index::{SearchIndex, SearchRules};
 
 use crate::error::index::of_index;
 use crate::error::{CommandError, no_crawl};
 
 /// The folder of the index in a crawl's directory.
 const FOLDER: &str = "index";
+/// Bytes of a file of rules that are read.
+const MAX_RULES_BYTES: u64 = 4 << 20;
+
+/// Opens the index of the crawl in `dir`, to be searched by the rules in a file.
+pub(crate) fn open_with_rules(
+    dir: &Path,
+    rules: Option<&Path>,
+) -> Result<SearchIndex, CommandError> {
+    let rules = rules.map(read_rules).transpose()?.unwrap_or_default();
+    Ok(open(dir)?.with_rules(rules))
+}
+
+fn read_rules(path: &Path) -> Result<SearchRules, CommandError> {
+    let name = path.display();
+    let read = fs::File::open(path).and_then(|file| {
+        let mut text = String::new();
+        file.take(MAX_RULES_BYTES).read_to_string(&mut text)?;
+        Ok(text)
+    });
+    let text = read.map_err(|error| {
+        CommandError::usage(format!("--search-rules {name} can't be read: {error}"))
+            .hint("name a TOML file with `synonyms` and `[[pins]]`: docs/search.md has one")
+    })?;
+    SearchRules::parse(&text).map_err(|why| {
+        CommandError::usage(format!("--search-rules {name}: {why}"))
+            .hint("docs/search.md has a file to begin with")
+    })
+}
 
 /// Opens the index of the crawl in `dir`.
 pub(crate) fn open(dir: &Path) -> Result<SearchIndex, CommandError> {

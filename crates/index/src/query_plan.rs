@@ -14,6 +14,7 @@ pub(crate) use self::weights::WEIGHTS;
 use crate::lexicon::Lexicon;
 use crate::query::{Query, QueryTerm, TermMatch};
 use crate::schema::Fields;
+use crate::search_rules::SearchRules;
 use crate::tokens::STEM;
 use crate::words::{Stemmer, Word, WordRelation, words};
 
@@ -64,6 +65,7 @@ pub(crate) struct Planner<'s> {
     /// Rules of the languages that pages are written in.
     pub(crate) stemmers: Vec<Stemmer>,
     pub(crate) pages: u64,
+    pub(crate) rules: &'s SearchRules,
     pub(crate) budget: Budget,
 }
 
@@ -270,6 +272,16 @@ impl Planner<'_> {
             }
         }
         forms.push((format!("{STEM}{text}"), WEIGHTS.stem));
+        for synonym in self.rules.synonyms(text) {
+            forms.push((synonym.clone(), WEIGHTS.synonym));
+            forms.push((format!("{STEM}{synonym}"), WEIGHTS.synonym * WEIGHTS.stem));
+            let stems = self
+                .stemmers
+                .iter()
+                .filter_map(|stemmer| stemmer.stem_of(synonym));
+            let stems = stems.map(|stem| (format!("{STEM}{stem}"), WEIGHTS.synonym * WEIGHTS.stem));
+            forms.extend(stems);
+        }
         let mut pages = self.most_pages(&forms)?;
         let stems = forms.iter().filter_map(|(form, _)| form.strip_prefix(STEM));
         let compounds = self.lexicon.compounds_of(&stems.collect::<Vec<_>>())?;

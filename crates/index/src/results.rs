@@ -55,6 +55,9 @@ pub struct Hit {
     /// The address that the title leads to: the page's, or that of the best section where its
     /// heading has words of the query that the title lacks.
     pub leads_to: String,
+    /// True if it comes first by the rules of the site's owner.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
     /// The language of the page.
     pub language: Option<String>,
     /// When it was last modified by its own word, in seconds since 1970 UTC.

@@ -24,6 +24,7 @@ use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness, WEIGHTS}
 use crate::result_sections::{section_at, sections};
 use crate::results::{Hit, IndexStats, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
+use crate::search_rules::SearchRules;
 use crate::snapshot::Snapshot;
 use crate::stored_page::{each_stored, page_at, stored};
 use crate::typed_minus::as_meant;
@@ -66,6 +67,7 @@ impl Default for SearchOptions {
 #[derive(Debug)]
 pub struct SearchIndex {
     dir: PathBuf,
+    rules: SearchRules,
     seen: Mutex<Arc<Seen>>,
 }
 
@@ -94,8 +96,15 @@ impl SearchIndex {
         let seen = guarded(dir, || Seen::open(dir, true))?;
         Ok(SearchIndex {
             dir: dir.to_path_buf(),
+            rules: SearchRules::default(),
             seen: Mutex::new(Arc::new(seen)),
         })
+    }
+
+    /// The same index, searched by these rules of the site's owner.
+    #[must_use]
+    pub fn with_rules(self, rules: SearchRules) -> SearchIndex {
+        SearchIndex { rules, ..self }
     }
 
     /// The pages that fit a query, best first.
@@ -117,6 +126,7 @@ impl SearchIndex {
         guarded(&self.dir, || {
             let search = Search {
                 seen: &seen,
+                rules: &self.rules,
                 options,
             };
             search.run(query, parsed).map_err(IndexError::of(&self.dir))
@@ -278,6 +288,7 @@ impl Seen {
 /// One search.
 struct Search<'a> {
     seen: &'a Seen,
+    rules: &'a SearchRules,
     options: &'a SearchOptions,
 }
 
@@ -302,6 +313,7 @@ impl Search<'_> {
                 results.push(self.hit(&page, score, &plan.wanted));
             }
         }
+        total = self.pin(typed, &plan, total, &mut results)?;
         Ok(SearchResults {
             query: typed.to_owned(),
             total,
@@ -314,6 +326,42 @@ impl Search<'_> {
                 _ => plan.unknown,
             },
         })
+    }
+
+    /// Puts the page first that is pinned to the query; the number of pages that fit.
+    fn pin(
+        &self,
+        typed: &str,
+        plan: &Plan,
+        total: usize,
+        results: &mut Vec<Hit>,
+    ) -> tantivy::Result<usize> {
+        let Some(url) = self.rules.pinned(typed) else {
+            return Ok(total);
+        };
+        let is_over =
+            |page: &IndexedPage| page.until.is_some_and(|until| until <= self.options.now);
+        let Some(page) = self.seen.page(url)?.filter(|page| !is_over(page)) else {
+            return Ok(total);
+        };
+        let before = results.len();
+        results.retain(|hit| hit.url != url);
+        let was_found = results.len() < before;
+        if self.options.offset == 0 && self.options.limit > 0 {
+            let score = results.first().map_or(0.0, |hit| hit.score);
+            let hit = self.hit(&page, score, &plan.wanted);
+            results.insert(
+                0,
+                Hit {
+                    pinned: true,
+                    ..hit
+                },
+            );
+            results.truncate(self.options.limit);
+        }
+        // Where all that fit were looked at, it is known whether it is one of them.
+        let is_new = !was_found && self.options.offset == 0 && total <= before;
+        Ok(total + usize::from(is_new))
     }
 
     fn plan(&self, query: &Query, fit: Strictness) -> tantivy::Result<Plan> {
@@ -337,6 +385,7 @@ impl Search<'_> {
             lexicon: Lexicon::new(searcher, &fields.texts, languages),
             stemmers: stemmers.collect(),
             pages: searcher.num_docs(),
+            rules: self.rules,
             budget: Budget::default(),
         }
     }
@@ -411,6 +460,7 @@ impl Search<'_> {
             title: joined(&title),
             excerpt: joined(&excerpt.parts),
             score,
+            pinned: false,
             section: section_at(page, excerpt.at),
             title_parts: title,
             excerpt_parts: excerpt.parts,

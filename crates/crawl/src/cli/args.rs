@@ -397,6 +397,10 @@ pub(crate) struct SearchArgs {
     /// Results that are skipped
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) offset: usize,
+    /// Search by the rules in this TOML file: words that stand for each other, and pages that come
+    /// first
+    #[arg(long, value_name = "FILE")]
+    pub(crate) search_rules: Option<PathBuf>,
 }
 
 /// Write a crawl's archive as one file that replays, its records as tables, its links as a graph,
@@ -502,6 +506,10 @@ pub(crate) struct ServeArgs {
     /// Off loopback a token is required.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8787")]
     pub(crate) listen: String,
+    /// Search by the rules in this TOML file: words that stand for each other, and pages that come
+    /// first
+    #[arg(long, value_name = "FILE")]
+    pub(crate) search_rules: Option<PathBuf>,
     /// Read from this file the token that controls the crawl; or env CRAWL_SERVE_TOKEN
     ///
     /// Without one, nobody controls it from here, not even this machine; `crawl control DIR` does,

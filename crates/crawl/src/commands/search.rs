@@ -29,7 +29,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
                 .hint("leave --limit out for 10 results; 1 shows the best alone"),
         );
     }
-    let index = search_index::open(&args.dir)?;
+    let index = search_index::open_with_rules(&args.dir, args.search_rules.as_deref())?;
     let columns = columns();
     let options = SearchOptions {
         limit: args.limit,

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, CommandError> {
     let token = env::var_os(TOKEN_VARIABLE).filter(|token| !token.is_empty());
     let token = token.map(|token| token.to_string_lossy().into_owned());
     let options = Options::of(args, token.as_deref())?;
-    let searcher = Searcher::open(&options.dir)?;
+    let searcher = Searcher::open(&options.dir, options.search_rules.as_deref())?;
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(serve(&options, searcher));
     // A search may still be under way; nobody waits for its answer.

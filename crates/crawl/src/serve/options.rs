@@ -23,6 +23,8 @@ const MAX_TITLE_CHARS: usize = 200;
 pub(crate) struct Options {
     /// The crawl's directory.
     pub(crate) dir: PathBuf,
+    /// The file with rules of the site's owner.
+    pub(crate) search_rules: Option<PathBuf>,
     /// The address to listen on.
     pub(crate) listen: SocketAddr,
     /// The token that controls the crawl.
@@ -65,6 +67,7 @@ impl Options {
         let origins = args.allow_origin.iter().map(|origin| checked(origin));
         Ok(Options {
             dir: args.dir.clone(),
+            search_rules: args.search_rules.clone(),
             listen,
             token,
             origins: origins.collect::<Result<_, _>>()?,

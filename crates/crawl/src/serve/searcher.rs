@@ -31,9 +31,9 @@ pub(crate) struct Searcher {
 }
 
 impl Searcher {
-    /// Opens the index of the crawl in `dir`.
-    pub(crate) fn open(dir: &Path) -> Result<Searcher, CommandError> {
-        let index = search_index::open(dir)?;
+    /// Opens the index of the crawl in `dir`, to be searched by the rules in a file.
+    pub(crate) fn open(dir: &Path, rules: Option<&Path>) -> Result<Searcher, CommandError> {
+        let index = search_index::open_with_rules(dir, rules)?;
         let threads = available_parallelism().map_or(2, usize::from);
         Ok(Searcher {
             index: Arc::new(index),

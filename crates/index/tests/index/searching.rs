@@ -1,6 +1,6 @@
 //! Results of queries, and their order.
 
-use crawl_index::{IndexedPage, SearchIndex, SearchOptions};
+use crawl_index::{IndexedPage, SearchIndex, SearchOptions, SearchRules};
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
 
@@ -602,4 +602,52 @@ fn results_lead_to_their_best_sections() {
     "#]]
     .assert_eq(&shown("gin indexes"));
     assert!(hit("inverted").sections.is_empty());
+}
+
+#[test]
+fn the_owner_of_a_site_may_name_synonyms_and_pin_pages() {
+    let (_dir, index) = indexed(&[
+        page(
+            "http://a.example/hours",
+            "Opening hours",
+            "We are open from nine to five.",
+        ),
+        page(
+            "http://a.example/clusters",
+            "Clusters",
+            "Kubernetes runs containers.",
+        ),
+        page(
+            "http://a.example/boats",
+            "Boats",
+            "A visit by boat takes an hour.",
+        ),
+        page("http://a.example/visit", "Your trip", "How to come here."),
+    ]);
+    let found = |index: &SearchIndex, query: &str| -> Vec<String> {
+        let results = search(index, query).results;
+        let path = |hit: &crawl_index::Hit| hit.url.rsplit('/').next().unwrap().to_owned();
+        results.iter().map(path).collect()
+    };
+    assert!(found(&index, "k8s").is_empty());
+    let rules = "synonyms = [['K8s', 'kubernetes'], ['times', 'hours']]\n\
+                 [[pins]]\nqueries = ['visit', 'How to get here?']\n\
+                 url = 'http://a.example/visit'\n\
+                 [[pins]]\nqueries = ['gone']\nurl = 'http://a.example/gone'\n";
+    let index = index.with_rules(SearchRules::parse(rules).unwrap());
+    assert_eq!(found(&index, "k8s"), ["clusters"]);
+    assert_eq!(found(&index, "opening times"), ["hours"]);
+    assert_eq!(found(&index, "Visit"), ["visit", "boats"]);
+    let results = search(&index, "visit");
+    assert_eq!((results.total, results.results[0].pinned), (2, true));
+    assert!(!results.results[1].pinned);
+    // Without the page's words, and of a page that the index does not have.
+    assert_eq!(found(&index, "how to GET here")[0], "visit");
+    assert!(found(&index, "gone").is_empty());
+    let limited = SearchOptions {
+        limit: 1,
+        ..SearchOptions::default()
+    };
+    let first = index.search("visit", &limited).unwrap();
+    assert_eq!((first.total, first.results.len()), (2, 1));
 }

@@ -1,0 +1,162 @@
+//! What the owner of a site says of its search: words that stand for each other, and pages that
+//! come first.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use crate::words::{Stemmer, WordRelation, words};
+
+/// Words of all synonyms, and queries of all pins, at most.
+const MAX_WORDS: usize = 10_000;
+
+/// Synonyms and pinned pages.
+#[derive(Clone, Debug, Default)]
+pub struct SearchRules {
+    /// The words that stand for one, by that one.
+    synonyms: HashMap<String, Vec<String>>,
+    /// The URL that comes first, by the words of the query.
+    pins: HashMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    synonyms: Vec<Vec<String>>,
+    #[serde(default)]
+    pins: Vec<Pin>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pin {
+    queries: Vec<String>,
+    url: String,
+}
+
+impl SearchRules {
+    /// Reads them from TOML: `synonyms`, a list of lists of words that stand for each other, and
+    /// tables `[[pins]]` with `queries` and the `url` that comes first for them.
+    ///
+    /// # Errors
+    /// In words, with line and column: no TOML, an unknown key, a synonym that is not one word, a
+    /// pin without queries, or more than 10,000 words or queries.
+    pub fn parse(text: &str) -> Result<SearchRules, String> {
+        let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut rules = SearchRules::default();
+        let synonyms: usize = written.synonyms.iter().map(Vec::len).sum();
+        let queries: usize = written.pins.iter().map(|pin| pin.queries.len()).sum();
+        for (count, of) in [(synonyms, "synonyms"), (queries, "queries of pins")] {
+            if count > MAX_WORDS {
+                return Err(format!("{count} {of}, where {MAX_WORDS} are the most"));
+            }
+        }
+        for group in &written.synonyms {
+            let group: Vec<String> = group
+                .iter()
+                .map(|word| one_word(word))
+                .collect::<Result<_, _>>()?;
+            for word in &group {
+                let others = group.iter().filter(|other| *other != word);
+                let known = rules.synonyms.entry(word.clone()).or_default();
+                known.extend(others.cloned());
+                known.sort();
+                known.dedup();
+            }
+        }
+        for pin in written.pins {
+            if pin.queries.is_empty() {
+                return Err(format!("the pin of `{}` has no queries", pin.url));
+            }
+            for query in &pin.queries {
+                let key = key(query);
+                if key.is_empty() {
+                    return Err(format!(
+                        "the pin of `{}` has a query without words: `{query}`",
+                        pin.url
+                    ));
+                }
+                if let Some(other) = rules.pins.insert(key, pin.url.clone()) {
+                    return Err(format!(
+                        "`{query}` is pinned twice: to `{other}` and to `{}`",
+                        pin.url
+                    ));
+                }
+            }
+        }
+        Ok(rules)
+    }
+
+    /// The words that stand for a word of a query as well.
+    pub(crate) fn synonyms(&self, word: &str) -> &[String] {
+        self.synonyms.get(word).map_or(&[], Vec::as_slice)
+    }
+
+    /// The URL that comes first for a query.
+    pub(crate) fn pinned(&self, query: &str) -> Option<&str> {
+        if self.pins.is_empty() {
+            return None;
+        }
+        self.pins.get(&key(query)).map(String::as_str)
+    }
+}
+
+/// A query by its words alone.
+fn key(query: &str) -> String {
+    let found = words(query, &Stemmer::none());
+    let whole = found.iter().filter(|word| word.kind != WordRelation::Part);
+    let whole: Vec<_> = whole.map(|word| word.text.as_str()).collect();
+    whole.join(" ")
+}
+
+/// A word as queries are looked up by.
+fn one_word(text: &str) -> Result<String, String> {
+    let found = words(text, &Stemmer::none());
+    let mut whole = found
+        .into_iter()
+        .filter(|word| word.kind == WordRelation::Plain);
+    match (whole.next(), whole.next()) {
+        (Some(word), None) if !text.trim().contains(char::is_whitespace) => Ok(word.text),
+        _ => Err(format!("the synonym `{text}` is not one word")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SearchRules;
+
+    #[test]
+    fn ours_what_can_t_be_meant_is_named() {
+        for (text, said) in [
+            (
+                "synonyms = [['a b', 'c']]",
+                "the synonym `a b` is not one word",
+            ),
+            ("synonyms = [['', 'c']]", "the synonym `` is not one word"),
+            (
+                "[[pins]]\nqueries = []\nurl = 'x'",
+                "the pin of `x` has no queries",
+            ),
+            (
+                "[[pins]]\nqueries = ['?']\nurl = 'x'",
+                "has a query without words: `?`",
+            ),
+            (
+                "[[pins]]\nqueries = ['A', 'a']\nurl = 'x'",
+                "`a` is pinned twice: to `x` and to `x`",
+            ),
+            ("synonym = []", "unknown field `synonym`"),
+            ("synonyms = [", "line 1, column"),
+        ] {
+            let error = SearchRules::parse(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        let many = format!("synonyms = [[{}]]", "'a', ".repeat(10_001));
+        assert!(
+            SearchRules::parse(&many)
+                .unwrap_err()
+                .starts_with("10001 synonyms")
+        );
+    }
+}
