@@ -173,6 +173,28 @@ fn what_can_t_be_searched_says_why() {
         hint: ask for a few words of what is looked for"#]]
     .assert_eq(&long.refusal(&dir));
     assert_eq!(cmd.run(&["search", "c", "\u{1}\u{7}"]).code, 0);
+    let by = |rules: &str| {
+        dir.write("rules.toml", rules);
+        cmd.run(&["search", "c", "brew", "--search-rules", "rules.toml"])
+    };
+    let refused = by("synonyms = [['a b', 'tea']]");
+    expect_test::expect![[r#"
+        2
+        error: --search-rules rules.toml: the synonym `a b` is not one word
+        hint: docs/search.md has a file to begin with"#]]
+    .assert_eq(&refused.refusal(&dir));
+    assert_eq!(by("").stdout, "");
+    assert!(
+        by("synonyms = [['brew', 'tea']]")
+            .ok()
+            .contains("2 pages\n")
+    );
+    let missing = cmd.run(&["search", "c", "tea", "--search-rules", "none.toml"]);
+    assert!(
+        missing
+            .stderr
+            .contains("--search-rules none.toml can't be read")
+    );
     dir.write("c/index/format.json", "{\"format\":0}");
     let refused = cmd.run(&["search", "c", "tea"]);
     expect_test::expect![[r#"

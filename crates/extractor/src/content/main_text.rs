@@ -242,14 +242,15 @@ impl<'a> PageSums<'a> {
             return;
         };
         main[heading] = true;
-        for at in heading + 1..first {
-            let block = &self.blocks[at];
+        let between = self.blocks.iter().zip(&self.links).zip(main.iter_mut());
+        let between = between.take(first).skip(heading + 1);
+        for ((block, links), main) in between {
             let words = &text[block.start..block.end];
-            main[at] = block.kind == BlockKind::Paragraph
+            *main = block.kind == BlockKind::Paragraph
                 && block.weight >= MIN_INTRODUCTION
                 && words.ends_with(['.', '!', '?', ':', '\u{2026}', '\u{3002}'])
                 && !self.surrounds[block.region as usize]
-                && !self.links[at].many()
+                && !links.many()
                 && !is_phrase(words);
         }
     }
