@@ -61,6 +61,25 @@ impl Problems {
         found.map_err(|problem| self.0.push(problem)).ok()
     }
 
+    /// Returns whether nothing is wrong so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is wrong so far.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CommandError> {
+        self.0.iter()
+    }
+
+    /// Notes of what was noted elsewhere that which `is_new`.
+    pub(crate) fn note_further(
+        &mut self,
+        further: Problems,
+        is_new: impl Fn(&CommandError) -> bool,
+    ) {
+        self.0.extend(further.0.into_iter().filter(is_new));
+    }
+
     /// The value, where nothing is wrong.
     ///
     /// # Errors
@@ -96,6 +115,12 @@ impl CommandError {
             code: DISK,
             ..CommandError::usage(message)
         }
+    }
+
+    /// Returns whether it is about a table `[group.NAME]`.
+    pub(crate) fn is_of_group(&self) -> bool {
+        let table = self.named_table.as_deref();
+        table.is_some_and(|(kind, _)| *kind == "group")
     }
 
     /// The same with advice.

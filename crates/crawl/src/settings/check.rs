@@ -109,7 +109,7 @@ pub(crate) fn check_without_seeds(settings: &Settings) -> Result<(), CommandErro
 }
 
 /// The settings as they are checked, where they are whole; notes all that is wrong with them.
-fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
+pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
     let usual = settings.scope.scope.meaning().area();
     let typed = check_seeds(&settings.seed, usual, problems);
     let seeds: Vec<CanonicalUrl> = typed.iter().map(|seed| seed.url.clone()).collect();

@@ -22,8 +22,19 @@ pub(crate) const NOTES: &str = "crawl";
 
 /// Reads a file of settings.
 pub(crate) fn read(path: &Path) -> Result<Layer, CommandError> {
+    let mut problems = Problems::default();
+    let layer = read_usable(path, &mut problems)?;
+    problems.or(layer)
+}
+
+/// Reads what is usable of a file of settings, and notes what is not: also what only a look at a
+/// text shows to be unusable, where it stands.
+///
+/// # Errors
+/// The file can't be read.
+pub(super) fn read_usable(path: &Path, problems: &mut Problems) -> Result<Layer, CommandError> {
     let text = fs::read_to_string(path).map_err(unreadable(path))?;
-    parse_checked(&text, &path.display().to_string())
+    Ok(usable(&text, &path.display().to_string(), problems))
 }
 
 /// The error where a file of settings can't be read.
@@ -37,14 +48,11 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError 
     }
 }
 
-/// Reads the user's own settings: what only a look at a text shows to be unusable is refused
-/// where it stands.
-fn parse_checked(text: &str, name: &str) -> Result<Layer, CommandError> {
+fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
     let source = Source { text, name };
-    let mut problems = Problems::default();
-    let layer = source.read(&mut problems);
-    source.check_values(&mut problems);
-    problems.or(layer)
+    let layer = source.read(problems);
+    source.check_values(problems);
+    layer
 }
 
 /// Reads settings from `text`; `name` is the file's name in messages.

@@ -1,6 +1,5 @@
 //! Lists of hosts: inline, and in files that have a host on each line.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use crawl_weburl::{HostKey, HostTable};
@@ -20,17 +19,33 @@ const LINE_HINT: &str = "a line is a host such as `www.example.org`; one that be
 /// Puts the hosts that files list in the place of `@FILE`, in what the user says.
 pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
     let scope = &mut layer.scope;
-    let of_scope = [&mut scope.host, &mut scope.exclude_host];
-    let groups = layer.group.iter_mut().flat_map(BTreeMap::values_mut);
-    let of_groups = groups.map(|terms| &mut terms.hosts);
-    for hosts in of_scope.into_iter().flatten().chain(of_groups) {
-        let listed = std::mem::take(hosts).into_iter();
-        let listed = listed.flat_map(|entry| match entry {
-            ListedHost::File(file) => problems.note(of_file(&file)).unwrap_or_default(),
-            host => vec![host],
-        });
-        *hosts = listed.collect();
+    let of_scope = [
+        ("host", &mut scope.host),
+        ("exclude-host", &mut scope.exclude_host),
+    ];
+    for (key, hosts) in of_scope {
+        let Some(hosts) = hosts else { continue };
+        replace(hosts, problems, |problem| problem.about(key));
     }
+    for (name, terms) in layer.group.iter_mut().flatten() {
+        let about = |problem: CommandError| problem.about("hosts").about_group(name);
+        replace(&mut terms.hosts, problems, about);
+    }
+}
+
+fn replace(
+    hosts: &mut Vec<ListedHost>,
+    problems: &mut Problems,
+    about: impl Fn(CommandError) -> CommandError,
+) {
+    let listed = std::mem::take(hosts).into_iter();
+    let listed = listed.flat_map(|entry| match entry {
+        ListedHost::File(file) => problems
+            .note(of_file(&file).map_err(&about))
+            .unwrap_or_default(),
+        host => vec![host],
+    });
+    *hosts = listed.collect();
 }
 
 fn of_file(file: &Path) -> Result<Vec<ListedHost>, CommandError> {

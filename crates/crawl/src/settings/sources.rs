@@ -4,9 +4,10 @@
 //! the crawl.toml of a crawl that goes on, as far as it [remembers](super::remembered);
 //! `--config FILE`; `CRAWL_CONTACT`; flags.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::check::default_output;
+use super::check::{check_all, default_output};
 use super::config_file;
 use super::environment::Environment;
 use super::host_lists;
@@ -36,8 +37,9 @@ pub(crate) fn gather_with_sources(
 ) -> Result<(Settings, Sources), CommandError> {
     let mut flags = flags.typed();
     let file = config;
+    let mut problems = Problems::default();
     let mut config = config
-        .map(config_file::read)
+        .map(|file| config_file::read_usable(file, &mut problems))
         .transpose()?
         .unwrap_or_default();
     let mut sources = Sources {
@@ -45,12 +47,22 @@ pub(crate) fn gather_with_sources(
         config: file.map(|file| (file.to_owned(), config.clone())),
         beneath: Layer::default(),
     };
-    let mut problems = Problems::default();
     for layer in [&mut flags, &mut config] {
         seed_list::read_in(layer, &mut problems);
+    }
+    let before = problems.iter().count();
+    for layer in [&mut flags, &mut config] {
         host_lists::read_in(layer, &mut problems);
     }
-    problems.or(())?;
+    let has_all_hosts = problems.iter().count() == before;
+    if !problems.is_empty() {
+        let user = of_user(environment).unwrap_or_default();
+        note_further(&mut problems, (&flags, &config, user), file, has_all_hosts);
+        problems.or(()).map_err(|problem| match file {
+            Some(file) => config_file::located(problem, file, &flags),
+            None => problem,
+        })?;
+    }
     let seeds: Vec<ListedSeed> = [&flags.seed, &config.seed]
         .into_iter()
         .flatten()
@@ -69,6 +81,40 @@ pub(crate) fn gather_with_sources(
     let beneath = stored.over(of_user(environment)?);
     sources.beneath = beneath.clone();
     Ok((said.over(beneath).settle(), sources))
+}
+
+/// Notes what else is wrong with what can be read of flags, file and the user's own settings, so
+/// that all is told at once. What may follow from a problem that is noted already is left out.
+fn note_further(
+    problems: &mut Problems,
+    (flags, config, user): (&Layer, &Layer, Layer),
+    file: Option<&Path>,
+    has_all_hosts: bool,
+) {
+    // Of a file with a broken line nothing is read.
+    if file.is_some() && *config == Layer::default() {
+        return;
+    }
+    let mut further = Problems::default();
+    let said = flags.clone().over(config.clone()).over(user);
+    check_all(&said.settle(), &mut further);
+    // Messages quote the keys that they are about, and hints those that are meant.
+    let texts = |problem: &CommandError| {
+        let hint = problem.hint.clone().unwrap_or_default();
+        format!("{}` `{hint}", problem.message)
+    };
+    let texts: Vec<String> = problems.iter().map(texts).collect();
+    let quoted: BTreeSet<&str> = texts
+        .iter()
+        .flat_map(|text| text.split('`').skip(1).step_by(2))
+        .collect();
+    let is_new = |problem: &CommandError| {
+        let mut words = problem.message.split([' ', ',', ':', '`']);
+        let is_missing = problem.key == Some("kind") && words.any(|word| quoted.contains(word));
+        let is_empty = problem.is_of_group() && !has_all_hosts;
+        !is_missing && !is_empty && !problem.key.is_some_and(|key| quoted.contains(key))
+    };
+    problems.note_further(further, is_new);
 }
 
 /// The directory of the crawl that is spoken of: what is said, or what follows from the first seed.

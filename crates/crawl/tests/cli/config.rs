@@ -232,6 +232,39 @@ fn a_check_tells_all_that_is_wrong_and_where() {
     assert_eq!(told.code, 2);
 }
 
+/// A bad word, a pattern or a list that is missing hides nothing of what else is wrong, and no
+/// problem is told that follows from another.
+#[test]
+fn ours_a_check_goes_on_behind_words_that_it_can_not_read() {
+    let (dir, cmd) = setup("check-further");
+    dir.write(
+        "study.toml",
+        "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\ninstituton = \"I\"\n\
+         contact = \"me@e.example\"\noperator-name = \"N\"\n\
+         [scope]\nexclude = ['(']\nhost = [\"@no.txt\"]\n\
+         [sample]\nsample = 3\nwalk = 9\n[politeness]\ndelay = \"soon\"\n\
+         [group.g]\nhosts = [\"@no.txt\"]\n[group.i]\nhosts = [\"a.example\", \"a.example\"]\n",
+    );
+    let told = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!((told.code, told.stdout.as_str()), (2, ""));
+    expect![[r#"
+        error: study.toml:4:1: unknown key `instituton` in [operator]
+        hint: the nearest is `institution`
+        error: study.toml:14:9: `delay`: `soon` is no duration: it looks like `500ms`, `2s`, `1m30s`, `1h` or `1d`
+        hint: `crawl config` prints a configuration with every key
+        error: study.toml:8:12: bad regular expression in `exclude` `(`: unclosed group
+        hint: the syntax is that of https://docs.rs/regex
+        error: study.toml:9:1: can't read no.txt: No such file or directory (os error 2)
+        error: study.toml:16:1: can't read no.txt: No such file or directory (os error 2)
+        error: study.toml:12:1: --sample and --walk choose pages in two ways
+        hint: leave one of them out
+        error: study.toml:3:1: a crawl of the kind research says its study, and none is given
+        hint: give --study, or `study` in [operator] of a file of --config
+        error: study.toml:3:1: a crawl of the kind research says its study-page, and none is given
+        hint: give --study-page, or `study-page` in [operator] of a file of --config
+    "#]].assert_eq(&told.stderr);
+}
+
 #[test]
 fn a_study_says_whose_it_is() {
     let (dir, cmd) = setup("study");

@@ -1,8 +1,10 @@
 //! The cost of reading the records of a large crawl: memory, and time.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -11,6 +13,7 @@ use crawl_archive::Timestamp;
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow, RobotsVerdict, WaitingRow, WarcPlace};
 use serde::Serialize;
 
+use super::crawl::{GeneratedWeb, WebPlan};
 use super::program::{Profile, Program, build, cost_until_end};
 use crate::torture::random::SeededRandom;
 use xtask::workspace::Workspace;
@@ -39,6 +42,10 @@ pub(crate) struct RecordsArgs {
     /// Rounds, in each of which every page has a row
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: u32,
+    /// Crawl generated hosts instead, at most 16,000: then there is an archive, and a bundle too is
+    /// written and verified
+    #[arg(long, conflicts_with = "rounds")]
+    archived: bool,
     /// Measure the program of the dev profile, which is built sooner
     #[arg(long)]
     dev: bool,
@@ -59,21 +66,9 @@ pub(super) fn measure(workspace: &Workspace, args: &RecordsArgs) -> Result<()> {
             "nothing to generate"
         );
         let _ = fs::remove_dir_all(&folder);
-        let crawl = folder.join("crawl");
-        write_crawl(&crawl, pages, args.hosts, args.rounds)?;
-        let commands: [(&str, &[&str], &str); 2] = [
-            ("report --html", &["report", "--html"], "report.html"),
-            (
-                "export --to parquet",
-                &["export", "--to", "parquet", "--out"],
-                "tables",
-            ),
-        ];
-        for (name, words, made) in commands {
-            let made = folder.join(made);
-            let mut command = workspace.program(&program);
-            command.args(words).arg(&made).arg(&crawl);
-            let (cost, is_ended) = cost_until_end(&mut command, MAX_TIME)?;
+        let dir = folder.join("crawl");
+        let mut row = |name: &str, command: &mut Command, made: &Path| -> Result<()> {
+            let (cost, is_ended) = cost_until_end(command, MAX_TIME)?;
             ensure!(made.exists() && !is_ended, "`crawl {name}` failed");
             writeln!(
                 out,
@@ -84,9 +79,93 @@ pub(super) fn measure(workspace: &Workspace, args: &RecordsArgs) -> Result<()> {
                 cost.cpu.as_secs_f64(),
                 cost.peak_kib >> 10,
             )?;
+            Ok(out.flush()?)
+        };
+        match args.archived {
+            true => {
+                let web = GeneratedWeb::start(WebPlan {
+                    hosts: u32::try_from(args.hosts)?,
+                    pages_a_host: u32::try_from(pages.div_ceil(args.hosts))?,
+                    latency: Duration::ZERO,
+                })?;
+                let mut command = crawl_of(workspace, &program, &web, &folder, &dir)?;
+                row("crawl", &mut command, &dir.join("digests.jsonl"))?;
+            }
+            false => write_crawl(&dir, pages, args.hosts, args.rounds)?,
+        }
+        let commands: [(&str, &[&str], &str); 5] = [
+            ("report --html", &["report", "--html"], "report.html"),
+            (
+                "export --to parquet",
+                &["export", "--to", "parquet", "--out"],
+                "tables",
+            ),
+            (
+                "export --to bundle",
+                &["export", "--to", "bundle", "--out"],
+                "bundle",
+            ),
+            ("verify DIR", &["verify"], "crawl"),
+            ("verify BUNDLE", &["verify"], "bundle"),
+        ];
+        let measured = if args.archived { 5 } else { 2 };
+        for (name, words, made) in &commands[..measured] {
+            let made = folder.join(made);
+            let mut command = workspace.program(&program);
+            command.args(*words).arg(&made).stdout(Stdio::null());
+            if words[0] != "verify" {
+                command.arg(&dir);
+            }
+            row(name, &mut command, &made)?;
+        }
+        if args.archived {
+            tell_files(&dir, pages)?;
         }
     }
     Ok(fs::remove_dir_all(&folder)?)
+}
+
+/// A crawl of all pages of these hosts, with archive and links.
+fn crawl_of(
+    workspace: &Workspace,
+    program: &Path,
+    web: &GeneratedWeb,
+    folder: &Path,
+    dir: &Path,
+) -> Result<Command> {
+    fs::create_dir_all(folder)?;
+    let config = folder.join("seeds.toml");
+    fs::write(&config, format!("seed = {:?}\n", web.seeds()))?;
+    let mut command = workspace.program(program);
+    command.arg("-q").arg("--config").arg(config);
+    command.arg("--output").arg(dir);
+    command.args(["--own-site", "--sitemaps", "off", "--links", "on"]);
+    command.args(["--delay", "0s", "--delay-factor", "0", "--per-host", "32"]);
+    Ok(command)
+}
+
+/// Tells on stderr the bytes a page of each file, WARC files together.
+fn tell_files(dir: &Path, pages: u64) -> Result<()> {
+    let mut bytes = BTreeMap::<String, u64>::new();
+    for folder in [dir, &dir.join("archive"), &dir.join("state")] {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let name = match name.ends_with(".warc.gz") {
+                true => "*.warc.gz".to_owned(),
+                false => name,
+            };
+            let file = entry.metadata()?;
+            if file.is_file() {
+                *bytes.entry(name).or_default() += file.len();
+            }
+        }
+    }
+    for (name, bytes) in bytes {
+        let each = bytes as f64 / pages as f64;
+        eprintln!("{name}: {bytes} bytes, {each:.3} a page");
+    }
+    Ok(())
 }
 
 /// Writes the row files of a crawl whose run has ended, and the log of its captures.

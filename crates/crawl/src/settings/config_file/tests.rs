@@ -1,9 +1,11 @@
 use expect_test::{Expect, expect};
 
-use super::{parse, parse_checked};
+use super::{Problems, parse, usable};
 
 fn check(text: &str, expect: Expect) {
-    let found = match parse_checked(text, "crawl.toml") {
+    let mut problems = Problems::default();
+    let layer = usable(text, "crawl.toml", &mut problems);
+    let found = match problems.or(layer) {
         Ok(_) => "read".to_owned(),
         Err(refusal) => refusal.to_string(),
     };
@@ -161,7 +163,7 @@ fn ours_all_that_is_wrong_is_told_at_once() {
 fn ours_what_is_usable_is_read_whatever_else_is_wrong() {
     let text = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\nmax-depth = \"x\"\n\
                 [site.\"a.example\"]\ndelay = \"5s\"\nper-host = -1\n";
-    let mut problems = super::Problems::default();
+    let mut problems = Problems::default();
     let layer = super::Source { text, name: "x" }.read(&mut problems);
     let expected = "seed = [\"http://a.example/\"]\n[scope]\nmax-pages = 5\n\
                     [site.\"a.example\"]\ndelay = \"5s\"\n";

@@ -34,11 +34,11 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// The web to be served.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WebPlan {
-    pub(super) hosts: u32,
-    pub(super) pages_a_host: u32,
+pub(in crate::bench) struct WebPlan {
+    pub(in crate::bench) hosts: u32,
+    pub(in crate::bench) pages_a_host: u32,
     /// The time that each answer takes.
-    pub(super) latency: Duration,
+    pub(in crate::bench) latency: Duration,
 }
 
 /// What the hosts were asked for.
@@ -68,7 +68,7 @@ impl Visits {
 }
 
 /// The web that is served until this goes.
-pub(super) struct GeneratedWeb {
+pub(in crate::bench) struct GeneratedWeb {
     plan: WebPlan,
     addresses: Vec<SocketAddr>,
     visits: Arc<Mutex<Visits>>,
@@ -79,7 +79,7 @@ pub(super) struct GeneratedWeb {
 
 impl GeneratedWeb {
     /// It listens when this returns.
-    pub(super) fn start(plan: WebPlan) -> Result<GeneratedWeb> {
+    pub(in crate::bench) fn start(plan: WebPlan) -> Result<GeneratedWeb> {
         let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
         setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
         let listeners = listen(plan.hosts).with_context(|| {
@@ -121,7 +121,7 @@ impl GeneratedWeb {
     }
 
     /// The first page of each host.
-    pub(super) fn seeds(&self) -> Vec<String> {
+    pub(in crate::bench) fn seeds(&self) -> Vec<String> {
         let seeds = self.addresses.iter();
         seeds.map(|address| format!("http://{address}/")).collect()
     }

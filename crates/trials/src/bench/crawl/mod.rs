@@ -20,6 +20,7 @@ use clap::Args;
 use contender::{Absent, Contender};
 use crawl_testweb::{Nginx, NginxEndpoint, NginxLog, NginxSpec};
 pub(super) use floor::{FloorArgs, fetch_all};
+pub(super) use generated_web::{GeneratedWeb, WebPlan};
 pub(super) use many_hosts::{GrowthArgs, HostsArgs, PoliteArgs, growth, hosts, polite};
 use server_log::Served;
 use site::Site;
