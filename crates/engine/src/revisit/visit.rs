@@ -100,6 +100,9 @@ pub(crate) struct KnownPage {
     /// Of the payload; of the target for a redirect.
     #[serde(rename = "d")]
     pub(crate) digest: String,
+    /// Of its main text, where that was asked for.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text_digest: Option<String>,
     /// Of the payload without its content coding, where it had one.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub(crate) decoded_digest: Option<String>,
@@ -124,10 +127,22 @@ impl KnownPage {
         self.etag.is_some() || self.last_modified.is_some()
     }
 
-    /// Returns whether both are the same page. The same content may come in another coding, or in
-    /// other bytes of the same coding.
-    pub(crate) fn is_same(&self, other: &KnownPage) -> bool {
-        self.status == other.status && self.has_content(&other.digest, other.content_digest())
+    /// The difference between this page, as it is now, and the one that was there `before`.
+    pub(crate) fn difference(&self, before: &KnownPage) -> Difference {
+        if self.status != before.status || self.redirect != before.redirect {
+            return Difference::Answer;
+        }
+        if self.digest == before.digest {
+            return Difference::Nothing;
+        }
+        if self.content_digest() == before.content_digest() {
+            return Difference::Coding;
+        }
+        match (&self.text_digest, &before.text_digest) {
+            (Some(now), Some(then)) if now == then => Difference::Markup,
+            (Some(_), Some(_)) => Difference::Text,
+            _ => Difference::Bytes,
+        }
     }
 
     /// Returns whether the page has this payload, or this content without its coding.
@@ -144,6 +159,7 @@ impl KnownPage {
         KnownPage {
             status,
             digest,
+            text_digest: None,
             decoded_digest: None,
             etag: validators.etag.filter(short),
             last_modified: validators.last_modified.filter(short),
@@ -153,7 +169,51 @@ impl KnownPage {
     }
 }
 
+/// The part of a page that is not as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// None: it came byte for byte.
+    Nothing,
+    /// The content coding of its body: the same came packed otherwise.
+    Coding,
+    /// The body, and not the main text: a token, a counter, a date at its end.
+    Markup,
+    /// The main text.
+    Text,
+    /// The body of what has no text that could be compared.
+    Bytes,
+    /// The status, or where it redirects to.
+    Answer,
+}
+
+impl Difference {
+    /// Returns whether the page is as it was for a reader.
+    pub(crate) fn is_same(self) -> bool {
+        matches!(
+            self,
+            Difference::Nothing | Difference::Coding | Difference::Markup
+        )
+    }
+
+    /// As rows name it.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Difference::Nothing | Difference::Answer => None,
+            Difference::Coding | Difference::Bytes => Some("bytes"),
+            Difference::Markup => Some("markup"),
+            Difference::Text => Some("text"),
+        }
+    }
+}
+
 impl PreviousVisit {
+    /// Notes the digest of its page's main text, where that was not taken then.
+    pub(crate) fn note_text(&mut self, digest: Option<String>) {
+        if let Some(page) = &mut self.page {
+            page.text_digest = page.text_digest.take().or(digest);
+        }
+    }
+
     pub(crate) fn read(visit: &Visit) -> Option<PreviousVisit> {
         serde_json::from_slice(&visit.bytes).ok()
     }
@@ -256,11 +316,24 @@ impl RevisitSchedule {
         match (found, before) {
             (VisitResult::Same, _) => Some(Change::Same),
             (VisitResult::Page(_), None) => Some(Change::New),
-            (VisitResult::Page(page), Some(before)) if page.is_same(before) => Some(Change::Same),
-            (VisitResult::Page(_), Some(_)) => Some(Change::Changed),
+            (VisitResult::Page(page), Some(before)) => match page.difference(before).is_same() {
+                true => Some(Change::Same),
+                false => Some(Change::Changed),
+            },
             (VisitResult::Nothing, Some(_)) => Some(Change::Gone),
             (VisitResult::Nothing, None)
             | (VisitResult::Unknown | VisitResult::Deadly | VisitResult::Excluded(_), _) => None,
+        }
+    }
+
+    /// The part that differs between the page that was found and the one that was there.
+    pub(crate) fn difference(
+        past: Option<&PreviousVisit>,
+        found: &VisitResult,
+    ) -> Option<Difference> {
+        match (found, past?.page.as_ref()?) {
+            (VisitResult::Page(page), before) => Some(page.difference(before)),
+            _ => None,
         }
     }
 
@@ -298,14 +371,20 @@ impl RevisitSchedule {
         let mut excluded = None;
         let page = match found {
             VisitResult::Same | VisitResult::Unknown | VisitResult::Deadly => before,
-            // What is archived stays the original of what is as it was, and its digests those of
+            // What is archived stays the original of what came as it was, and its digests those of
             // the original.
             VisitResult::Page(page) => {
-                let same = before.filter(|_| change == Some(Change::Same));
+                let same = before.filter(|before| {
+                    matches!(
+                        page.difference(before),
+                        Difference::Nothing | Difference::Coding
+                    )
+                });
                 match same.filter(|before| before.archived.is_some()) {
                     Some(original) => Some(KnownPage {
                         etag: page.etag,
                         last_modified: page.last_modified,
+                        text_digest: page.text_digest.or(original.text_digest),
                         ..original
                     }),
                     None => Some(page),
