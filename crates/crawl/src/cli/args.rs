@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
+use crawl_records::FaultKind;
 
+use crate::cli::faults::{FaultFormat, fault_kind};
 use crate::control::protocol;
 use crate::settings::{Layer, ProfileName, default_of};
 
@@ -247,6 +249,31 @@ pub(crate) struct ReportArgs {
     /// Exit with 1 if any page is broken, whatever is printed
     #[arg(long)]
     pub(crate) fail_on_broken: bool,
+    /// List instead the faults of the pages, each with the page to mend
+    ///
+    /// Links that lead nowhere or to a server that does not answer, to an id or a text that their
+    /// page does not have, or to what has moved for good; and what a page by https loads by http.
+    /// Pages are read from the archive. Images, styles and scripts are among them where the crawl
+    /// fetched them (--resources).
+    #[arg(long, conflicts_with_all = ["json", "html", "changes", "broken", "compare"])]
+    pub(crate) faults: bool,
+    /// With --faults: these kinds alone, with commas between them
+    #[arg(long, value_name = "KINDS", requires = "faults", value_delimiter = ',', value_parser = fault_kind)]
+    pub(crate) kinds: Vec<FaultKind>,
+    /// With --faults: in which format
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        requires = "faults",
+        default_value = "text"
+    )]
+    pub(crate) format: FaultFormat,
+    /// With --faults: leave out what this file lists, which `--format jsonl` wrote
+    #[arg(long, value_name = "FILE", requires = "faults")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// With --faults: exit with 1 if a fault is listed
+    #[arg(long, requires = "faults")]
+    pub(crate) fail_on_faults: bool,
     /// Exit with 1 if any host is partial or blocked: hosts.jsonl says why
     #[arg(long, conflicts_with_all = ["broken", "changes"])]
     pub(crate) fail_on_partial: bool,
