@@ -51,6 +51,7 @@ mod report_files;
 mod report_page;
 mod rows;
 mod sample;
+mod site;
 mod text;
 mod walk;
 
@@ -80,6 +81,7 @@ pub use report::{
 pub use report_files::{list_digests, report_page, write_report};
 pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting, walk};
 pub use sample::{SampleEstimates, SampleReport, sample};
+pub use site::{BarredUrl, PageNumber, RedirectChain, SharedText, SiteReport, site};
 pub use walk::{VisitedPage, WalkReport};
 
 pub use crawl_archive::rows::{

@@ -274,6 +274,17 @@ pub(crate) struct ReportArgs {
     /// With --faults: exit with 1 if a fault is listed
     #[arg(long, requires = "faults")]
     pub(crate) fail_on_faults: bool,
+    /// Tell instead what stands out in the site's pages
+    ///
+    /// Titles and descriptions that are missing or that several pages have, orphans (in the sitemap
+    /// or a feed, linked from no page), pages that take many clicks, the slowest and largest,
+    /// redirect chains, and what robots.txt excludes although pages link to it. Pages are read from
+    /// the archive. With --html as a page with plots.
+    #[arg(long, conflicts_with_all = ["changes", "broken", "compare", "faults"])]
+    pub(crate) site: bool,
+    /// With --site: list pages that take more clicks than this from a seed
+    #[arg(long, value_name = "N", requires = "site", default_value_t = 4)]
+    pub(crate) max_clicks: u32,
     /// Exit with 1 if any host is partial or blocked: hosts.jsonl says why
     #[arg(long, conflicts_with_all = ["broken", "changes"])]
     pub(crate) fail_on_partial: bool,

@@ -28,6 +28,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
     if args.faults {
         return faults(args);
     }
+    if args.site {
+        return site(args);
+    }
     let broken = match args.broken || args.fail_on_broken {
         true => Some(crawl_records::broken(dir).map_err(of_records)?),
         false => None,
@@ -62,6 +65,18 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
         true => NOTHING_DONE,
         false => printed,
     })
+}
+
+/// Runs `crawl report --site`.
+fn site(args: &ReportArgs) -> Result<u8, CommandError> {
+    let found = crawl_records::site(&args.dir, args.max_clicks).map_err(of_records)?;
+    match &args.html {
+        Some(path) => {
+            fs::write(path, found.html()).map_err(|why| unwritable(path, &why))?;
+            Ok(FINISHED)
+        }
+        None => show(&found, args.json),
+    }
 }
 
 /// Runs `crawl report --faults`.

@@ -300,3 +300,35 @@ fn faults_fail_a_build_unless_a_baseline_lists_them() {
         ran.stderr
     );
 }
+
+#[test]
+fn what_stands_out_in_a_site_is_told_in_three_forms() {
+    let (dir, cmd) = setup("site");
+    let web = site();
+    crawl(&cmd, &web, "s", &[]);
+    let host = web.url(0, "");
+    let text = cmd
+        .run(&["report", "s", "--site", "--max-clicks", "0"])
+        .ok();
+    let text = text.replace(&host, "");
+    for told in [
+        "2 pages\n",
+        "\nwithout a title: 2\n  /\n  /a\n",
+        "\nmore than 0 clicks from the start: 1\n  1 click  /a\n",
+        "\nexcluded by robots.txt, and linked: 1\n  /barred  `Disallow: /barred`  1 link\n",
+    ] {
+        assert!(text.contains(told), "{told} {text}");
+    }
+    let json = cmd.run(&["report", "s", "--site", "--json"]).ok();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["clicks"], &json["deep"]),
+        (&json!([1, 1]), &json!([]))
+    );
+    assert_eq!(
+        cmd.run(&["report", "s", "--site", "--html", "s.html"]).ok(),
+        ""
+    );
+    let page = std::fs::read_to_string(dir.path().join("s.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 3);
+}
