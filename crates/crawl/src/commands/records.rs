@@ -9,8 +9,8 @@ use crawl_records::{Baseline, BrokenLinks, EveryLink, FaultKind, StateRead};
 use crawl_weburl::canonicalize;
 use serde::Serialize;
 
-use crate::cli::args::{AuditArgs, ExplainArgs, ReportArgs};
-use crate::cli::faults::FaultFormat;
+use crate::cli::args::{AuditArgs, ExplainArgs};
+use crate::cli::report::{FaultFormat, ReportArgs};
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
