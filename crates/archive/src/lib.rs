@@ -62,6 +62,7 @@ mod archive_removal;
 mod bounded_read;
 mod capture;
 mod capture_log;
+mod capture_search;
 mod cdxj;
 mod cdxj_index;
 mod digest;
@@ -91,6 +92,7 @@ pub use capture::{
     Truncated,
 };
 pub use capture_log::{CaptureLine, CaptureLog};
+pub use capture_search::find_response;
 pub use cdxj::index_line;
 pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;

@@ -77,6 +77,10 @@ pub struct PageRow {
     /// that is not known.
     #[serde(default)]
     pub change: Option<String>,
+    /// The part of the page that is not as it was at the last visit: `bytes`, `markup` or `text`;
+    /// null where nothing is, and where that is not known.
+    #[serde(default)]
+    pub differs: Option<String>,
     /// The reason why there was no answer, or why the answer could not be read.
     pub error: Option<String>,
     /// The page's part in the sample; null where the crawl draws none, and for what is no page.
@@ -157,6 +161,12 @@ impl PageRow {
     #[must_use]
     pub fn is_body_left_out(&self) -> bool {
         self.withheld.is_some() || self.unwanted.is_some()
+    }
+
+    /// Returns whether its record repeats no body: that of an earlier visit holds it.
+    #[must_use]
+    pub fn repeats_body(&self) -> bool {
+        self.change.as_deref() == Some("same") && self.differs.as_deref() != Some("markup")
     }
 
     /// Returns whether a link to the page leads nowhere: no answer, a status of 400 and above, or a
@@ -615,6 +625,7 @@ mod tests {
                 unwanted: None,
                 round: 1,
                 change: Some("new".into()),
+                differs: None,
                 error: None,
                 sample: Some(SampleRow {
                     how: "drawn".into(),
@@ -627,7 +638,7 @@ mod tests {
                 label: Some("press".into()),
             },
             expect![[
-                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","detected_type":"application/pdf","charset":"UTF-8","language":"de-AT","digest":"sha1:X","depth":1,"hops_off_scope":0,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"record_id":"67e55044-10b1-426f-9247-bb680e5fe0c8","withheld":null,"unwanted":null,"round":1,"change":"new","error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25,"unknown":null},"label":"press"}"#
+                r#"{"url":"http://e.example/","status":200,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":3,"content_type":"text/html","detected_type":"application/pdf","charset":"UTF-8","language":"de-AT","digest":"sha1:X","depth":1,"hops_off_scope":0,"via":null,"redirect":null,"title":" ","canonical":null,"indexed":null,"robots":{"verdict":"allowed","line":3,"rule":"Allow: /"},"usage":{"search":null,"ai-input":null,"train-ai":"refused","archive":null,"said":[{"vocabulary":"content-usage","channel":"robots","line":4,"raw":"train-ai=n"}]},"warc":{"file":"crawl-e-20261120235959-00000.warc.gz","offset":512},"record_id":"67e55044-10b1-426f-9247-bb680e5fe0c8","withheld":null,"unwanted":null,"round":1,"change":"new","differs":null,"error":null,"sample":{"how":"drawn","stratum":"e.example","drawn":50,"of":200,"probability":0.25,"unknown":null},"label":"press"}"#
             ]],
         );
     }

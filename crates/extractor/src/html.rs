@@ -2,6 +2,7 @@
 
 #[cfg(any(test, fuzzing))]
 mod agreement;
+mod anchors;
 pub(crate) mod consumer;
 mod declared_type;
 mod foreign;
@@ -20,6 +21,7 @@ pub(crate) mod tokenizer;
 
 use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
+pub use anchors::read_anchors;
 use consumer::{Consumer, Nobody};
 use page_reader::PageReader;
 pub use page_text::PageText;

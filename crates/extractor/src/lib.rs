@@ -61,7 +61,7 @@ pub use document_kind::{Document, MAX_SNIFF_BYTES, is_html, looks_like, may_be_r
 pub use feed::{Feed, FeedEntry, FeedKind, FeedUrl, read_feed};
 #[cfg(fuzzing)]
 pub use html::compare_with_html5ever;
-pub use html::{PageObserver, PageText, pass_over_tokens, read_html, read_text};
+pub use html::{PageObserver, PageText, pass_over_tokens, read_anchors, read_html, read_text};
 pub use limits::{DocumentOddity, DocumentOddityKind, Limits};
 pub use link::{Element, Link, LinkKind};
 pub use link_header::{link_header, refresh_header};

@@ -64,11 +64,17 @@ impl ArchivedPages {
             files: Vec::new(),
             by_url: HashMap::new(),
         };
+        let mut changes = HashMap::new();
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next() {
             let row = row?;
+            match row.change.as_deref() {
+                Some("changed") => drop(changes.insert(key(&row.url), row.fetched_at)),
+                Some("new") => drop(changes.remove(&key(&row.url))),
+                _ => {}
+            }
             if latest.is_body(&row, rows.line()) {
-                archived.add(&row);
+                archived.add(&row, changes.get(&key(&row.url)).copied());
             } else if latest.is_last(&row, rows.line())
                 && let Some(place) = archived.by_url.get_mut(&key(&row.url))
             {
@@ -108,16 +114,15 @@ impl ArchivedPages {
         })
     }
 
-    fn add(&mut self, row: &PageRow) {
+    fn add(&mut self, row: &PageRow, changed_at: Option<Timestamp>) {
         let warc = row.warc.as_ref().filter(|_| !row.is_body_left_out());
         let file = warc.map(|warc| self.file_number(&warc.file));
-        let is_change = row.change.as_deref() == Some("changed");
         let place = Place {
             file,
             offset: warc.map_or(0, |warc| warc.offset),
             bytes: row.bytes,
             seen: PageSeen {
-                changed_at: is_change.then_some(row.fetched_at),
+                changed_at,
                 fetched_at: row.fetched_at,
                 refuses_ai_input: refuses_ai_input(row),
             },

@@ -17,6 +17,7 @@ use crate::rows::pages;
 pub(crate) use archived_links::Archived;
 pub(crate) use latest_rows::{LatestRows, key};
 use link_search::LinkSearch;
+pub(crate) use link_search::naming;
 use redirects::Redirects;
 pub use text::EveryLink;
 

@@ -43,6 +43,16 @@ pub enum RecordsError {
         /// The defect.
         source: BadLine,
     },
+    /// A line of a baseline is no fault.
+    #[error("`{}` line {line}: {why}", path.display())]
+    Baseline {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The defect.
+        why: serde_json::Error,
+    },
     /// `crawl.toml` says something that can't be read.
     #[error("`{}`: {what}", path.display())]
     Config {

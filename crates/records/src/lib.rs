@@ -35,10 +35,13 @@ mod decoded_body;
 mod directory;
 mod error;
 mod explain;
+mod faults;
 mod figures;
 mod header_fields;
 mod hosts;
 mod html;
+#[cfg(test)]
+mod made_crawl;
 mod numbers;
 mod outcome;
 mod plan;
@@ -48,6 +51,7 @@ mod report_files;
 mod report_page;
 mod rows;
 mod sample;
+mod site;
 mod text;
 mod walk;
 
@@ -64,6 +68,7 @@ pub use decoded_body::decoded_body;
 pub use directory::{seeds_of, stored_settings};
 pub use error::RecordsError;
 pub use explain::{Explanation, NamedBy, SamplePlace, StateRead, WalkPlace, explain};
+pub use faults::{Baseline, Fault, FaultKind, Faults, faults};
 pub use hosts::{Gaps, HostReport, HostSums, RobotsReport, Waits};
 pub use numbers::{counted, grouped, size};
 pub use outcome::outcome;
@@ -76,6 +81,7 @@ pub use report::{
 pub use report_files::{list_digests, report_page, write_report};
 pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting, walk};
 pub use sample::{SampleEstimates, SampleReport, sample};
+pub use site::{BarredUrl, PageNumber, RedirectChain, SharedText, SiteReport, site};
 pub use walk::{VisitedPage, WalkReport};
 
 pub use crawl_archive::rows::{

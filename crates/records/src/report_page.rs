@@ -4,7 +4,7 @@ mod plots;
 mod sample;
 mod sites;
 mod sketch;
-mod svg;
+pub(crate) mod svg;
 mod times;
 
 use std::collections::BTreeMap;

@@ -548,6 +548,14 @@ const OURS: &[Column<Page>] = &[
         |page| page.row.change.as_ref().into(),
     ),
     column(
+        "differs",
+        Text,
+        "word",
+        "what is not as it was at the last visit: `bytes`, `markup` or `text`",
+        "`differs`",
+        |page| page.row.differs.as_ref().into(),
+    ),
+    column(
         "sample_how",
         Text,
         "word",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::cli::report::ReportArgs;
 use crate::control::protocol;
 use crate::settings::{Layer, ProfileName, default_of};
 
@@ -206,50 +207,6 @@ pub(crate) struct ConfigArgs {
     pub(crate) schema: bool,
     #[command(flatten)]
     pub(crate) job: JobArgs,
-}
-
-/// Summarise a crawl from its records
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// The crawl's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write it to this file as a page instead
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    pub(crate) html: Option<PathBuf>,
-    /// List instead what the last round found new, changed and gone
-    #[arg(long, conflicts_with_all = ["html", "broken"])]
-    pub(crate) changes: bool,
-    /// Compare the crawl in A with that in DIR, as `crawl report --compare A B`
-    ///
-    /// Pages that one of the two has alone, other statuses and digests, requests and their order,
-    /// time, gaps, rules that excluded another number of URLs, and hosts that were not had alike.
-    #[arg(long, value_name = "A", conflicts_with_all = [
-        "html", "changes", "broken", "fail_on_broken", "fail_on_partial"
-    ])]
-    pub(crate) compare: Option<PathBuf>,
-    /// With --compare: the pages and requests of this round alone; 1 where one is a replay
-    #[arg(long, value_name = "N", requires = "compare", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) round: Option<u32>,
-    /// List instead the broken pages, one a line, with the first pages where a link to it stands
-    ///
-    /// Broken is a page whose last visit had no answer, a status of 400 and above, or a redirect
-    /// without an end; what robots.txt excludes is not. Links are those of links.jsonl, or of the
-    /// archived pages.
-    #[arg(long, conflicts_with = "html")]
-    pub(crate) broken: bool,
-    /// With --broken: every link, with its text and the redirects on the way, as --json has them
-    #[arg(long, requires = "broken")]
-    pub(crate) all: bool,
-    /// Exit with 1 if any page is broken, whatever is printed
-    #[arg(long)]
-    pub(crate) fail_on_broken: bool,
-    /// Exit with 1 if any host is partial or blocked: hosts.jsonl says why
-    #[arg(long, conflicts_with_all = ["broken", "changes"])]
-    pub(crate) fail_on_partial: bool,
 }
 
 /// Tell why a URL was, was not, or is not yet fetched

@@ -2,4 +2,5 @@
 
 pub(crate) mod args;
 pub(crate) mod preprocess;
+pub(crate) mod report;
 pub(crate) mod usage_error;

@@ -5,11 +5,12 @@ use std::fs;
 
 use crawl_archive::Timestamp;
 use crawl_engine::find_tombstone;
-use crawl_records::{BrokenLinks, EveryLink, StateRead};
+use crawl_records::{Baseline, BrokenLinks, EveryLink, FaultKind, StateRead};
 use crawl_weburl::canonicalize;
 use serde::Serialize;
 
-use crate::cli::args::{AuditArgs, ExplainArgs, ReportArgs};
+use crate::cli::args::{AuditArgs, ExplainArgs};
+use crate::cli::report::{FaultFormat, ReportArgs};
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
@@ -23,6 +24,12 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
             &crawl_records::compare_round(a, dir, args.round).map_err(of_records)?,
             args.json,
         );
+    }
+    if args.faults {
+        return faults(args);
+    }
+    if args.site {
+        return site(args);
     }
     let broken = match args.broken || args.fail_on_broken {
         true => Some(crawl_records::broken(dir).map_err(of_records)?),
@@ -55,6 +62,45 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, CommandError> {
     };
     let is_broken = broken.is_some_and(|broken| standing(&broken) > 0);
     Ok(match args.fail_on_broken && is_broken {
+        true => NOTHING_DONE,
+        false => printed,
+    })
+}
+
+/// Runs `crawl report --site`.
+fn site(args: &ReportArgs) -> Result<u8, CommandError> {
+    let found = crawl_records::site(&args.dir, args.max_clicks).map_err(of_records)?;
+    match &args.html {
+        Some(path) => {
+            fs::write(path, found.html()).map_err(|why| unwritable(path, &why))?;
+            Ok(FINISHED)
+        }
+        None => show(&found, args.json),
+    }
+}
+
+/// Runs `crawl report --faults`.
+fn faults(args: &ReportArgs) -> Result<u8, CommandError> {
+    let kinds = match args.kinds[..] {
+        [] => &FaultKind::ALL[..],
+        ref kinds => kinds,
+    };
+    // A baseline that can't be read is told before the archive is.
+    let baseline = args.baseline.as_deref().map(Baseline::read);
+    let baseline = baseline.transpose().map_err(of_records)?;
+    let mut faults = crawl_records::faults(&args.dir, kinds).map_err(of_records)?;
+    if let Some(baseline) = &baseline {
+        faults.leave_out(baseline);
+    }
+    let printed = match args.format {
+        FaultFormat::Text => print(faults.to_string().as_bytes()),
+        FaultFormat::Json => print_json(&faults),
+        FaultFormat::Jsonl => print(faults.json_lines().as_bytes()),
+        FaultFormat::Junit => print(faults.junit().as_bytes()),
+        FaultFormat::Github => print(faults.github().as_bytes()),
+        FaultFormat::Html => print(faults.html().as_bytes()),
+    }?;
+    Ok(match args.fail_on_faults && !faults.faults.is_empty() {
         true => NOTHING_DONE,
         false => printed,
     })

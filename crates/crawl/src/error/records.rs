@@ -12,6 +12,8 @@ pub(crate) fn of_records(why: RecordsError) -> CommandError {
         RecordsError::NoRound { rounds, .. } => {
             CommandError::usage(why.to_string()).hint(format!("it has the rounds 1 to {rounds}"))
         }
+        RecordsError::Baseline { .. } => CommandError::usage(why.to_string())
+            .hint("write a baseline by `crawl report DIR --faults --format jsonl`"),
         why => CommandError::disk(why.to_string()),
     }
 }

@@ -234,3 +234,101 @@ fn ours_two_crawls_of_one_site_are_compared() {
     let nothing = cmd.run(&["report", "--compare", "one", "none"]);
     assert_eq!(nothing.code, 2, "{}", nothing.stderr);
 }
+
+#[test]
+fn faults_fail_a_build_unless_a_baseline_lists_them() {
+    let (dir, cmd) = setup("faults");
+    let web = site();
+    web.script(
+        0,
+        "/a",
+        Answer::html("<a href=/moved>there</a><a href=/#no>no</a><img src=/none.png>"),
+    );
+    web.script(0, "/none.png", Answer::of(404));
+    crawl(&cmd, &web, "f", &["--resources", "all"]);
+    let faults = |more: &[&str]| cmd.run(&[&["report", "f", "--faults"], more].concat());
+    let host = web.url(0, "");
+    let text = faults(&[]).ok().replace(&host, "");
+    assert_eq!(
+        text,
+        "4 faults: broken 3, fragment 1\n\n/\n  broken         /gone  404  \"our news\"\n\n/a\n  \
+         fragment       /#no  no element has the id no  \"no\"\n  broken         /moved  404, by way \
+         of a redirect to /gone  \"there\"\n  broken         /none.png  404\n"
+    );
+    let failed = faults(&[
+        "--fail-on-faults",
+        "--kinds",
+        "fragment",
+        "--format",
+        "github",
+    ]);
+    assert_eq!(failed.code, 1);
+    assert_eq!(failed.stdout.lines().count(), 1);
+    let known = faults(&["--format", "jsonl"]).ok();
+    let known = known.lines().skip(1).collect::<Vec<_>>().join("\n");
+    std::fs::write(dir.path().join("known.jsonl"), known).unwrap();
+    let baseline = ["--baseline", "known.jsonl", "--fail-on-faults"];
+    let ran = faults(&baseline);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.stdout.starts_with("1 new fault: broken 1 (3 known)\n"),
+        "{}",
+        ran.stdout
+    );
+    let known = faults(&["--format", "jsonl"]).ok();
+    std::fs::write(dir.path().join("known.jsonl"), known).unwrap();
+    let ran = faults(&[&baseline[..], &["--format", "json"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&json["known"], &json["mended"]), (&json!(4), &json!(0)));
+    for (format, begin) in [("junit", "<?xml version"), ("html", "<!DOCTYPE html>")] {
+        assert!(faults(&["--format", format]).ok().starts_with(begin));
+    }
+    std::fs::write(dir.path().join("known.jsonl"), "no fault\n").unwrap();
+    let ran = faults(&baseline);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("hint: write a baseline by"),
+        "{}",
+        ran.stderr
+    );
+    let ran = faults(&["--kinds", "odd"]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("the kinds are broken, "),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn what_stands_out_in_a_site_is_told_in_three_forms() {
+    let (dir, cmd) = setup("site");
+    let web = site();
+    crawl(&cmd, &web, "s", &[]);
+    let host = web.url(0, "");
+    let text = cmd
+        .run(&["report", "s", "--site", "--max-clicks", "0"])
+        .ok();
+    let text = text.replace(&host, "");
+    for told in [
+        "2 pages\n",
+        "\nwithout a title: 2\n  /\n  /a\n",
+        "\nmore than 0 clicks from the start: 1\n  1 click  /a\n",
+        "\nexcluded by robots.txt, and linked: 1\n  /barred  `Disallow: /barred`  1 link\n",
+    ] {
+        assert!(text.contains(told), "{told} {text}");
+    }
+    let json = cmd.run(&["report", "s", "--site", "--json"]).ok();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["clicks"], &json["deep"]),
+        (&json!([1, 1]), &json!([]))
+    );
+    assert_eq!(
+        cmd.run(&["report", "s", "--site", "--html", "s.html"]).ok(),
+        ""
+    );
+    let page = std::fs::read_to_string(dir.path().join("s.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 3);
+}

@@ -1,7 +1,8 @@
-//! docs/getting-started.md: its commands are run on its site, and its outputs are those that come.
+//! docs/getting-started.md and docs/small-site.md: their commands are run on their site, and their
+//! outputs are those that come.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crawl_testweb::{Answer, TestWeb};
@@ -10,6 +11,7 @@ use expect_test::expect_file;
 use crate::harness::{Cmd, Ran, setup};
 
 const PAGE: &str = include_str!("../../../../docs/getting-started.md");
+const SMALL_SITE: &str = include_str!("../../../../docs/small-site.md");
 
 /// The address of the site in the page.
 const ADDRESS: &str = "127.0.0.1:8000";
@@ -71,13 +73,11 @@ fn masked(text: &str) -> String {
     masked
 }
 
-#[test]
-fn ours_getting_started_shows_what_its_commands_print() {
-    let (_dir, cmd) = setup("tea");
-    let web = site();
-    let address = web.address(0).to_string();
+/// A page of the documentation with what its commands print now, and how many were run: those for
+/// which `run` returns what came. As it stands where nothing else is said now.
+fn played(text: &str, address: &str, run: &dyn Fn(&str) -> Option<Ran>) -> (String, usize) {
     let mut page = String::new();
-    let mut lines = PAGE.lines().peekable();
+    let mut lines = text.lines().peekable();
     let (mut in_block, mut commands) = (false, 0);
     while let Some(line) = lines.next() {
         page.push_str(line);
@@ -85,10 +85,9 @@ fn ours_getting_started_shows_what_its_commands_print() {
         if line.starts_with("```") {
             in_block = line == "```console";
         }
-        let typed = line.strip_prefix("$ crawl ").filter(|_| in_block);
-        if !typed.is_some_and(|typed| typed.contains(ADDRESS) || typed.contains("tea-")) {
+        let Some(ran) = Some(line).filter(|_| in_block).and_then(run) else {
             continue;
-        }
+        };
         commands += 1;
         let is_output = |line: &&str| !line.starts_with("$ ") && !line.starts_with("```");
         let mut shown = String::new();
@@ -96,14 +95,67 @@ fn ours_getting_started_shows_what_its_commands_print() {
             shown.push_str(line);
             shown.push('\n');
         }
-        let ran = run(&cmd, &line[2..], &address);
-        let printed = format!("{}{}", ran.stdout, ran.stderr).replace(&address, ADDRESS);
-        // As it stands where nothing else is said now.
+        let printed = format!("{}{}", ran.stdout, ran.stderr);
+        let printed = printed.replace(address, ADDRESS);
         page.push_str(match masked(&shown) == masked(&printed) {
             true => &shown,
             false => &printed,
         });
     }
+    (page, commands)
+}
+
+#[test]
+fn ours_getting_started_shows_what_its_commands_print() {
+    let (_dir, cmd) = setup("tea");
+    let web = site();
+    let address = web.address(0).to_string();
+    let is_run = |typed: &str| typed.contains(ADDRESS) || typed.contains("tea-");
+    let (page, commands) = played(PAGE, &address, &|line| {
+        let typed = line.strip_prefix("$ crawl ");
+        typed
+            .is_some_and(is_run)
+            .then(|| run(&cmd, &line[2..], &address))
+    });
     assert!(commands >= 7, "{commands}");
     expect_file!["../../../../docs/getting-started.md"].assert_eq(&page);
+}
+
+/// The files of examples/small-site, as its owner changes them.
+fn copy_small_site(cmd: &Cmd, address: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/small-site");
+    let here = cmd.command(&[]).get_current_dir().unwrap().to_owned();
+    let config = fs::read_to_string(folder.join("site.toml")).unwrap();
+    let config = config.replace(ADDRESS, address);
+    let config = config.replace("delay = \"1s\"", "delay = \"0s\"");
+    fs::write(here.join("site.toml"), config).unwrap();
+    fs::copy(folder.join("nightly.sh"), here.join("nightly.sh")).unwrap();
+    here
+}
+
+#[test]
+fn ours_the_small_site_shows_what_its_commands_print() {
+    let (_dir, cmd) = setup("small");
+    let web = site();
+    let address = web.address(0).to_string();
+    let here = copy_small_site(&cmd, &address);
+    let (page, commands) = played(SMALL_SITE, &address, &|line| {
+        let typed = line.strip_prefix("$ ");
+        let typed = typed.filter(|typed| typed.starts_with("crawl ") || typed.starts_with("sh "));
+        typed.map(|typed| run(&cmd, typed, &address))
+    });
+    assert!(commands >= 8, "{commands}");
+    assert!(here.join("site.html").is_file());
+    // Links that break are told by the next night's round, and only those.
+    web.script(0, "/docs/third.html", Answer::of(410));
+    let night = run(&cmd, "sh ./nightly.sh", &address).ok();
+    let told = night.replace(&address, ADDRESS);
+    assert_eq!(
+        told,
+        "2 new faults: broken 2 (1 known)\n\nhttp://127.0.0.1:8000/\n  broken         \
+         http://127.0.0.1:8000/docs/third.html  410  \"Wait\"\n\n\
+         http://127.0.0.1:8000/docs/second.html\n  broken         \
+         http://127.0.0.1:8000/docs/third.html  410  \"The third step\"\n"
+    );
+    expect_file!["../../../../docs/small-site.md"].assert_eq(&page);
 }

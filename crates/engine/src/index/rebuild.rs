@@ -321,9 +321,9 @@ fn kept_pages(
         }
         let at = i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX);
         let is_left_out = row.is_body_left_out();
-        match (row.change.as_deref(), row.status) {
+        match row.status {
             // Its record refers to the one before.
-            (Some("same"), _) => {
+            _ if row.repeats_body() => {
                 if let Some(known) = kept.get_mut(&row.url) {
                     known.at = at;
                     // A 304 may bar it, and a 200 let it in again.
@@ -335,7 +335,7 @@ fn kept_pages(
                     }
                 }
             }
-            (_, Some(200..=299)) => {
+            Some(200..=299) => {
                 let refused = refusal(&row);
                 let page = Kept {
                     url: row.url.clone(),
@@ -348,7 +348,7 @@ fn kept_pages(
                 };
                 kept.insert(row.url, page);
             }
-            (_, Some(301 | 302 | 303 | 307 | 308 | 404 | 410)) => drop(kept.remove(&row.url)),
+            Some(301 | 302 | 303 | 307 | 308 | 404 | 410) => drop(kept.remove(&row.url)),
             _ => {}
         }
     }

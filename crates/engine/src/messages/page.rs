@@ -247,6 +247,7 @@ pub(crate) fn row_without_answer(
         unwanted: None,
         round: 1,
         change: None,
+        differs: None,
         error: None,
         sample: None,
         label: context.label.as_deref().map(str::to_owned),

@@ -12,7 +12,7 @@ use super::document::{DocumentError, ReadPage};
 use crate::config::Config;
 use crate::messages::RobotsExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, redirect_target};
-use crate::revisit::visit::{KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
+use crate::revisit::visit::{Difference, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::millis;
 
 /// Encodes exchanges for the archive, where there is one; else takes digests alone.
@@ -53,7 +53,9 @@ impl ArchiveEncoder {
                 .original(exchange, unmodified)
                 .map(Revisit::NotModified),
             (None, Some(known)) if exchange.status == known.status && !withheld => {
-                let found = digest.insert(self.digest.of(&[&exchange.body]));
+                let taken = page.body_digest.clone();
+                let found =
+                    digest.insert(taken.unwrap_or_else(|| self.digest.of(&[&exchange.body])));
                 let content = page.decoded_digest.as_ref().unwrap_or(found);
                 let same = known.has_content(found, content).then_some(known);
                 let original = same.and_then(|known| self.original(exchange, known));
@@ -87,8 +89,14 @@ impl ArchiveEncoder {
         // Of what was not read there is none.
         let digest = (exchange.truncated != Some(Truncation::Unwanted)).then_some(digest);
         let change = RevisitSchedule::change(page.past.as_deref(), &result);
+        let difference = match revisit {
+            // The digest is that of the original.
+            Some(Revisit::IdenticalContent { .. }) => Some(Difference::Coding),
+            _ => RevisitSchedule::difference(page.past.as_deref(), &result),
+        };
         let row = PageRow {
             digest,
+            differs: difference.and_then(Difference::name).map(str::to_owned),
             record_id: capture
                 .as_ref()
                 .map(|capture| capture.record_id().to_string()),
@@ -149,6 +157,7 @@ impl ArchiveEncoder {
                 let started = exchange.started.as_micros();
                 VisitResult::Page(KnownPage {
                     decoded_digest: read.decoded_digest.clone(),
+                    text_digest: read.text_digest.clone(),
                     archived: is_archived.then_some(started),
                     ..KnownPage::new(status, digest.to_owned(), validators)
                 })

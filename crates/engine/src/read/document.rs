@@ -37,6 +37,12 @@ pub(crate) struct ReadDocument {
     /// The labelled digest of the body without its content coding; nothing where it has none, or
     /// where that can't be undone.
     pub(crate) decoded_digest: Option<String>,
+    /// The digest of its body, where that was needed to tell whether it is another.
+    pub(crate) body_digest: Option<String>,
+    /// The digest of its main text, where that was read.
+    pub(crate) text_digest: Option<String>,
+    /// The digest of the main text that it had at the last visit, where that was read again.
+    pub(crate) past_text_digest: Option<String>,
     /// The part that the writer needs.
     pub(crate) findings: PageFindings,
 }
@@ -64,6 +70,10 @@ pub(crate) struct ReadPage {
     pub(crate) charset: Option<&'static str>,
     /// As in [`ReadDocument`].
     pub(crate) decoded_digest: Option<String>,
+    /// As in [`ReadDocument`].
+    pub(crate) body_digest: Option<String>,
+    /// As in [`ReadDocument`].
+    pub(crate) text_digest: Option<String>,
     pub(crate) findings: PageFindings,
 }
 

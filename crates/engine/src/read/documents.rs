@@ -19,6 +19,7 @@ use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::document::{DocumentError, ReadDocument};
 use super::links::{Discovery, Links, page_refusal};
+use super::main_text::{ComparedText, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_evidence::TrapEvidence;
 use super::{PageReader, content_type};
@@ -35,12 +36,13 @@ const LONG_SITEMAP_BYTES: usize = 1 << 20;
 
 impl PageReader {
     /// Reads a page. The error is a page of a guard, which says nothing of the site.
-    pub(crate) fn html(
+    pub(super) fn html(
         &self,
         links: &mut Links<'_>,
         rules: &CompiledRobots,
         exchange: &Exchange,
         bytes: &[u8],
+        compared: ComparedText,
     ) -> Result<ReadDocument, Interstitial> {
         let lease = links.from();
         let headers = &exchange.headers;
@@ -57,7 +59,7 @@ impl PageReader {
         // A seed leads on whatever its language: what it links to is judged by itself.
         let is_told = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_told = is_told && !self.wanted.languages.is_empty();
-        let (page, content) = match may_index || is_told {
+        let (page, content) = match may_index || is_told || compared.is_wanted {
             true => {
                 let (page, content) = read_both(&text, headers, at, &self.limits, &mut evidence);
                 (page, Some(content))
@@ -78,9 +80,10 @@ impl PageReader {
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
         let refused = self.search_refused(&usage);
         let tag = content.as_ref().and_then(|content| content.language.tag());
-        let language = tag.filter(|_| in_place.is_none());
+        let language = tag.filter(|_| in_place.is_none() && (may_index || is_told));
         let judged = language.as_ref().filter(|_| is_told);
         let unwanted = judged.and_then(|tag| self.wanted.of_language(tag));
+        let text_digest = content.as_ref().and_then(text_digest);
         // What stands in its place is no page to find.
         let content = content.filter(|_| may_index && in_place.is_none());
         let entry = content.map(|content| {
@@ -115,6 +118,10 @@ impl PageReader {
         document.findings.signal = evidence.finish();
         document.findings.entry = entry;
         document.usage = Some(usage);
+        document.text_digest = text_digest.filter(|_| is_page && in_place.is_none());
+        document.body_digest = compared.body_digest;
+        document.decoded_digest = compared.decoded_digest;
+        document.past_text_digest = compared.past_text_digest;
         document.error = in_place.map(DocumentError::InPlace);
         Ok(document)
     }

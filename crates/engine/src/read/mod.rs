@@ -6,6 +6,7 @@ mod documents;
 mod link_cache;
 mod link_names;
 mod links;
+mod main_text;
 pub(crate) mod pool;
 mod sitemap_budget;
 mod trap_evidence;
@@ -14,6 +15,7 @@ mod without_page;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -74,6 +76,11 @@ pub(crate) struct PageReader {
     round: u32,
     /// True once pages are given back as they are, the one that is being read too.
     pub(crate) gives_back: Arc<AtomicBool>,
+    /// True if the main text of a page that is new is to be compared with later: there is no archive
+    /// that it could be read back from.
+    keeps_texts: bool,
+    /// The crawl's directory, where earlier rounds left an archive in it.
+    archive: Option<PathBuf>,
     /// True if the writer is to have all links of a page, those that are known too: a random walk
     /// chooses among them.
     keeps_known_links: bool,
@@ -106,6 +113,8 @@ impl PageReader {
             round: visits.round.number,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
+            keeps_texts: config.recrawl && !config.warc,
+            archive: (config.warc && visits.round.number > 1).then(|| config.output.clone()),
             keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
             shared: None,
             events: TraceEvents::new(config),
@@ -126,6 +135,14 @@ impl PageReader {
     pub(crate) fn keeping_known_links(self) -> PageReader {
         PageReader {
             keeps_known_links: true,
+            ..self
+        }
+    }
+
+    /// A reader that takes the digest of each page's main text, for a later round.
+    pub(crate) fn keeping_texts(self) -> PageReader {
+        PageReader {
+            keeps_texts: true,
             ..self
         }
     }
@@ -191,7 +208,10 @@ impl PageReader {
             scope,
             host,
         } = *page;
-        let past = context.past.take();
+        let mut past = context.past.take();
+        if let Some(past) = &mut past {
+            past.note_text(document.past_text_digest);
+        }
         let said = document.usage.unwrap_or_else(|| {
             let directives = self.directives(&exchange, &[]);
             self.usage(&context.rules, &exchange, &lease, &directives, &[])
@@ -270,6 +290,8 @@ impl PageReader {
             error: document.error,
             charset: document.charset,
             decoded_digest: document.decoded_digest,
+            body_digest: document.body_digest,
+            text_digest: document.text_digest,
             findings,
         })
     }
@@ -318,11 +340,14 @@ impl PageReader {
             .and_then(|decoded| self.sitemap(&mut links, &decoded.bytes, content_type, early));
         match (sitemap, kind) {
             (Some(sitemap), _) => document = sitemap,
-            (None, Document::Html) => match self.html(&mut links, rules, exchange, bytes) {
-                Ok(page) if page.is_given_up => return page,
-                Ok(page) => document = page,
-                Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),
-            },
+            (None, Document::Html) => {
+                let compared = self.compared(page, decoded.as_ref());
+                match self.html(&mut links, rules, exchange, bytes, compared) {
+                    Ok(page) if page.is_given_up => return page,
+                    Ok(page) => document = page,
+                    Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),
+                }
+            }
             (None, Document::Feed) if is_page => {
                 document = self.feed(&mut links, bytes, content_type);
             }
@@ -335,7 +360,9 @@ impl PageReader {
             _ => {}
         }
         if is_page {
-            document.decoded_digest = self.decoded_digest(exchange, decoded.as_ref());
+            if document.decoded_digest.is_none() {
+                document.decoded_digest = self.decoded_digest(exchange, decoded.as_ref());
+            }
             let end = decoded.map(|decoded| decoded.end);
             let broken = end.filter(|end| *end != DecodeEnd::Whole);
             document.error = broken.map(DocumentError::Coding).or(document.error);

@@ -55,7 +55,8 @@ impl Replay {
         let round_began = Tick::from_micros(u64::from(run.round_began) * 1_000_000);
         let mut replay = Replay::new(&config, answers, directory, tick(run.at), round_began)?;
         replay.following = Some(Following::new(script));
-        replay.reader = replay.reader.keeping_known_links();
+        // There is no archive that a later round could read a text back from.
+        replay.reader = replay.reader.keeping_known_links().keeping_texts();
         Ok(replay)
     }
 

@@ -41,7 +41,7 @@ use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
 use crate::time::seconds;
 use crate::tombstones::Tombstones;
-use crate::totals::{Change, CommitPoint, Totals};
+use crate::totals::{CommitPoint, Totals};
 use crate::trace_events::TraceEvents;
 
 /// A transaction under way, with the files that go along.
@@ -426,6 +426,7 @@ impl Group<'_> {
             }
             None => self.files.pages.append(&row)?,
         };
+        let lists_links = !row.repeats_body();
         let outcome_of_row = page_outcome(&row);
         *self
             .committed
@@ -437,9 +438,9 @@ impl Group<'_> {
         if let Some(entry) = &entry {
             self.tell_index(entry)?;
         }
-        // The links of a page that is as it was are listed already.
+        // The links of a body that came before are listed already.
         if let Some(file) = &mut self.files.links
-            && change != Some(Change::Same)
+            && lists_links
         {
             let link_rows = link_rows.iter();
             for row in link_rows.filter(|row| !tombstones.holds_link(&row.to)) {

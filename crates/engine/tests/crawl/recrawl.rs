@@ -153,6 +153,138 @@ fn what_is_packed_otherwise_each_time_is_as_it_was() {
     assert_eq!(record.kind(), "response");
 }
 
+/// The pages of a site in one round: nothing but what a server puts into each answer differs from
+/// round to round, and of `/story` the words in the third.
+fn answers(round: u32) -> Vec<(&'static str, Answer)> {
+    let story = |words: &str| {
+        format!(
+            "<html lang=en><title>The story</title><body><nav><a href=/token>token</a>
+             <a href=/nonce>nonce</a> <a href=/counter>counter</a> <a href=/packed>packed</a>
+             <a href=/story>story</a> <a href=/file>file</a></nav>
+             <main><h1>The story</h1><p>{words}</p><p>It goes on for a while, and then it ends
+             as such stories do: with a table for two and a pot of tea.</p></main>"
+        )
+    };
+    let words = "Once upon a time somebody was thirsty.";
+    let page = |more: &str| Answer::html(&(story(words) + more));
+    let told = match round {
+        1 | 2 => words,
+        _ => "Once upon a time nobody was thirsty.",
+    };
+    let stamp = format!("2026-11-2{round} 10:0{round}:00");
+    let footer = format!("<footer>{stamp}</footer>");
+    let mut script = format!("<script nonce=n{round}>var at = {round}</script>");
+    script += &format!("<p>Page generated at {stamp} in 0.0{round} s</p>");
+    vec![
+        ("/", page(&footer)),
+        (
+            "/token",
+            page(&format!(
+                "<form><input type=hidden name=csrf value=t{round}></form>"
+            )),
+        ),
+        ("/nonce", page(&script)),
+        (
+            "/counter",
+            page(&format!(
+                "<p>You are visitor number {}</p><div class=footer>{stamp}</div>",
+                round * 97
+            )),
+        ),
+        ("/packed", gzip_with(&story(words), round as usize * 9)),
+        ("/story", Answer::html(&(story(told) + &footer))),
+        (
+            "/file",
+            Answer::of(200)
+                .header("content-type", "application/pdf")
+                .body(format!("%PDF-1.4 {round}")),
+        ),
+    ]
+}
+
+/// What rounds 2 to 4 say of the site of [`answers`]: path, change, and what differs.
+fn told_of_rounds(setting: impl Fn(&mut Crawl)) -> Vec<(u32, String, String, String)> {
+    let web = small(&[]);
+    let mut crawl = eager(&web);
+    setting(&mut crawl);
+    let mut told = Vec::new();
+    for round in 1..=4 {
+        for (path, answer) in answers(round) {
+            web.script(0, path, answer);
+        }
+        match round {
+            1 => crawl.run().unwrap(),
+            _ => again(&mut crawl),
+        };
+        for row in crawl
+            .pages()
+            .into_iter()
+            .filter(|row| row.round == round && round > 1)
+        {
+            if row.status == Some(200) {
+                let path = row.url[web.url(0, "").len()..].to_owned();
+                let word = |word: Option<String>| word.unwrap_or_default();
+                told.push((round, path, word(row.change), word(row.differs)));
+            }
+        }
+    }
+    told.sort();
+    told
+}
+
+#[test]
+fn a_token_a_nonce_and_a_counter_are_no_change() {
+    let mut expected = Vec::new();
+    for round in 2..=4 {
+        for (path, change, differs) in [
+            ("/", "same", "markup"),
+            ("/counter", "same", "markup"),
+            ("/file", "changed", "bytes"),
+            ("/nonce", "same", "markup"),
+            ("/packed", "same", "bytes"),
+            (
+                "/story",
+                if round == 3 { "changed" } else { "same" },
+                if round == 3 { "text" } else { "markup" },
+            ),
+            ("/token", "same", "markup"),
+        ] {
+            expected.push((
+                round,
+                path.to_owned(),
+                change.to_owned(),
+                differs.to_owned(),
+            ));
+        }
+    }
+    // The first round kept nothing of the texts: they are read back from the archive.
+    assert_eq!(told_of_rounds(|_| {}), expected);
+    assert_eq!(told_of_rounds(|crawl| crawl.config.index = true), expected);
+    let without_archive = told_of_rounds(|crawl| {
+        crawl.config.warc = false;
+        crawl.config.recrawl = true;
+    });
+    assert_eq!(without_archive, expected);
+}
+
+#[test]
+fn a_page_of_other_markup_is_archived_as_it_came() {
+    let web = small(&[]);
+    let mut crawl = eager(&web);
+    for round in 1..=2 {
+        for (path, answer) in answers(round) {
+            web.script(0, path, answer);
+        }
+        again(&mut crawl);
+    }
+    let row = row(&crawl, 2, &web.url(0, "/token"));
+    assert!(!row.repeats_body());
+    let record = read_place(&crawl.config.output, &row.warc.unwrap(), row.bytes).unwrap();
+    assert_eq!(record.kind(), "response");
+    assert_eq!(record.field("WARC-Payload-Digest"), row.digest.as_deref());
+    assert!(String::from_utf8_lossy(&record.block).contains("value=t2"));
+}
+
 fn failed(rows: &[PageRow]) -> u64 {
     let failed = rows.iter().filter(|row| row.status >= Some(400));
     failed.count() as u64

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use crawl_archive::rows::PageRow;
 use crawl_archive::{FOLDER, HttpMessage, WarcRecord, read_place};
 use crawl_extractor::{
@@ -81,6 +82,14 @@ impl Archived {
         page.of_body(&body, row.content_type.as_deref());
         page.of_headers(&http);
         Some(())
+    }
+
+    /// The body of a page; none where it can't be read.
+    pub(crate) fn body(&self, row: &PageRow) -> Option<Bytes> {
+        if row.is_body_left_out() {
+            return None;
+        }
+        decoded_body(&self.record(row)?.http()?)
     }
 
     fn record(&self, row: &PageRow) -> Option<WarcRecord> {

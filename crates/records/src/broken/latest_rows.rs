@@ -71,8 +71,7 @@ impl LatestRows {
         let is_whole = row
             .status
             .is_some_and(|status| (200..300).contains(&status));
-        // The record of one that is as it was names another.
-        if is_whole && row.change.as_deref() != Some("same") {
+        if is_whole && !row.repeats_body() {
             last.body = line;
         }
     }
@@ -99,13 +98,13 @@ impl LatestRows {
     }
 
     /// Returns whether a URL redirects now.
-    pub(super) fn redirects(&self, url: &str) -> bool {
+    pub(crate) fn redirects(&self, url: &str) -> bool {
         let last = self.get(url);
         last.is_some_and(|last| last.outcome == LastOutcome::Redirect)
     }
 
     /// Returns whether a URL is a page now.
-    pub(super) fn is_page(&self, url: &str) -> bool {
+    pub(crate) fn is_page(&self, url: &str) -> bool {
         let last = self.get(url);
         last.is_some_and(|last| last.outcome == LastOutcome::Page)
     }

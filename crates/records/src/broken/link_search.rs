@@ -129,7 +129,7 @@ impl LinkSearch {
 
 /// The rules by which the crawl named URLs, by its crawl.toml; what needed evidence is left as it
 /// is.
-fn naming(dir: &Path) -> SpellingRules {
+pub(crate) fn naming(dir: &Path) -> SpellingRules {
     let table = stored_settings(dir);
     let names = table.get("names");
     let when = |key: &str, usual: StepPolicy| match names.and_then(|names| names.get(key)?.as_str())

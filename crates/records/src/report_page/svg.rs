@@ -29,21 +29,21 @@ const ROW: f64 = 27.0;
 const MAX_LABEL: usize = 44;
 
 /// A plot with its text alternative, and the table behind it.
-pub(super) struct Figure<'a> {
+pub(crate) struct Figure<'a> {
     /// Unique in the page.
-    pub(super) id: &'a str,
-    pub(super) title: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) title: &'a str,
     /// The plot in words.
-    pub(super) words: &'a str,
-    pub(super) height: f64,
-    pub(super) drawing: Markup,
+    pub(crate) words: &'a str,
+    pub(crate) height: f64,
+    pub(crate) drawing: Markup,
     /// The meanings of the classes `c0`, `c1` ..
-    pub(super) legend: &'a [&'a str],
-    pub(super) table: Markup,
+    pub(crate) legend: &'a [&'a str],
+    pub(crate) table: Markup,
 }
 
 impl Figure<'_> {
-    pub(super) fn draw(&self) -> Markup {
+    pub(crate) fn draw(&self) -> Markup {
         let (title_id, words_id) = (format!("{}-title", self.id), format!("{}-words", self.id));
         let of_table = format!("{}: the numbers", self.title);
         html! {
@@ -180,7 +180,7 @@ fn anchor(x: f64) -> &'static str {
 }
 
 /// Rows with a bar each: name and value.
-pub(super) fn bars(rows: &[(String, u64)], show: impl Fn(u64) -> String) -> Markup {
+pub(crate) fn bars(rows: &[(String, u64)], show: impl Fn(u64) -> String) -> Markup {
     let most = rows.iter().map(|(_, value)| *value).max().unwrap_or(0);
     html! {
         @for (at, (name, value)) in rows.iter().enumerate() {
@@ -255,7 +255,7 @@ pub(super) fn strips<'a>(
 }
 
 /// The height of so many rows.
-pub(super) fn rows_height(rows: usize) -> f64 {
+pub(crate) fn rows_height(rows: usize) -> f64 {
     ROW * rows.max(1) as f64
 }
 

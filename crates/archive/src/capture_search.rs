@@ -1,0 +1,101 @@
+//! Looks one capture up in the sorted index of an archive.
+
+use std::io::{self, BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::path::Path;
+
+use crawl_weburl::CanonicalUrl;
+
+use crate::bounded_read::MAX_LINE_BYTES;
+use crate::capture_log::CaptureLine;
+use crate::names::{FOLDER, INDEX};
+use crate::regular_file::open_regular;
+use crate::rows::WarcPlace;
+use crate::surt::surt;
+use crate::timestamp::Timestamp;
+use crate::warc_reader::{MAX_BODY_BYTES, WarcRecord, read_place};
+
+/// Captures of one key and second that are looked at.
+const MAX_ALIKE: usize = 16;
+
+/// Reads the `response` record of a URL whose `WARC-Date` is `date`, by the index of the archive in
+/// `dir`: a binary search, a few dozen reads however long the index is. None where the index has no
+/// such line, as it has none of a run that has not ended yet, or the record can't be read.
+///
+/// # Errors
+/// Those of the file system, for the index.
+pub fn find_response(
+    dir: &Path,
+    url: &CanonicalUrl,
+    date: Timestamp,
+) -> io::Result<Option<WarcRecord>> {
+    let (file, bytes) = match open_regular(&dir.join(FOLDER).join(INDEX)) {
+        Ok(file) => {
+            let bytes = file.metadata()?.len();
+            (file, bytes)
+        }
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(why),
+    };
+    let key = format!("{} {} ", surt(url), date.fourteen_digits());
+    let mut index = BufReader::new(file);
+    let mut line = Vec::new();
+    // Every line that begins before `low` sorts before the key; one that begins at `high` or behind
+    // it does not.
+    let (mut low, mut high) = (0, bytes);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let begin = line_after(&mut index, middle, &mut line)?;
+        if begin >= high || line.is_empty() {
+            high = middle;
+        } else if line.as_slice() < key.as_bytes() {
+            low = begin + line.len() as u64;
+        } else {
+            high = middle;
+        }
+    }
+    line_after(&mut index, low, &mut line)?;
+    for _ in 0..MAX_ALIKE {
+        if !line.starts_with(key.as_bytes()) {
+            break;
+        }
+        let record = CaptureLine::parse(&line).and_then(|capture| {
+            let place = WarcPlace {
+                file: capture.file.to_string(),
+                offset: capture.offset,
+            };
+            read_place(dir, &place, MAX_BODY_BYTES).ok()
+        });
+        let found = record.filter(|record| {
+            record.kind() == "response"
+                && record.url() == Some(url.as_str())
+                && record.date() == Some(date)
+        });
+        if found.is_some() {
+            return Ok(found);
+        }
+        read_line(&mut index, &mut line)?;
+    }
+    Ok(None)
+}
+
+/// Reads the first line that begins at `at` or behind it, and says where; empty at the end.
+fn line_after<R: BufRead + Seek>(index: &mut R, at: u64, line: &mut Vec<u8>) -> io::Result<u64> {
+    let mut begin = at;
+    index.seek(SeekFrom::Start(at.saturating_sub(1)))?;
+    if at > 0 {
+        // The rest of a line that began before; its end alone where one begins right here.
+        read_line(index, line)?;
+        begin = at - 1 + line.len() as u64;
+    }
+    read_line(index, line)?;
+    Ok(begin)
+}
+
+fn read_line<R: BufRead>(index: &mut R, line: &mut Vec<u8>) -> io::Result<()> {
+    line.clear();
+    index
+        .by_ref()
+        .take(MAX_LINE_BYTES as u64)
+        .read_until(b'\n', line)
+        .map(drop)
+}

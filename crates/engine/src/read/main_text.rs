@@ -1,0 +1,215 @@
+//! The main text of a page as a digest, by which a visit tells whether it says something else.
+//!
+//! What differs between two answers with nothing new in them is left out: parts around the main
+//! text (the extractor tells which), and short lines with a number that no reader comes for, such as
+//! a counter of visitors or the time at which the page was made.
+
+use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
+use crawl_coding::{Decoded, decode};
+use crawl_extractor::{Content, ContentLimits, Document, PageContext, read_content, what_is};
+use crawl_frontier::UrlKind;
+use http::HeaderValue;
+use http::header::CONTENT_ENCODING;
+
+use super::PageReader;
+use crate::messages::page::FetchedPage;
+use crate::revisit::visit::PreviousVisit;
+
+/// Characters of a digest that are kept of each page: 80 bits.
+const MAX_DIGEST_CHARS: usize = 16;
+
+/// A longer line is running text, whatever words it has. Bytes.
+const MAX_LINE_BYTES: usize = 160;
+
+/// Words of a short line whose numbers say nothing of the page: when it was made and for whom, and
+/// how often it was asked for.
+const PASSING_WORDS: [&str; 15] = [
+    "captcha",
+    "copyright",
+    "counter",
+    "csrf",
+    "generated",
+    "hits",
+    "nonce",
+    "pageviews",
+    "rendered",
+    "token",
+    "views",
+    "visitor",
+    "visitors",
+    "visits",
+    "©",
+];
+
+/// The same, in two words or more.
+const PASSING_PHRASES: [&str; 9] = [
+    "current time",
+    "it is now",
+    "loaded in",
+    "local time",
+    "request id",
+    "server time",
+    "served by",
+    "session id",
+    "trace id",
+];
+
+/// What is to be compared with the last visit of a page, told before it is read.
+#[derive(Debug, Default)]
+pub(super) struct ComparedText {
+    /// True if the digest of the main text is needed.
+    pub(super) is_wanted: bool,
+    /// The digests of the body and of the body without its content coding, where they were taken.
+    pub(super) body_digest: Option<String>,
+    pub(super) decoded_digest: Option<String>,
+    /// The digest of the main text that the page had then, where that was read from the archive.
+    pub(super) past_text_digest: Option<String>,
+}
+
+impl PageReader {
+    /// Finds out whether the main text of a page is to be compared: only where its body is another
+    /// than at the last visit.
+    pub(super) fn compared(&self, page: &FetchedPage, decoded: Option<&Decoded>) -> ComparedText {
+        let exchange = &page.exchange;
+        let is_page = (200..300).contains(&exchange.status) && page.lease.kind != UrlKind::Sitemap;
+        let past = page.context.past.as_deref().and_then(PreviousVisit::page);
+        let Some(known) = past.filter(|known| is_page && known.status == exchange.status) else {
+            return ComparedText {
+                is_wanted: is_page && self.keeps_texts,
+                ..ComparedText::default()
+            };
+        };
+        let body_digest = DigestAlgorithm::default().of(&[&exchange.body]);
+        let decoded_digest = self.decoded_digest(exchange, decoded);
+        let content = decoded_digest.as_ref().unwrap_or(&body_digest);
+        let is_wanted = !known.has_content(&body_digest, content);
+        let past_text_digest = match (is_wanted, &known.text_digest, known.archived) {
+            (true, None, Some(at)) => self.archived_text(page, Timestamp::from_micros(at)),
+            _ => None,
+        };
+        ComparedText {
+            is_wanted,
+            body_digest: Some(body_digest),
+            decoded_digest,
+            past_text_digest,
+        }
+    }
+
+    /// The digest of the main text of a page as it was archived then. None where it can't be read:
+    /// then its bytes are all that can be compared.
+    fn archived_text(&self, page: &FetchedPage, at: Timestamp) -> Option<String> {
+        let dir = self.archive.as_deref()?;
+        let record = find_response(dir, &page.lease.url, at).ok()??;
+        let http = record.http()?;
+        let mut headers = http::HeaderMap::new();
+        let codings = http.fields.iter();
+        for (_, coding) in
+            codings.filter(|(name, _)| name.eq_ignore_ascii_case(b"content-encoding"))
+        {
+            headers.append(CONTENT_ENCODING, HeaderValue::from_bytes(coding).ok()?);
+        }
+        let body = bytes::Bytes::copy_from_slice(http.body);
+        let decoded = decode(headers.get_all(CONTENT_ENCODING), &body, &self.decode);
+        let content_type = http.field("content-type").map(String::from_utf8_lossy);
+        let content_type = content_type.as_deref();
+        if !matches!(what_is(content_type, &decoded.bytes), Document::Html) {
+            return None;
+        }
+        let context = PageContext {
+            content_type,
+            ..PageContext::default()
+        };
+        let content = read_content(&decoded.bytes, &context, &ContentLimits::default());
+        text_digest(&content)
+    }
+}
+
+/// The digest of a page's title and main text; of all its text where none is the main text. None
+/// where it has no text: what it shows is not known then.
+pub(super) fn text_digest(content: &Content) -> Option<String> {
+    let mut blocks: Vec<_> = content.main_blocks().collect();
+    if blocks.is_empty() {
+        blocks = content.blocks.iter().collect();
+    }
+    let lines = blocks.iter().map(|block| (block, content.text_of(block)));
+    let lines = lines.filter(|(block, line)| block.kind.level().is_some() || !is_passing(line));
+    let mut text = content.title.clone().unwrap_or_default();
+    let title_bytes = text.len();
+    for (_, line) in lines {
+        text.push('\n');
+        text.push_str(line);
+    }
+    let mut digest = DigestAlgorithm::default().of(&[text.as_bytes()]);
+    let name_bytes = digest.find(':').map_or(0, |at| at + 1);
+    digest.drain(..name_bytes);
+    digest.truncate(MAX_DIGEST_CHARS);
+    (text.len() > title_bytes).then_some(digest)
+}
+
+/// Returns whether a line says nothing of the page but a number that each answer has another of.
+fn is_passing(line: &str) -> bool {
+    if line.len() > MAX_LINE_BYTES || !line.contains(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    let line = line.to_lowercase();
+    let is_part = |c: char| c.is_alphanumeric() || c == '©';
+    let mut words = line.split(|c| !is_part(c));
+    words.any(|word| PASSING_WORDS.contains(&word))
+        || PASSING_PHRASES.iter().any(|phrase| line.contains(phrase))
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_extractor::{ContentLimits, PageContext, read_content};
+
+    use super::{is_passing, text_digest};
+
+    fn digest(html: &str) -> Option<String> {
+        let content = PageContext::default();
+        text_digest(&read_content(
+            html.as_bytes(),
+            &content,
+            &ContentLimits::default(),
+        ))
+    }
+
+    #[test]
+    fn lines_with_a_passing_number_are_told_from_text() {
+        for passing in [
+            "You are visitor number 12,345.",
+            "Page generated in 0.023 s",
+            "Generated 2026-11-23 10:20:11 by a generator",
+            "Server time: 12:03:05",
+            "© 2026 The tea house",
+            "CSRF token 8f1c77",
+            "1,024 views",
+            "Request ID: 8f3ac-12",
+        ] {
+            assert!(is_passing(passing), "{passing}");
+        }
+        for text in [
+            "Opening times: 9:00 to 17:00",
+            "Price: 12 euro",
+            "Version 2.1 was released on 2026-11-23",
+            "The next train leaves at 10:20:11",
+            "You are a visitor",
+            "Last updated: 2026-11-23",
+        ] {
+            assert!(!is_passing(text), "{text}");
+        }
+        let long = format!("{} It had 12 visitors.", "A long story. ".repeat(20));
+        assert!(!is_passing(&long));
+    }
+
+    #[test]
+    fn the_digest_is_that_of_title_and_text() {
+        let page = "<title>Tea</title><nav>1</nav><main><p>Pour the water.</p></main>\
+            <footer>12:00</footer>";
+        let same = page.replace("12:00", "13:00").replace("<nav>1", "<nav>2");
+        assert!(digest(page).is_some());
+        assert_eq!(digest(page), digest(&same));
+        assert_ne!(digest(page), digest(&page.replace("Pour", "Drink")));
+        assert_ne!(digest(page), digest(&page.replace("Tea", "Coffee")));
+        assert_eq!(digest("<title>Tea</title><img src=a.png>"), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! What visits leave, and when the next is due.
+
+use std::time::Duration;
+
+use super::*;
+use crawl_frontier::Reason;
+
+const DAY: u32 = 86_400;
+
+fn visits(began: u32) -> RevisitSchedule {
+    RevisitSchedule {
+        round: Round {
+            number: 2,
+            began,
+            ..Round::first(began)
+        },
+        revisits: Revisits::default(),
+    }
+}
+
+fn page(digest: &str) -> VisitResult {
+    VisitResult::Page(KnownPage::new(200, digest.into(), Validators::default()))
+}
+
+/// Visits a page in rounds a day apart, as its content is in each; the days on which it was
+/// visited.
+fn days(content: impl Fn(u32) -> u32, said: Option<DocumentState>) -> Vec<u32> {
+    let mut visited = Vec::new();
+    let (mut due, mut past) = (0, None);
+    for day in 0..60 {
+        let began = DAY * (day + 1);
+        if due > began {
+            continue;
+        }
+        visited.push(day);
+        let found = page(&content(day).to_string());
+        let visit = visits(began).after(began + 60, UrlKind::Page, past, found, said);
+        due = visit.due;
+        past = PreviousVisit::read(&visit);
+    }
+    visited
+}
+
+#[test]
+fn intervals_follow_what_changes() {
+    let still = days(|_| 0, None);
+    assert_eq!(still, [0, 1, 3, 6, 11, 19, 31, 49]);
+    assert_eq!(days(|_| 0, Some(DocumentState::Static)), [0, 1, 31]);
+    let all: Vec<u32> = (0..60).collect();
+    assert_eq!(days(|_| 0, Some(DocumentState::Dynamic)), all);
+    assert_eq!(days(|day| day, None), all);
+    // What has been still for long and changes is looked at sooner again.
+    let woken = days(|day| day.max(11), None);
+    assert_eq!(woken[..9], [0, 1, 3, 6, 11, 19, 23, 25, 26]);
+}
+
+#[test]
+fn intervals_keep_their_bounds() {
+    let revisits = Revisits {
+        least: Duration::from_secs(3600),
+        most: Duration::from_secs(7200),
+    };
+    let visits = RevisitSchedule {
+        revisits,
+        ..visits(DAY)
+    };
+    let first = visits.after(DAY, UrlKind::Page, None, page("a"), None);
+    assert_eq!(first.due, DAY + 3600);
+    let later = RevisitSchedule {
+        round: Round::first(9 * DAY),
+        ..visits
+    };
+    let second = later.after(
+        9 * DAY,
+        UrlKind::Page,
+        PreviousVisit::read(&first),
+        page("a"),
+        None,
+    );
+    assert_eq!(second.due, 9 * DAY + 7200);
+    let sitemap = later.after(
+        9 * DAY,
+        UrlKind::Sitemap,
+        PreviousVisit::read(&first),
+        page("a"),
+        None,
+    );
+    assert_eq!(sitemap.due, EACH_ROUND);
+}
+
+#[test]
+fn ours_a_round_by_a_clock_that_was_ahead_holds_no_later_one_up() {
+    let next = |began: u32, now: u32| {
+        let round = Round::first(began).next(now, Totals::default());
+        (round.began, round.first_began)
+    };
+    assert_eq!(next(DAY, 2 * DAY), (2 * DAY, DAY));
+    assert_eq!(next(DAY, DAY), (DAY + 1, DAY));
+    assert_eq!(next(DAY + 3600, DAY), (DAY + 3601, DAY + 3600));
+    assert_eq!(next(1500 * DAY, DAY), (DAY, DAY));
+    assert_eq!(next(u32::MAX, DAY), (DAY, DAY));
+}
+
+#[test]
+fn what_was_found_is_held_against_what_was_there() {
+    let visits = visits(DAY);
+    let after = |past: Option<PreviousVisit>, found: VisitResult| {
+        let change = RevisitSchedule::change(past.as_ref(), &found);
+        let visit = visits.after(1, UrlKind::Page, past, found, None);
+        (change.map(Change::name), PreviousVisit::read(&visit))
+    };
+    let (change, past) = after(None, page("a"));
+    assert_eq!(change, Some("new"));
+    let (change, past) = after(past, page("a"));
+    assert_eq!(change, Some("same"));
+    let (change, past) = after(past, VisitResult::Same);
+    assert_eq!(change, Some("same"));
+    let (change, past) = after(past, VisitResult::Unknown);
+    assert_eq!(change, None);
+    let barred = Exclusion::of(Reason::Robots);
+    let (change, past) = after(past, VisitResult::Excluded(barred.clone()));
+    assert_eq!(change, None);
+    assert!(past.as_ref().unwrap().was_excluded_by(&barred));
+    let (change, past) = after(past, page("b"));
+    assert_eq!(change, Some("changed"));
+    let (change, past) = after(past, VisitResult::Nothing);
+    assert_eq!(change, Some("gone"));
+    let (change, past) = after(past, VisitResult::Nothing);
+    assert_eq!(change, None);
+    assert_eq!(after(past, page("b")).0, Some("new"));
+}
+
+#[test]
+fn the_record_of_what_is_as_it_was_stays_the_original() {
+    let visits = visits(DAY);
+    let found = |digest: &str, archived| {
+        let page = KnownPage::new(200, digest.into(), Validators::default());
+        VisitResult::Page(KnownPage { archived, ..page })
+    };
+    let after = |past, found| {
+        let visit = visits.after(1, UrlKind::Page, past, found, None);
+        PreviousVisit::read(&visit)
+    };
+    let archived = |past: &Option<PreviousVisit>| past.as_ref().unwrap().page().unwrap().archived;
+    let past = after(None, found("a", Some(7)));
+    let past = after(past, found("a", None));
+    assert_eq!(archived(&past), Some(7));
+    let past = after(past, VisitResult::Same);
+    assert_eq!(archived(&past), Some(7));
+    assert_eq!(archived(&after(past, found("b", Some(9)))), Some(9));
+}
+
+#[test]
+fn what_a_page_said_outlives_an_answer_without_it() {
+    let said = Some(DocumentState::Static);
+    let first = visits(DAY).after(DAY, UrlKind::Page, None, page("a"), said);
+    let second = visits(2 * DAY).after(
+        0,
+        UrlKind::Page,
+        PreviousVisit::read(&first),
+        VisitResult::Same,
+        None,
+    );
+    assert_eq!(second.due, 2 * DAY + 30 * DAY);
+    // It is of its round, whatever the clock said.
+    assert_eq!(second.at, 2 * DAY);
+    let third = visits(3 * DAY).after(
+        0,
+        UrlKind::Page,
+        PreviousVisit::read(&second),
+        page("b"),
+        None,
+    );
+    assert_eq!(third.due, 3 * DAY + DAY / 2);
+}
+
+#[test]
+fn a_failure_forgets_no_interval() {
+    let past = |day: u32, past: Option<PreviousVisit>, found| {
+        let visit = visits(day * DAY).after(0, UrlKind::Page, past, found, None);
+        (visit.due, PreviousVisit::read(&visit))
+    };
+    let (_, first) = past(1, None, page("a"));
+    let (due, failed) = past(11, first, VisitResult::Unknown);
+    assert_eq!(due, 11 * DAY);
+    let again = past(12, failed.clone(), VisitResult::Same).0;
+    assert_eq!(again, 12 * DAY + 11 * DAY + 11 * DAY / 2);
+    assert_eq!(past(12, failed, VisitResult::Deadly).0, 42 * DAY);
+}
+
+#[test]
+fn a_rule_that_moved_is_the_same() {
+    let barred = |line| Exclusion {
+        reason: Reason::Robots,
+        rule: Some("Disallow: /".into()),
+        line: Some(line),
+    };
+    let found = VisitResult::Excluded(barred(1));
+    let visit = visits(DAY).after(1, UrlKind::Page, None, found, None);
+    let past = PreviousVisit::read(&visit).unwrap();
+    assert!(past.was_excluded_by(&barred(2)));
+    assert!(!past.was_excluded_by(&Exclusion::of(Reason::Robots)));
+}

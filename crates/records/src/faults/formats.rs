@@ -1,0 +1,206 @@
+//! Faults as text, JSON lines, JUnit, GitHub annotations and HTML.
+
+use std::fmt::{self, Display, Write as _};
+
+use crawl_weburl::safe_line;
+use maud::{Markup, html};
+
+use super::{Fault, FaultKind, Faults};
+use crate::html::{link, page, table};
+use crate::numbers::{counted, grouped};
+
+/// The kinds, widest first: what follows one stands in a column.
+const KIND_WIDTH: usize = 13;
+
+/// Lines for a person: each page with its faults.
+impl Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.head(f)?;
+        let mut last = None;
+        for fault in &self.faults {
+            if last != Some(&fault.page) {
+                writeln!(f, "\n{}", page_name(fault))?;
+                last = Some(&fault.page);
+            }
+            let kind = fault.kind.to_string();
+            write!(
+                f,
+                "  {kind:<KIND_WIDTH$}  {}  {}",
+                fault.to,
+                safe_line(&fault.why)
+            )?;
+            if let Some(text) = &fault.text {
+                write!(f, "  \"{}\"", safe_line(text))?;
+            }
+            writeln!(f)?;
+        }
+        if self.source != "archive" {
+            writeln!(
+                f,
+                "\nno archive was kept: only links to broken pages are known\nhint: crawl with \
+                 `--warc on`"
+            )?;
+        }
+        if self.unread > 0 {
+            let pages = counted(self.unread, "page is", "pages are");
+            writeln!(f, "\n{pages} not in the archive, and may have more faults")?;
+        }
+        Ok(())
+    }
+}
+
+impl Faults {
+    fn head(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        let new = if self.known > 0 { "new " } else { "" };
+        match self.faults.len() as u64 {
+            0 => write!(f, "no {new}fault")?,
+            count => {
+                write!(
+                    f,
+                    "{} {new}{}",
+                    grouped(count),
+                    if count == 1 { "fault" } else { "faults" }
+                )?;
+                let counts = self.counts.iter();
+                let counts = counts.map(|(kind, count)| format!("{kind} {}", grouped(*count)));
+                write!(f, ": {}", counts.collect::<Vec<_>>().join(", "))?;
+            }
+        }
+        if self.known > 0 {
+            write!(f, " ({} known)", grouped(self.known))?;
+        }
+        writeln!(f)
+    }
+
+    /// A JSON object in each line: what a baseline is made of.
+    #[must_use]
+    pub fn json_lines(&self) -> String {
+        let mut lines = String::new();
+        for fault in &self.faults {
+            lines.push_str(&serde_json::to_string(fault).unwrap_or_default());
+            lines.push('\n');
+        }
+        lines
+    }
+
+    /// JUnit's XML, as continuous integration reads it: a failed test for each fault, one that
+    /// passed where there is none.
+    #[must_use]
+    pub fn junit(&self) -> String {
+        let count = self.faults.len();
+        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        let tests = count.max(1);
+        let _ = writeln!(
+            xml,
+            "<testsuites tests=\"{tests}\" failures=\"{count}\">\n  <testsuite name=\"crawl\" \
+             tests=\"{tests}\" failures=\"{count}\" errors=\"0\" skipped=\"0\">"
+        );
+        if count == 0 {
+            xml.push_str("    <testcase classname=\"crawl\" name=\"no fault\"/>\n");
+        }
+        for fault in &self.faults {
+            let (page, to) = (xml_text(&page_name(fault)), xml_text(&fault.to));
+            let (kind, why) = (fault.kind, xml_text(&fault.why));
+            let _ = writeln!(
+                xml,
+                "    <testcase classname=\"{page}\" name=\"{kind}: {to}\">\n      <failure \
+                 type=\"{kind}\" message=\"{why}\">{to} on {page}: {why}</failure>\n    </testcase>"
+            );
+        }
+        xml.push_str("  </testsuite>\n</testsuites>\n");
+        xml
+    }
+
+    /// Commands by which a GitHub workflow shows annotations: a warning for a redirect, an error for
+    /// each other fault.
+    #[must_use]
+    pub fn github(&self) -> String {
+        let mut lines = String::new();
+        for fault in &self.faults {
+            let level = match fault.kind {
+                FaultKind::Redirect => "warning",
+                _ => "error",
+            };
+            let title = command_value(&fault.kind.to_string());
+            let text = format!("{} on {}: {}", fault.to, page_name(fault), fault.why);
+            let _ = writeln!(lines, "::{level} title={title}::{}", command_text(&text));
+        }
+        lines
+    }
+
+    /// A page that needs nothing else, with a table for each kind.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let mut head = String::new();
+        let _ = self.head(&mut head);
+        let body = html! {
+            p class="sums" { (head.trim_end()) }
+            @if self.source != "archive" {
+                p { "No archive was kept: only links to broken pages are known." }
+            }
+            @for kind in self.counts.keys() { (self.table(*kind)) }
+        };
+        page("Faults", &body)
+    }
+
+    fn table(&self, kind: FaultKind) -> Markup {
+        let rows = html! {
+            thead { tr { th { "page" } th { "leads to" } th { "what was found" } th { "text" } } }
+            tbody {
+                @for fault in self.faults.iter().filter(|fault| fault.kind == kind) {
+                    tr {
+                        td { @match &fault.page { Some(url) => (link(url)), None => "(a seed)" } }
+                        td { (link(&fault.to)) }
+                        td { (safe_line(&fault.why)) }
+                        td { @if let Some(text) = &fault.text { (safe_line(text)) } }
+                    }
+                }
+            }
+        };
+        table(&title(kind), "t w", &rows)
+    }
+}
+
+fn title(kind: FaultKind) -> String {
+    let words = match kind {
+        FaultKind::Broken => "Broken links",
+        FaultKind::Unreachable => "Links to servers that did not answer",
+        FaultKind::Fragment => "Links to a place that their page does not have",
+        FaultKind::TextFragment => "Links to a text that their page does not say",
+        FaultKind::Redirect => "Links to what has moved for good",
+        FaultKind::Mixed => "Parts loaded by http",
+    };
+    words.to_owned()
+}
+
+fn page_name(fault: &Fault) -> String {
+    fault.page.clone().unwrap_or_else(|| "(a seed)".to_owned())
+}
+
+/// Text within XML 1.0: what XML has no character for is left out.
+fn xml_text(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in safe_line(text).chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if c.is_control() => {}
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Text of a workflow command, in which a line end would begin another.
+fn command_text(text: &str) -> String {
+    let text = text.replace('%', "%25");
+    text.replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// The value of a property of one.
+fn command_value(text: &str) -> String {
+    command_text(text).replace(':', "%3A").replace(',', "%2C")
+}

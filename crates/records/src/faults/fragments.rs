@@ -1,0 +1,143 @@
+//! Links with fragments, held against the pages that they lead into.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use crawl_extractor::{
+    ContentLimits, Document, PageContext, PageText, read_anchors, read_content, what_is,
+};
+use crawl_weburl::CanonicalUrl;
+use percent_encoding::percent_decode_str;
+
+use super::text_fragment::{Passages, TextDirective};
+use super::{Fault, FaultKind};
+use crate::broken::{Archived, LatestRows, key};
+use crate::error::RecordsError;
+use crate::rows::pages;
+
+/// What parts the id from directives to the browser.
+const DIRECTIVES: &str = ":~:";
+
+/// The links with fragments, by the page that they lead into.
+#[derive(Debug, Default)]
+pub(super) struct Fragments {
+    by_target: HashMap<u64, BTreeSet<Wanted>>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Wanted {
+    page: String,
+    /// The link without its fragment.
+    to: String,
+    fragment: String,
+    text: Option<String>,
+}
+
+impl Fragments {
+    /// Takes a link; `target` is where it leads, redirects followed.
+    pub(super) fn add(
+        &mut self,
+        page: &CanonicalUrl,
+        to: &CanonicalUrl,
+        target: &str,
+        fragment: &str,
+        text: Option<&str>,
+    ) {
+        // A script reads such a fragment, and it is no id.
+        if fragment.starts_with(['!', '/']) {
+            return;
+        }
+        self.by_target
+            .entry(key(target))
+            .or_default()
+            .insert(Wanted {
+                page: page.to_string(),
+                to: to.to_string(),
+                fragment: fragment.to_owned(),
+                text: text.map(str::to_owned),
+            });
+    }
+
+    /// Reads the pages that are led into, and adds a fault for each place that is not there. Of what
+    /// is no HTML, and of a page that the archive does not have, nothing is known.
+    pub(super) fn check(
+        mut self,
+        dir: &Path,
+        latest: &LatestRows,
+        archived: &Archived,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), RecordsError> {
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next() {
+            let row = row?;
+            if !latest.is_body(&row, rows.line()) {
+                continue;
+            }
+            let Some(wanted) = self.by_target.remove(&key(&row.url)) else {
+                continue;
+            };
+            let content_type = row.content_type.as_deref();
+            let body = archived.body(&row);
+            let html = |body: &bytes::Bytes| matches!(what_is(content_type, body), Document::Html);
+            if let Some(body) = body.filter(html) {
+                check_page(&body, content_type, wanted, faults);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_page(
+    body: &[u8],
+    content_type: Option<&str>,
+    wanted: BTreeSet<Wanted>,
+    faults: &mut Vec<Fault>,
+) {
+    let anchors = read_anchors(&PageText::decode(body, content_type));
+    let mut passages = None;
+    for link in wanted {
+        let (id, directives) = match link.fragment.split_once(DIRECTIVES) {
+            Some((id, directives)) => (id, directives),
+            None => (link.fragment.as_str(), ""),
+        };
+        let decoded = percent_decode_str(id).decode_utf8_lossy();
+        // HTML Standard 7.4.6.3: the top of the page is there always.
+        let is_there = id.is_empty()
+            || anchors.contains(id)
+            || anchors.contains(decoded.as_ref())
+            || decoded.eq_ignore_ascii_case("top");
+        let texts = directives
+            .split('&')
+            .filter_map(|one| one.strip_prefix("text="));
+        let missing = texts.filter_map(TextDirective::parse).find(|text| {
+            let passages = passages.get_or_insert_with(|| {
+                let context = PageContext {
+                    content_type,
+                    ..PageContext::default()
+                };
+                Passages::new(
+                    read_content(body, &context, &ContentLimits::default()).visible_text(),
+                )
+            });
+            !passages.hold(text)
+        });
+        let (kind, why) = match (is_there, missing) {
+            (false, _) => (
+                FaultKind::Fragment,
+                format!("no element has the id {decoded}"),
+            ),
+            (true, Some(text)) => (
+                FaultKind::TextFragment,
+                format!("the page does not say {}", text.start),
+            ),
+            (true, None) => continue,
+        };
+        faults.push(Fault {
+            page: Some(link.page),
+            to: format!("{}#{}", link.to, link.fragment),
+            kind,
+            why,
+            text: link.text,
+        });
+    }
+}

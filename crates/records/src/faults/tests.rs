@@ -1,0 +1,265 @@
+//! Sites with planted faults.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+
+use serde_json::json;
+
+use super::{Baseline, Fault, FaultKind, Faults, faults};
+use crate::made_crawl::MadeCrawl;
+
+const HOST: &str = "https://e.example";
+const PAGES: usize = 250;
+const PLANTED: usize = 1_000;
+
+/// Numbers that look drawn, the same in each run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most
+    }
+}
+
+/// What is wrong with a link, without its words.
+type Planted = (String, String, FaultKind);
+
+/// A site of 250 pages with many sound links of all kinds and a thousand faults in them.
+fn planted_site() -> (tempfile::TempDir, BTreeSet<Planted>) {
+    let mut draw = Draw(17);
+    let mut made = MadeCrawl::new();
+    let mut bodies: Vec<String> = (0..PAGES)
+        .map(|at| {
+            let next = (at + 1) % PAGES;
+            format!(
+                "<title>Page {at}</title><h1 id=top-{at}>Page {at}</h1>\
+                 <p id='größe'>The {at} th story tells of tea.</p><a name='old name'>x</a>\
+                 <svg><g id=drawing /></svg>\
+                 <a href=/p{next}>n</a> <a href='/p{next}#top-{next}'>n</a> <a href='#'>up</a>\
+                 <a href=#top>up</a> <a href='/p{next}#gr%C3%B6%C3%9Fe'>g</a>\
+                 <a href='/p{next}#old%20name'>o</a> <a href=/p{next}#drawing>d</a>\
+                 <a href=#!/route>r</a> <a href='#/route'>r</a> <a href=/file.pdf#page=2>f</a>\
+                 <a href='/p{next}#:~:text=story%20tells,tea'>t</a>\
+                 <a href='/p{next}#top-{next}:~:text=THE%20{next}'>t</a>\
+                 <a href=/short#top-0>s</a> <a href=/barred#x>b</a>\
+                 <a href=http://plain.example/>a link is not loaded</a>\
+                 <img src=/good.png> <template><a href=/p0#later>l</a><b id=later></b></template>"
+            )
+        })
+        .collect();
+    let mut planted = BTreeSet::new();
+    for at in 0..PLANTED {
+        let (from, to) = (draw.below(PAGES), draw.below(PAGES));
+        let (html, link, kind) = match at % 9 {
+            0 => {
+                let link = format!("{HOST}/gone{at}");
+                made.row(
+                    &link,
+                    &json!({"status": 404 + 6 * (at % 2), "via": format!("{HOST}/p0")}),
+                );
+                (
+                    format!("<a href=/gone{at}>gone</a>"),
+                    link,
+                    FaultKind::Broken,
+                )
+            }
+            1 => {
+                let link = format!("http://dead{at}.example/");
+                made.row(
+                    &link,
+                    &json!({"error": "name_not_found", "via": format!("{HOST}/p0")}),
+                );
+                (
+                    format!("<a href={link}>dead</a>"),
+                    link,
+                    FaultKind::Unreachable,
+                )
+            }
+            2 => {
+                let link = format!("{HOST}/p{to}#no-{at}");
+                (
+                    format!("<a href='/p{to}#no-{at}'>no such id</a>"),
+                    link,
+                    FaultKind::Fragment,
+                )
+            }
+            3 => {
+                let link = format!("{HOST}/p{to}#:~:text=milk%20{at}");
+                (
+                    format!("<a href='{link}'>no such text</a>"),
+                    link,
+                    FaultKind::TextFragment,
+                )
+            }
+            4 => {
+                let link = format!("{HOST}/old{at}");
+                let to = format!("{HOST}/p{to}");
+                made.row(
+                    &link,
+                    &json!({"status": 301 + 7 * (at % 2), "redirect": to}),
+                );
+                (
+                    format!("<a href=old{at}>moved</a>"),
+                    link,
+                    FaultKind::Redirect,
+                )
+            }
+            5 => {
+                let link = format!("http://e.example/plain{at}.png");
+                (format!("<img src={link} alt=x>"), link, FaultKind::Mixed)
+            }
+            6 => {
+                let link = format!("{HOST}/style{at}.css");
+                made.row(&link, &json!({"status": 500, "via": format!("{HOST}/p0")}));
+                (
+                    format!("<link rel=stylesheet href=/style{at}.css>"),
+                    link,
+                    FaultKind::Broken,
+                )
+            }
+            7 => {
+                let before = format!("{HOST}/now{at}");
+                made.row(
+                    &before,
+                    &json!({"status": 302, "redirect": format!("{HOST}/p{to}")}),
+                );
+                let link = format!("{before}#no-{at}");
+                (
+                    format!("<a href='{link}'>there</a>"),
+                    link,
+                    FaultKind::Fragment,
+                )
+            }
+            _ => {
+                let link = format!("http://e.example/frame{at}");
+                (
+                    format!("<iframe src={link}></iframe>"),
+                    link,
+                    FaultKind::Mixed,
+                )
+            }
+        };
+        bodies[from].push_str(&html);
+        planted.insert((format!("{HOST}/p{from}"), link, kind));
+    }
+    for (at, body) in bodies.iter().enumerate() {
+        made.page(&format!("{HOST}/p{at}"), "text/html; charset=utf-8", body);
+    }
+    made.page(
+        &format!("{HOST}/file.pdf"),
+        "application/pdf",
+        "%PDF-1.4 ..",
+    );
+    made.page(&format!("{HOST}/good.png"), "image/png", "\u{89}PNG");
+    made.row(
+        &format!("{HOST}/short"),
+        &json!({"status": 302, "redirect": format!("{HOST}/p0")}),
+    );
+    (made.finish(), planted)
+}
+
+fn found(faults: &Faults) -> BTreeSet<Planted> {
+    let found = faults.faults.iter();
+    let found = found.map(|fault| {
+        (
+            fault.page.clone().unwrap_or_default(),
+            fault.to.clone(),
+            fault.kind,
+        )
+    });
+    found.collect()
+}
+
+#[test]
+fn a_thousand_planted_faults_are_found_and_none_is_invented() {
+    let (dir, planted) = planted_site();
+    let all = faults(dir.path(), &FaultKind::ALL).unwrap();
+    assert_eq!(planted.len(), PLANTED);
+    let found = found(&all);
+    let missed: Vec<_> = planted.difference(&found).collect();
+    let invented: Vec<_> = found.difference(&planted).collect();
+    assert!(
+        missed.is_empty() && invented.is_empty(),
+        "{missed:#?} {invented:#?}"
+    );
+    assert_eq!(all.counts.values().sum::<u64>(), PLANTED as u64);
+    assert_eq!((all.unread, all.source.as_str()), (0, "archive"));
+    let mixed = faults(dir.path(), &[FaultKind::Mixed]).unwrap();
+    assert_eq!(mixed.faults.len() as u64, all.counts[&FaultKind::Mixed]);
+}
+
+#[test]
+fn what_a_baseline_lists_is_left_out() {
+    let (dir, _) = planted_site();
+    let mut all = faults(dir.path(), &FaultKind::ALL).unwrap();
+    let file = dir.path().join("known.jsonl");
+    let known: String = all
+        .json_lines()
+        .lines()
+        .skip(3)
+        .fold(String::new(), |mut known, line| {
+            let _ = writeln!(known, "{line}");
+            known
+        });
+    let gone = json!({"page": null, "to": "https://e.example/mended", "kind": "broken"});
+    fs::write(&file, format!("{known}\n{gone}\n")).unwrap();
+    let baseline = Baseline::read(&file).unwrap();
+    let first: Vec<Fault> = all.faults[..3].to_vec();
+    all.leave_out(&baseline);
+    assert_eq!(
+        (all.faults.clone(), all.known, all.mended),
+        (first, PLANTED as u64 - 3, 1)
+    );
+    assert!(all.to_string().starts_with("3 new faults: "), "{all}");
+    fs::write(&file, "{\"page\":3}\n").unwrap();
+    let error = Baseline::read(&file).unwrap_err().to_string();
+    assert!(error.contains("known.jsonl` line 1: "), "{error}");
+}
+
+fn one_fault() -> Faults {
+    let mut made = MadeCrawl::new();
+    made.row("https://e.example/", &json!({"status": 404}));
+    let mut one = faults(made.finish().path(), &FaultKind::ALL).unwrap();
+    one.faults[0].page = Some("https://e.example/a?b=1&c=%0A".into());
+    one.faults[0].text = Some("<b>\u{1b}[31m".into());
+    one.faults[0].why = "404 <x>\n::error::".into();
+    one
+}
+
+#[test]
+fn each_format_takes_what_a_server_sent_for_text() {
+    let one = one_fault();
+    let junit = one.junit();
+    assert!(junit.contains("failures=\"1\""), "{junit}");
+    assert!(
+        junit.contains("a?b=1&amp;c=%0A") && junit.contains("404 &lt;x&gt;"),
+        "{junit}"
+    );
+    let github = one.github();
+    assert_eq!(github.lines().count(), 1, "{github}");
+    assert!(
+        github.starts_with("::error title=broken::https://e.example/ on "),
+        "{github}"
+    );
+    assert!(github.contains("%250A"), "{github}");
+    let html = one.html();
+    assert!(
+        html.contains("&lt;b&gt;") && !html.contains("<b>") && !html.contains('\u{1b}'),
+        "{html}"
+    );
+    let none = Faults::default();
+    assert!(
+        none.junit()
+            .contains("<testcase classname=\"crawl\" name=\"no fault\"/>")
+    );
+    assert_eq!(
+        (none.github(), none.json_lines()),
+        (String::new(), String::new())
+    );
+    assert!(none.to_string().starts_with("no fault\n"));
+}

@@ -1,0 +1,132 @@
+//! Text fragments: `#:~:text=[prefix-,]start[,end][,-suffix]` (URL Fragment Text Directives, W3C
+//! community group draft).
+
+use percent_encoding::percent_decode_str;
+
+/// A text that a link leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TextDirective {
+    prefix: Option<String>,
+    /// The words where it begins, in lower case.
+    pub(super) start: String,
+    end: Option<String>,
+    suffix: Option<String>,
+}
+
+impl TextDirective {
+    /// Reads the value behind `text=`; none where it is malformed, as browsers pass that over.
+    pub(super) fn parse(value: &str) -> Option<TextDirective> {
+        let mut parts: Vec<&str> = value.split(',').collect();
+        let prefix = parts.first().and_then(|part| part.strip_suffix('-'));
+        if prefix.is_some() {
+            parts.remove(0);
+        }
+        let suffix = parts.last().and_then(|part| part.strip_prefix('-'));
+        if suffix.is_some() {
+            parts.pop();
+        }
+        let words = |part: &str| normal(&percent_decode_str(part).decode_utf8_lossy());
+        let (start, end) = match parts[..] {
+            [start] => (words(start), None),
+            [start, end] => (words(start), Some(words(end))),
+            _ => return None,
+        };
+        (!start.is_empty()).then(|| TextDirective {
+            prefix: prefix.map(words),
+            start,
+            end,
+            suffix: suffix.map(words),
+        })
+    }
+}
+
+/// The text of a page, as directives are looked for in it.
+#[derive(Debug)]
+pub(super) struct Passages(String);
+
+impl Passages {
+    pub(super) fn new(visible_text: &str) -> Passages {
+        Passages(normal(visible_text))
+    }
+
+    /// Returns whether the page says a text, letter case and white space aside.
+    pub(super) fn hold(&self, wanted: &TextDirective) -> bool {
+        let text = self.0.as_str();
+        let mut starts = words_in(text, &wanted.start);
+        starts.any(|(from, to)| {
+            let is_behind = wanted
+                .prefix
+                .as_ref()
+                .is_none_or(|prefix| text[..from].trim_end().ends_with(prefix.as_str()));
+            let is_before = |at: usize| {
+                wanted
+                    .suffix
+                    .as_ref()
+                    .is_none_or(|suffix| text[at..].trim_start().starts_with(suffix.as_str()))
+            };
+            is_behind
+                && match &wanted.end {
+                    None => is_before(to),
+                    Some(end) => words_in(&text[to..], end).any(|(_, at)| is_before(to + at)),
+                }
+        })
+    }
+}
+
+/// The places of whole words in a text.
+fn words_in<'t>(text: &'t str, words: &'t str) -> impl Iterator<Item = (usize, usize)> + 't {
+    let is_word = |c: char| c.is_alphanumeric();
+    let places = text.match_indices(words);
+    places.filter_map(move |(from, found)| {
+        let to = from + found.len();
+        let goes_on = |before: Option<char>, inside: Option<char>| {
+            before.is_some_and(is_word) && inside.is_some_and(is_word)
+        };
+        let is_cut = goes_on(text[..from].chars().next_back(), found.chars().next())
+            || goes_on(text[to..].chars().next(), found.chars().next_back());
+        // Scripts without blanks have no such bounds.
+        (!is_cut || !found.is_ascii()).then_some((from, to))
+    })
+}
+
+/// In lower case, with single blanks.
+fn normal(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Passages, TextDirective};
+
+    #[test]
+    fn a_text_is_found_as_browsers_find_it() {
+        let page = Passages::new("Pour the water over\nthe Leaves, and wait four minutes. Teapot.");
+        let holds = |value: &str| {
+            let directive = TextDirective::parse(value);
+            directive.is_some_and(|directive| page.hold(&directive))
+        };
+        for there in [
+            "water",
+            "the%20leaves",
+            "Over%20the",
+            "pour,minutes",
+            "the-,water,-over",
+            "water,-over%20the",
+            "over-,the",
+        ] {
+            assert!(holds(there), "{there}");
+        }
+        for missing in [
+            "milk",
+            "tea",
+            "minutes,pour",
+            "the-,water,-under",
+            "milk-,water",
+        ] {
+            assert!(!holds(missing), "{missing}");
+        }
+        assert_eq!(TextDirective::parse("a,b,c"), None);
+        assert_eq!(TextDirective::parse(""), None);
+    }
+}

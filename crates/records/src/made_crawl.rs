@@ -1,0 +1,97 @@
+//! Crawls that tests make: rows, and an archive with the bodies.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use crawl_archive::{
+    Archive, ArchiveOptions, Capture, CaptureMetadata, CapturedRequest, Encoder, RecordIds,
+    Timestamp,
+};
+use crawl_weburl::canonicalize;
+use http::{HeaderMap, HeaderValue};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A crawl's directory that is being written.
+pub(crate) struct MadeCrawl {
+    pub(crate) dir: TempDir,
+    archive: Archive,
+    encoder: Encoder,
+    rows: Vec<String>,
+}
+
+impl MadeCrawl {
+    pub(crate) fn new() -> MadeCrawl {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = Archive::open(dir.path(), ArchiveOptions::default(), &BTreeMap::new());
+        MadeCrawl {
+            archive: archive.unwrap(),
+            dir,
+            encoder: Encoder::default(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a page with its body.
+    pub(crate) fn page(&mut self, url: &str, content_type: &'static str, body: &str) {
+        self.page_with(url, content_type, body, &json!({}));
+    }
+
+    /// Adds a page, with other values in some columns of its row.
+    pub(crate) fn page_with(
+        &mut self,
+        url: &str,
+        content_type: &'static str,
+        body: &str,
+        columns: &Value,
+    ) {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static(content_type));
+        let capture = Capture {
+            url: &canonicalize(None, url).unwrap(),
+            started: Timestamp::from_micros(1_795_132_800_000_000),
+            millis: 1,
+            address: None,
+            protocol: http::Version::HTTP_11,
+            tls: None,
+            request: CapturedRequest {
+                method: "GET",
+                headers: &[],
+            },
+            status: 200,
+            reason: None,
+            headers: &headers,
+            body: body.as_bytes(),
+            truncated: None,
+            revisit: None,
+            about: CaptureMetadata::default(),
+        };
+        let encoded = self.encoder.encode(&capture, &RecordIds::random());
+        let receipt = self.archive.append(&encoded).unwrap();
+        let mut row = json!({"status": 200, "content_type": content_type, "bytes": body.len(),
+            "change": "new", "warc": {"file": receipt.file, "offset": receipt.offset}});
+        for (name, value) in columns.as_object().unwrap() {
+            row[name] = value.clone();
+        }
+        self.row(url, &row);
+    }
+
+    /// Adds a row of something that has no body in the archive.
+    pub(crate) fn row(&mut self, url: &str, columns: &Value) {
+        let mut row = json!({"url": url, "status": null, "fetched_at": "2026-11-20T23:59:59.123Z",
+            "ms": 1, "bytes": 0, "content_type": null, "digest": null, "depth": 0, "via": null,
+            "title": null, "robots": null, "warc": null, "error": null, "round": 1,
+            "change": null, "redirect": null});
+        for (name, value) in columns.as_object().unwrap() {
+            row[name] = value.clone();
+        }
+        self.rows.push(format!("{row}\n"));
+    }
+
+    /// The directory, with all in it.
+    pub(crate) fn finish(mut self) -> TempDir {
+        self.archive.sync().unwrap();
+        fs::write(self.dir.path().join("pages.jsonl"), self.rows.concat()).unwrap();
+        self.dir
+    }
+}

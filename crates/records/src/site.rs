@@ -1,0 +1,450 @@
+//! A site as its owner sees it: titles and descriptions, how far pages are from the start, what is
+//! slow or large, chains of redirects, and what robots.txt bars although pages link to it.
+
+mod draw;
+mod text;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::Path;
+
+use crawl_extractor::{Limits, read_html};
+use crawl_weburl::{CanonicalUrl, SpellingRules, canonicalize};
+use serde::{Deserialize, Serialize};
+
+use crate::broken::{Archived, LatestRows, naming};
+use crate::directory::{holds_any, seeds_of, stored_settings};
+use crate::error::RecordsError;
+use crate::rows::{excluded, pages};
+
+/// Redirects in a row that are followed.
+const MAX_CHAIN: usize = 256;
+/// Pages that are listed as the slowest, and as the largest.
+const MAX_EXTREMES: usize = 20;
+
+/// What stands out in the pages of a crawl, as of the last row of each URL.
+///
+/// Field names stay; a later version of the program may add fields. Lists are in the order of their
+/// URLs if they say nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteReport {
+    /// The layout of this object: 1.
+    pub format: u32,
+    /// The last round of the crawl, from 1.
+    pub round: u32,
+    /// HTML pages with a status from 200 to 299.
+    pub pages: u64,
+    /// Those among them whose body is not in the archive: of them only time and size are known.
+    pub unread: u64,
+    /// Pages without a title.
+    pub without_title: Vec<String>,
+    /// Titles that several pages have.
+    pub double_titles: Vec<SharedText>,
+    /// Pages without `meta name=description`.
+    pub without_description: Vec<String>,
+    /// Descriptions that several pages have.
+    pub double_descriptions: Vec<SharedText>,
+    /// Pages that a sitemap or a feed lists and no page links to.
+    pub orphans: Vec<String>,
+    /// The number of pages by the least number of clicks from a seed. Pages that no click leads to
+    /// are not among them.
+    pub clicks: Vec<u64>,
+    /// Clicks beyond which a page is deep.
+    pub max_clicks: u32,
+    /// Pages that take more clicks, those with most first.
+    pub deep: Vec<PageNumber>,
+    /// The slowest pages, in milliseconds from the request to the end of the answer.
+    pub slow: Vec<PageNumber>,
+    /// The largest pages, in bytes as received.
+    pub large: Vec<PageNumber>,
+    /// The number of pages by their time: below 100, 200, 500, 1,000, 2,000, 5,000 ms, and above.
+    pub times: Vec<u64>,
+    /// The number of pages by their size: below 10, 50, 100, 500, 1,000, 5,000 kB, and above.
+    pub sizes: Vec<u64>,
+    /// Links that lead through more than one redirect.
+    pub redirect_chains: Vec<RedirectChain>,
+    /// URLs that robots.txt excludes although pages link to them.
+    pub barred: Vec<BarredUrl>,
+}
+
+/// A text that several pages have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedText {
+    /// The text.
+    pub text: String,
+    /// The pages.
+    pub pages: Vec<String>,
+}
+
+/// A page and a number of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageNumber {
+    /// The page.
+    pub url: String,
+    /// Clicks, milliseconds or bytes.
+    pub number: u64,
+}
+
+/// Several redirects in a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedirectChain {
+    /// Where links lead.
+    pub url: String,
+    /// The targets, in their order; the last one redirects no further, or was not asked.
+    pub to: Vec<String>,
+    /// Links on pages that lead there.
+    pub links: u64,
+}
+
+/// A URL that robots.txt excludes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BarredUrl {
+    /// The URL.
+    pub url: String,
+    /// The rule, as written.
+    pub rule: Option<String>,
+    /// Its line in robots.txt, from 1.
+    pub line: Option<u64>,
+    /// Links on pages that lead there.
+    pub links: u64,
+}
+
+/// Upper ends of the bins of times, in milliseconds.
+const TIME_BINS: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
+/// Upper ends of the bins of sizes, in bytes.
+const SIZE_BINS: [u64; 6] = [10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
+
+/// Sums up the pages of the crawl in `dir`; those that take more than `max_clicks` clicks from a
+/// seed are deep.
+///
+/// Goes through `pages.jsonl` three times and through `excluded.jsonl` once, and reads each archived
+/// page once. Memory: the URLs, titles and descriptions of all pages, and 4 bytes for each link.
+///
+/// # Errors
+/// [`RecordsError::NoCrawl`] where `dir` holds no crawl; [`RecordsError::Row`] for a whole line
+/// that is no row; errors of the file system.
+pub fn site(dir: &Path, max_clicks: u32) -> Result<SiteReport, RecordsError> {
+    holds_any(dir, &["pages.jsonl"])?;
+    let latest = LatestRows::read(dir)?;
+    let mut site = Site {
+        naming: Some(naming(dir)),
+        ..Site::default()
+    };
+    let mut report = SiteReport {
+        format: 1,
+        round: latest.round(),
+        max_clicks,
+        times: vec![0; TIME_BINS.len() + 1],
+        sizes: vec![0; SIZE_BINS.len() + 1],
+        ..SiteReport::default()
+    };
+    site.know_urls(dir, &latest, &mut report)?;
+    site.read_pages(dir, &latest, &mut report)?;
+    site.tell(&mut report);
+    Ok(report)
+}
+
+#[derive(Default)]
+struct Site {
+    naming: Option<SpellingRules>,
+    /// HTML pages, by their URLs.
+    ids: HashMap<String, usize>,
+    found: Vec<FoundPage>,
+    redirects: HashMap<String, String>,
+    /// The links to each URL that redirects, first.
+    redirect_links: HashMap<String, u64>,
+    barred: BTreeMap<String, BarredUrl>,
+}
+
+#[derive(Default)]
+struct FoundPage {
+    url: String,
+    links: Vec<u32>,
+    is_linked: bool,
+    is_listed: bool,
+    is_seed: bool,
+}
+
+impl Site {
+    /// Takes in the pages, the redirects, and what robots.txt excludes.
+    fn know_urls(
+        &mut self,
+        dir: &Path,
+        latest: &LatestRows,
+        report: &mut SiteReport,
+    ) -> Result<(), RecordsError> {
+        let settings = stored_settings(dir);
+        let seeds: Vec<String> = seeds_of(&settings)
+            .filter_map(|seed| Some(canonicalize(None, seed).ok()?.to_string()))
+            .collect();
+        let mut rows = pages(dir)?;
+        let (mut slow, mut large) = (Vec::new(), Vec::new());
+        while let Some(row) = rows.next() {
+            let row = row?;
+            let is_last = latest.is_last(&row, rows.line());
+            if let (true, Some(to)) = (is_last, &row.redirect) {
+                self.redirects.insert(row.url.clone(), to.clone());
+            }
+            // Only what was read as HTML has a charset.
+            if !latest.is_body(&row, rows.line()) || row.charset.is_none() {
+                continue;
+            }
+            report.pages += 1;
+            bin(&mut report.times, &TIME_BINS, row.ms);
+            bin(&mut report.sizes, &SIZE_BINS, row.bytes);
+            slow.push((row.ms, row.url.clone()));
+            large.push((row.bytes, row.url.clone()));
+            self.ids.insert(row.url.clone(), self.found.len());
+            self.found.push(FoundPage {
+                is_seed: row.via.is_none() && row.depth == 0 || seeds.contains(&row.url),
+                url: row.url,
+                ..FoundPage::default()
+            });
+        }
+        for seed in &seeds {
+            let end = self.end_of(seed).to_owned();
+            if let Some(&id) = self.ids.get(&end) {
+                self.found[id].is_seed = true;
+            }
+        }
+        report.slow = extremes(slow);
+        report.large = extremes(large);
+        for row in excluded(dir)? {
+            let row = row?;
+            if row.reason == "robots" && !self.ids.contains_key(&row.url) {
+                let barred = BarredUrl {
+                    url: row.url.clone(),
+                    rule: row.rule,
+                    line: row.line.map(u64::from),
+                    links: 0,
+                };
+                self.barred.insert(row.url, barred);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the archived pages: what they say of themselves, and their links.
+    fn read_pages(
+        &mut self,
+        dir: &Path,
+        latest: &LatestRows,
+        report: &mut SiteReport,
+    ) -> Result<(), RecordsError> {
+        let archived = Archived::open(dir);
+        let (mut titles, mut descriptions) = (SharedTexts::default(), SharedTexts::default());
+        let mut rows = pages(dir)?;
+        while let Some(row) = rows.next() {
+            let row = row?;
+            if !latest.is_body(&row, rows.line()) {
+                continue;
+            }
+            if row.charset.is_none() {
+                if let Some(archived) = &archived {
+                    // A sitemap or a feed, of which nothing is known where it can't be read.
+                    let _ = archived.each_link(&row, &mut |_, to, link, _| {
+                        if link.is_none() {
+                            self.listed(to);
+                        }
+                    });
+                }
+                continue;
+            }
+            let body = archived.as_ref().and_then(|archived| archived.body(&row));
+            let url = canonicalize(None, &row.url).ok();
+            let (Some(body), Some(url)) = (body, url) else {
+                report.unread += 1;
+                continue;
+            };
+            let page = read_html(&body, row.content_type.as_deref(), &Limits::default());
+            let base = page.base_url(&url);
+            for link in &page.links {
+                if let Ok(to) = canonicalize(Some(&base), &link.href) {
+                    self.linked(&row.url, &to);
+                }
+            }
+            let description = page.meta_pairs().find(|(name, _)| *name == "description");
+            let description = description.map(|(_, content)| content.trim());
+            // A page that names another as its own is not found by its title.
+            let is_own = page.stands_elsewhere(&url, None).is_none();
+            match page.title.as_deref() {
+                None => report.without_title.push(row.url.clone()),
+                Some(title) if is_own => titles.add(title, &row.url),
+                Some(_) => {}
+            }
+            match description.filter(|text| !text.is_empty()) {
+                None => report.without_description.push(row.url.clone()),
+                Some(text) if is_own => descriptions.add(text, &row.url),
+                Some(_) => {}
+            }
+        }
+        report.double_titles = titles.shared();
+        report.double_descriptions = descriptions.shared();
+        report.without_title.sort_unstable();
+        report.without_description.sort_unstable();
+        Ok(())
+    }
+
+    /// Takes a link on a page.
+    fn linked(&mut self, from: &str, to: &CanonicalUrl) {
+        let named = self.name_of(to);
+        if let Some(barred) = self.barred.get_mut(&named) {
+            barred.links += 1;
+        }
+        if self.redirects.contains_key(&named) {
+            *self.redirect_links.entry(named.clone()).or_default() += 1;
+        }
+        let target = self.ids.get(self.end_of(&named)).copied();
+        let page = self.ids.get(from).copied();
+        if let (Some(page), Some(target)) = (page, target)
+            && page != target
+        {
+            self.found[target].is_linked = true;
+            self.found[page]
+                .links
+                .push(u32::try_from(target).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Takes an entry of a sitemap or a feed.
+    fn listed(&mut self, to: &CanonicalUrl) {
+        let named = self.name_of(to);
+        if let Some(&id) = self.ids.get(&named) {
+            self.found[id].is_listed = true;
+        }
+    }
+
+    /// The URL by which the crawl knows another.
+    fn name_of(&self, to: &CanonicalUrl) -> String {
+        let is_known = |url: &str| {
+            self.ids.contains_key(url)
+                || self.redirects.contains_key(url)
+                || self.barred.contains_key(url)
+        };
+        if !is_known(to.as_str())
+            && let Some(named) = self.naming.as_ref().and_then(|rules| rules.apply(to))
+        {
+            return named.to_string();
+        }
+        to.to_string()
+    }
+
+    /// The URL at the end of the redirects from another.
+    fn end_of<'s>(&'s self, url: &'s str) -> &'s str {
+        let next = |url: &&'s str| self.redirects.get(*url).map(String::as_str);
+        let chain = std::iter::successors(Some(url), next).take(MAX_CHAIN);
+        chain.last().unwrap_or(url)
+    }
+
+    fn tell(mut self, report: &mut SiteReport) {
+        let clicks = self.clicks();
+        for (page, clicks) in self.found.iter().zip(&clicks) {
+            if page.is_listed && !page.is_linked && !page.is_seed {
+                report.orphans.push(page.url.clone());
+            }
+            let Some(clicks) = *clicks else { continue };
+            let at = clicks as usize;
+            if report.clicks.len() <= at {
+                report.clicks.resize(at + 1, 0);
+            }
+            report.clicks[at] += 1;
+            if clicks > report.max_clicks {
+                report.deep.push(PageNumber {
+                    url: page.url.clone(),
+                    number: u64::from(clicks),
+                });
+            }
+        }
+        report.orphans.sort_unstable();
+        report
+            .deep
+            .sort_unstable_by(|one, other| (other.number, &one.url).cmp(&(one.number, &other.url)));
+        let mut chains: Vec<_> = std::mem::take(&mut self.redirect_links)
+            .into_iter()
+            .collect();
+        chains.sort_unstable();
+        for (url, links) in chains {
+            let next = |url: &&str| self.redirects.get(*url).map(String::as_str);
+            let first = next(&url.as_str());
+            let to: Vec<String> = std::iter::successors(first, next)
+                .take(MAX_CHAIN)
+                .map(str::to_owned)
+                .collect();
+            if to.len() > 1 {
+                report
+                    .redirect_chains
+                    .push(RedirectChain { url, to, links });
+            }
+        }
+        let barred = self.barred.into_values();
+        report.barred = barred.filter(|barred| barred.links > 0).collect();
+    }
+
+    /// The least number of clicks from a seed to each page; none where no way leads there.
+    fn clicks(&self) -> Vec<Option<u32>> {
+        let mut clicks = vec![None; self.found.len()];
+        let mut open = VecDeque::new();
+        for (id, page) in self.found.iter().enumerate() {
+            if page.is_seed {
+                clicks[id] = Some(0);
+                open.push_back(id);
+            }
+        }
+        while let Some(id) = open.pop_front() {
+            let next = clicks[id].map(|clicks: u32| clicks.saturating_add(1));
+            for &link in &self.found[id].links {
+                let link = link as usize;
+                if clicks.get(link) == Some(&None) {
+                    clicks[link] = next;
+                    open.push_back(link);
+                }
+            }
+        }
+        clicks
+    }
+}
+
+#[derive(Default)]
+struct SharedTexts(BTreeMap<String, Vec<String>>);
+
+impl SharedTexts {
+    fn add(&mut self, text: &str, url: &str) {
+        self.0
+            .entry(text.to_owned())
+            .or_default()
+            .push(url.to_owned());
+    }
+
+    /// Those of several pages, those of most first.
+    fn shared(self) -> Vec<SharedText> {
+        let texts = self.0.into_iter().filter(|(_, pages)| pages.len() > 1);
+        let mut texts: Vec<SharedText> = texts
+            .map(|(text, mut pages)| {
+                pages.sort_unstable();
+                SharedText { text, pages }
+            })
+            .collect();
+        texts.sort_by_key(|text| std::cmp::Reverse(text.pages.len()));
+        texts
+    }
+}
+
+fn bin(bins: &mut [u64], ends: &[u64], value: u64) {
+    let at = ends
+        .iter()
+        .position(|end| value < *end)
+        .unwrap_or(ends.len());
+    bins[at] += 1;
+}
+
+/// The greatest numbers, with their pages.
+fn extremes(mut pages: Vec<(u64, String)>) -> Vec<PageNumber> {
+    pages.sort_unstable_by(|one, other| (other.0, &one.1).cmp(&(one.0, &other.1)));
+    pages.truncate(MAX_EXTREMES);
+    let pages = pages.into_iter();
+    pages
+        .map(|(number, url)| PageNumber { url, number })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

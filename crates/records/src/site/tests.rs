@@ -1,0 +1,150 @@
+//! A small site with one of each.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{SiteReport, site};
+use crate::made_crawl::MadeCrawl;
+
+const HOST: &str = "https://e.example";
+
+fn made_site() -> tempfile::TempDir {
+    let mut made = MadeCrawl::new();
+    let mut page = |path: &str, head: &str, body: &str, via: Option<&str>, ms: u64| {
+        let html = format!("<html><head>{head}</head><body>{body}</body></html>");
+        let columns = json!({"charset": "UTF-8", "ms": ms, "depth": u32::from(via.is_some()),
+            "via": via.map(|via| format!("{HOST}{via}"))});
+        made.page_with(&format!("{HOST}{path}"), "text/html", &html, &columns);
+    };
+    let about = |title: &str, text: &str| {
+        format!("<title>{title}</title><meta name=description content='{text}'>")
+    };
+    page(
+        "/",
+        &about("Home", "The start"),
+        "<a href=/a>a</a> <a href=/one>by way of two</a> <a href=/private/x>x</a> <a href=/private/x>x</a>",
+        None,
+        7,
+    );
+    page(
+        "/a",
+        &about("A page", "Same words"),
+        "<a href=/b>b</a> <a href=/a>self</a>",
+        Some("/"),
+        150,
+    );
+    page(
+        "/b",
+        &about("A page", "Same words"),
+        "<a href=/c>c</a>",
+        Some("/a"),
+        7,
+    );
+    page(
+        "/c",
+        "<title>  </title>",
+        "<a href=/>home</a>",
+        Some("/b"),
+        2_500,
+    );
+    page("/end", &about("<b>End", "Of two"), "end", Some("/two"), 7);
+    page(
+        "/alone",
+        &about("Alone", "Linked from nowhere"),
+        "<a href=/alone>self</a>",
+        Some("/sitemap.xml"),
+        7,
+    );
+    page(
+        "/copy",
+        &format!(
+            "{}<link rel=canonical href=/a>",
+            about("A page", "Same words")
+        ),
+        "a copy",
+        Some("/sitemap.xml"),
+        7,
+    );
+    let sitemap =
+        ["/alone", "/a", "/copy"].map(|path| format!("<url><loc>{HOST}{path}</loc></url>"));
+    made.page(
+        &format!("{HOST}/sitemap.xml"),
+        "application/xml",
+        &format!("<urlset>{}</urlset>", sitemap.concat()),
+    );
+    made.row(
+        &format!("{HOST}/one"),
+        &json!({"status": 301, "redirect": format!("{HOST}/two")}),
+    );
+    made.row(
+        &format!("{HOST}/two"),
+        &json!({"status": 302, "redirect": format!("{HOST}/end")}),
+    );
+    let dir = made.finish();
+    let barred = |path: &str| {
+        json!({"url": format!("{HOST}{path}"), "reason": "robots", "rule": "Disallow: /private/",
+            "line": 2, "found_on": null})
+        .to_string()
+    };
+    let rows = format!(
+        "{}\n{}\n",
+        barred("/private/x"),
+        barred("/private/unlinked")
+    );
+    fs::write(dir.path().join("excluded.jsonl"), rows).unwrap();
+    dir
+}
+
+#[test]
+fn each_list_has_what_it_is_for_and_nothing_else() {
+    let dir = made_site();
+    let found = site(dir.path(), 2).unwrap();
+    let path = |urls: &[String]| {
+        let paths: Vec<_> = urls
+            .iter()
+            .map(|url| url[HOST.len()..].to_owned())
+            .collect();
+        paths.join(" ")
+    };
+    assert_eq!((found.pages, found.unread), (7, 0));
+    assert_eq!(
+        (path(&found.without_title), path(&found.without_description)),
+        ("/c".into(), "/c".into())
+    );
+    assert_eq!(found.double_titles.len(), 1);
+    assert_eq!(path(&found.double_titles[0].pages), "/a /b");
+    assert_eq!(found.double_descriptions[0].text, "Same words");
+    assert_eq!(path(&found.orphans), "/alone /copy");
+    assert_eq!(found.clicks, [1, 2, 1, 1]);
+    assert_eq!(
+        (path(&[found.deep[0].url.clone()]), found.deep[0].number),
+        ("/c".into(), 3)
+    );
+    assert_eq!((found.slow[0].number, found.slow[1].number), (2_500, 150));
+    assert_eq!(found.times, [5, 1, 0, 0, 0, 1, 0]);
+    assert_eq!(found.redirect_chains.len(), 1);
+    assert_eq!(path(&found.redirect_chains[0].to), "/two /end");
+    assert_eq!(found.barred.len(), 1);
+    assert_eq!((found.barred[0].links, found.barred[0].line), (2, Some(2)));
+    let json = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<SiteReport>(&json).unwrap(), found);
+}
+
+#[test]
+fn the_page_draws_three_plots_and_takes_titles_for_text() {
+    let dir = made_site();
+    let found = site(dir.path(), 2).unwrap();
+    let html = found.html();
+    assert_eq!(html.matches("<svg").count(), 3);
+    assert!(
+        html.contains("3 clicks") && html.contains("below 100 ms"),
+        "{html}"
+    );
+    let text = found.to_string();
+    assert!(text.contains("excluded by robots.txt, and linked: 1\n  https://e.example/private/x  `Disallow: /private/`  2 links"), "{text}");
+    let mut odd = found;
+    odd.double_titles[0].text = "<script>\u{1b}".into();
+    assert!(!odd.html().contains("<script>") && !odd.html().contains('\u{1b}'));
+    assert!(site(&dir.path().join("none"), 2).is_err());
+}
