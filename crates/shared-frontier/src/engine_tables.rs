@@ -1,6 +1,7 @@
 //! The tables as one crawl reads and commits them.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -219,7 +220,8 @@ fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
     match why.code() {
         // Class 57P: the engine is shut down, or ends its connections.
         Some(code) => code.code().starts_with("57P"),
-        None => true,
+        // Whatever else went wrong goes wrong again over another connection.
+        None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
     }
 }
 

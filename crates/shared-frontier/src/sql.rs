@@ -131,9 +131,10 @@ statements! {
         WHERE crawl = $1 AND name = $2 AND owner = $3";
 
     /// Counts a commit of this life: crawl, name, owner, its number. It fails where the name is
-    /// another life's, by a division by zero: so what is sent behind it fails too.
+    /// another life's, or that commit took effect, by a division by zero: so what is sent behind it
+    /// fails too.
     CountCommit = "WITH one AS (UPDATE crawl_frontier.worker SET commits = $4
-            WHERE crawl = $1 AND name = $2 AND owner = $3 RETURNING 1)
+            WHERE crawl = $1 AND name = $2 AND owner = $3 AND commits = $4::bigint - 1 RETURNING 1)
         SELECT 1 / count(*) FROM one";
     /// Fences a commit, and counts what it changes: crawl, owner; of each bucket its number and
     /// epoch, the last seq, and how many URLs came to or left each state. It fails as

@@ -1,12 +1,14 @@
 //! A transaction: changes are gathered here, and sent as one commit.
 
+mod commit_rows;
+
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use crawl_frontier::parts::{
-    AdmitAction, CurrentState, EntryMove, LeaseChanges, QueueChange, QueuePlace, QueueReader as _,
-    Queued, Rank, RecordState, StoredVisit, Totals, UrlRecord, meet,
+    AdmitAction, CurrentState, QueuePlace, QueueReader as _, Queued, Rank, RecordState,
+    StoredVisit, UrlRecord, meet,
 };
 use crawl_frontier::{
     Admission, Admitted, CommitResult, Fingerprint, FrontierError, Lease, NewState, Outcome,
@@ -16,8 +18,8 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use tokio_postgres::Row;
 
+use self::commit_rows::CommitRows;
 use super::{SharedFrontier, Writer};
-use crate::commit::{CommitBatch, StateChanges};
 use crate::engine_tables::{Param, params};
 use crate::rows::{LinkKey, Reader, UrlKey, state_columns};
 use crate::sql::Sql;
@@ -346,118 +348,6 @@ impl<'f> SharedTransaction<'f> {
         let limit = most.saturating_add(self.visits.len());
         i64::try_from(limit).unwrap_or(i64::MAX)
     }
-
-    /// The rows of the changes, and what the lease table is to learn of them.
-    fn write(&mut self) -> (CommitBatch, LeaseChanges) {
-        let owned = &self.frontier.tables.owned;
-        let keys = self.frontier.tables.keys;
-        let mut batch = CommitBatch::new(self.writer.commits + 1);
-        let mut buckets: BTreeMap<i32, StateChanges> = BTreeMap::new();
-        let mut queues: BTreeMap<Origin, QueueChange> = BTreeMap::new();
-        let mut totals = [0; 5];
-        // In the order of the table's rows: so two that wait for rows of each other never meet.
-        let mut changes: Vec<(Fingerprint, Change)> = self.changed.drain().collect();
-        changes.sort_unstable_by_key(|(_, change)| change.key);
-        for (fingerprint, change) in changes {
-            let Change {
-                url,
-                key,
-                before,
-                now,
-            } = change;
-            batch.record(key, &url, &now);
-            let state = state_columns(&now.state).state;
-            let counts = buckets.entry(key.b).or_default();
-            for counts in [counts, &mut totals] {
-                counts[state as usize] += 1;
-                if let Some(before) = before {
-                    counts[before.state as usize] -= 1;
-                }
-            }
-            let (old, new) = (before.and_then(|before| before.rank), now.rank());
-            let origin = url.origin();
-            if old.is_some() || new.is_some() || before.is_none() {
-                let queued = || self.frontier.memory().leases.origin_queue(&origin);
-                let queue = queues.entry(origin.clone()).or_insert_with(|| QueueChange {
-                    queued: queued().map_or(0, |(_, queued)| queued),
-                    id: key.origin as u64,
-                    origin: origin.clone(),
-                    moves: Vec::new(),
-                });
-                let came = u64::from(new.is_some());
-                queue.queued = (queue.queued + came).saturating_sub(u64::from(old.is_some()));
-                if old.is_some() || new.is_some() {
-                    let (attempt, place) = (now.attempt(), now.place);
-                    queue.moves.push(EntryMove {
-                        fingerprint,
-                        old,
-                        new: new.map(|_| Queued {
-                            place,
-                            attempt,
-                            url: url.clone(),
-                            via: now.via.clone(),
-                        }),
-                    });
-                }
-            }
-            self.writer.met.push((fingerprint, now.now(false)));
-        }
-        for (fingerprint, stored) in self.visits.drain() {
-            let key = keys.url(&stored.url, fingerprint);
-            buckets.entry(key.b).or_default();
-            batch.visit(key, &stored);
-        }
-        for (host, kept) in std::mem::take(&mut self.hosts) {
-            let b = keys.bucket(&host);
-            buckets.entry(b).or_default();
-            batch.host(b, keys.number(host.as_str()), host.as_str(), kept);
-        }
-        for (origin, bytes) in std::mem::take(&mut self.robots) {
-            let b = keys.bucket(&origin.host_key());
-            buckets.entry(b).or_default();
-            batch.robots(b, keys.number(origin.as_str()), &origin, bytes);
-        }
-        for queue in queues.values() {
-            let b = keys.bucket(&queue.origin.host_key());
-            batch.origin(b, queue.id as i64, &queue.origin, queue.queued);
-        }
-        for (b, admission) in std::mem::take(&mut self.links) {
-            self.writer.links += 1;
-            batch.link(b, self.writer.links, admission);
-        }
-        self.writer.met.extend(self.told.drain());
-        for key in std::mem::take(&mut self.taken) {
-            buckets.entry(key.b).or_default();
-            batch.taken(key);
-        }
-        for (file, length) in std::mem::take(&mut self.marks) {
-            batch.mark(file, length);
-        }
-        for (name, value) in std::mem::take(&mut self.meta) {
-            batch.meta(name, value);
-        }
-        batch.fence(buckets, self.seq, owned);
-        let merge = LeaseChanges {
-            settled: self.settled.iter().copied().collect(),
-            queues: queues
-                .into_values()
-                .filter(|queue| !queue.moves.is_empty())
-                .collect(),
-            totals: changed_totals(self.writer.totals, totals),
-        };
-        (batch, merge)
-    }
-}
-
-fn changed_totals(totals: Totals, changes: StateChanges) -> Totals {
-    let [pending, deferred, fetched, failed, excluded] = changes;
-    Totals {
-        pending: totals.pending.saturating_add_signed(pending),
-        deferred: totals.deferred.saturating_add_signed(deferred),
-        fetched: totals.fetched.saturating_add_signed(fetched),
-        failed: totals.failed.saturating_add_signed(failed),
-        excluded: totals.excluded.saturating_add_signed(excluded),
-    }
 }
 
 impl Transaction for SharedTransaction<'_> {
@@ -576,7 +466,7 @@ impl Transaction for SharedTransaction<'_> {
 
     fn commit(mut self: Box<Self>) -> Result<CommitResult, FrontierError> {
         self.writer.met.clear();
-        let (batch, merge) = self.write();
+        let CommitRows { batch, merge } = self.rows();
         let totals = merge.totals;
         if !batch.is_empty() {
             let number = batch.number;

@@ -8,6 +8,7 @@
 mod bench;
 mod conforms;
 mod postgres;
+mod proxy;
 mod workers;
 
 #[path = "../../../frontier/tests/frontier/random_steps.rs"]

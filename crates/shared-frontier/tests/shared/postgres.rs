@@ -21,6 +21,7 @@ pub(crate) struct Postgres {
 
 /// The server, for as long as a test needs it.
 pub(crate) struct Served {
+    pub(crate) port: u16,
     pub(crate) url: String,
 }
 
@@ -33,6 +34,7 @@ impl Served {
         server.0 += 1;
         let port = server.1.get_or_insert_with(Postgres::start).port;
         Served {
+            port,
             url: format!("postgres://crawl@127.0.0.1:{port}/postgres"),
         }
     }

@@ -10,6 +10,7 @@ use crawl_shared_frontier::{OpenError, Options, SharedFrontier};
 
 use crate::bench::{end_leases, new_crawl, options};
 use crate::postgres::{Served, execute, number};
+use crate::proxy::{Cut, Proxy};
 
 const FETCHED: Outcome = Outcome::Fetched { status: 200 };
 
@@ -130,6 +131,53 @@ fn a_connection_that_is_cut_is_made_again() {
     assert!(frontier.known(&url("/a")).unwrap().is_some());
     assert_eq!(order(&frontier), "/b");
     assert_eq!(frontier.counts().fetched, 1);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_commit_that_is_cut_in_the_middle_takes_effect_once() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let proxy = Proxy::before(served.port);
+    let port = |port: u16| format!(":{port}/");
+    let at = served.url.replace(&port(served.port), &port(proxy.port));
+    let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
+    admit(&frontier, [link("/0", 1), link("/1", 1), link("/2", 1)]);
+    for (n, cut) in [Cut::Before, Cut::After].into_iter().enumerate() {
+        proxy.arm(cut);
+        let mut transaction = frontier.begin().unwrap();
+        transaction.settle(lease(&frontier), FETCHED).unwrap();
+        transaction.admit(link(&format!("/new{n}"), 9)).unwrap();
+        transaction.mark("pages.jsonl", n as u64 + 1);
+        transaction.commit().unwrap();
+        assert!(!proxy.is_armed());
+    }
+    let before = (frontier.counts(), order(&frontier));
+    assert_eq!((before.0.known, before.0.fetched), (5, 2));
+    assert_eq!(before.1, "/2 /new0 /new1");
+    // As the engine has it, too.
+    drop(frontier);
+    end_leases(&served.url, &crawl);
+    let again = open(&served, &options(&crawl, "w1"));
+    assert_eq!((again.counts(), order(&again)), before);
+    assert_eq!(again.marks().unwrap()["pages.jsonl"], 2);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_commit_that_is_cut_is_not_sent_again_by_who_lost_its_buckets() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let proxy = Proxy::before(served.port);
+    let port = |port: u16| format!(":{port}/");
+    let at = served.url.replace(&port(served.port), &port(proxy.port));
+    let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
+    admit(&frontier, [link("/a", 1)]);
+    let mut transaction = frontier.begin().unwrap();
+    transaction.settle(lease(&frontier), FETCHED).unwrap();
+    end_leases(&served.url, &crawl);
+    let other = open(&served, &options(&crawl, "w2"));
+    proxy.arm(Cut::Before);
+    assert!(is_lost(&transaction.commit().unwrap_err()));
+    assert_eq!((order(&other).as_str(), other.counts().fetched), ("/a", 0));
 }
 
 #[test]
