@@ -15,6 +15,11 @@ use crate::sql::Sql;
 /// How long the engine may take to answer a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// All statements find rows by their keys. While a table is new the engine knows nothing of it, and
+/// would read all of it for each commit.
+const PLANS: &str =
+    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
+
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
 
@@ -122,6 +127,7 @@ pub(crate) async fn connect(config: &Config) -> Answer<Client> {
 impl Session {
     pub(crate) async fn open(config: &Config) -> Answer<Arc<Session>> {
         let client = connect(config).await?;
+        client.batch_execute(PLANS).await?;
         let mut statements = Vec::with_capacity(Sql::TEXTS.len());
         for text in Sql::TEXTS {
             statements.push(client.prepare(text).await?);

@@ -84,12 +84,13 @@ statements! {
     /// The origins with pending URLs: crawl, buckets.
     Origins = "SELECT name, origin, pending FROM crawl_frontier.origin
         WHERE crawl = $1 AND b = ANY($2) AND pending > 0";
-    /// The records of URLs: crawl, and of each its bucket, origin and fingerprint.
+    /// The records of URLs: crawl, and of each its bucket, origin and fingerprint. The limit has the
+    /// engine look up each, also where it takes the table to be small.
     Records = concat!("SELECT k.at, ", record_columns!(), "
         FROM unnest($2::int[], $3::bigint[], $4::bigint[])
             WITH ORDINALITY AS k(b, origin, fingerprint, at)
-        JOIN crawl_frontier.url u ON u.crawl = $1 AND u.b = k.b AND u.origin = k.origin
-            AND u.fingerprint = k.fingerprint");
+        CROSS JOIN LATERAL (SELECT * FROM crawl_frontier.url WHERE crawl = $1 AND b = k.b
+            AND origin = k.origin AND fingerprint = k.fingerprint LIMIT 1) u");
     /// The entries of a queue behind a rank: crawl, bucket, origin, place, seq, how many.
     Queue = concat!("SELECT u.path, ", record_columns!(), " FROM crawl_frontier.url u
         WHERE crawl = $1 AND b = $2 AND origin = $3 AND state = 0 AND (place, seq) > ($4, $5)
@@ -140,19 +141,21 @@ statements! {
     /// epoch, the last seq, and how many URLs came to or left each state. It fails as
     /// [`Sql::CountCommit`] does where one of the buckets is another's.
     Fence = "WITH held AS (
-            SELECT k.b, want.* FROM crawl_frontier.bucket k
-            JOIN unnest($3::int[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
-                $8::bigint[], $9::bigint[], $10::bigint[])
-                AS want(at, epoch, seq, pending, deferred, fetched, failed, excluded)
-                ON k.b = want.at AND k.epoch = want.epoch
-            WHERE k.crawl = $1 AND k.owner = $2 ORDER BY k.b FOR UPDATE OF k),
+            SELECT b FROM crawl_frontier.bucket
+            WHERE crawl = $1 AND owner = $2 AND b = ANY($3::int[])
+                AND epoch = ($4::bigint[])[array_position($3, b)]
+            ORDER BY b FOR UPDATE),
         counted AS (
-            UPDATE crawl_frontier.bucket k SET seq = greatest(k.seq, held.seq),
-                pending = k.pending + held.pending, deferred = k.deferred + held.deferred,
-                fetched = k.fetched + held.fetched, failed = k.failed + held.failed,
-                excluded = k.excluded + held.excluded
-            FROM held WHERE k.crawl = $1 AND k.b = held.b RETURNING 1)
-        SELECT 1 / (CASE WHEN count(*) = cardinality($3::int[]) THEN 1 ELSE 0 END) FROM counted";
+            UPDATE crawl_frontier.bucket k SET
+                seq = greatest(seq, ($5::bigint[])[array_position($3, b)]),
+                pending = pending + ($6::bigint[])[array_position($3, b)],
+                deferred = deferred + ($7::bigint[])[array_position($3, b)],
+                fetched = fetched + ($8::bigint[])[array_position($3, b)],
+                failed = failed + ($9::bigint[])[array_position($3, b)],
+                excluded = excluded + ($10::bigint[])[array_position($3, b)]
+            WHERE crawl = $1 AND b = ANY($3)
+                AND (SELECT count(*) FROM held) = cardinality($3) RETURNING 1)
+        SELECT 1 / (CASE WHEN count(*) = cardinality($3) THEN 1 ELSE 0 END) FROM counted";
     /// Puts records: crawl, then a list for each column.
     PutRecords = "INSERT INTO crawl_frontier.url AS u (crawl, b, origin, fingerprint, place, seq,
             distance, attempt, line, state, priority, redirects, flags, code, path, via, note)
