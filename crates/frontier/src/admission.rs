@@ -63,7 +63,9 @@ impl Admission {
 }
 
 impl Admission {
-    pub(crate) fn distance(&self) -> u32 {
+    /// Its hops off the scope and its depth as one number, as places in a queue have them.
+    #[must_use]
+    pub fn distance(&self) -> u32 {
         distance(self.depth, self.hops_off)
     }
 }
@@ -73,12 +75,14 @@ impl Admission {
 const DEPTH_BITS: u32 = 24;
 
 /// Hops and depth as one number, as places in a queue and stores have them.
-pub(crate) fn distance(depth: u32, hops_off: u8) -> u32 {
+#[must_use]
+pub fn distance(depth: u32, hops_off: u8) -> u32 {
     u32::from(hops_off) << DEPTH_BITS | depth.min((1 << DEPTH_BITS) - 1)
 }
 
 /// The depth and the hops of a distance.
-pub(crate) fn depth_and_hops(distance: u32) -> (u32, u8) {
+#[must_use]
+pub fn depth_and_hops(distance: u32) -> (u32, u8) {
     (
         distance & ((1 << DEPTH_BITS) - 1),
         (distance >> DEPTH_BITS) as u8,

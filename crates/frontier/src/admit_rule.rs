@@ -2,43 +2,56 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{Admission, NewState, UrlKind};
+use crate::admission::{Admission, NewState, UrlKind, depth_and_hops};
 use crate::exclusion::Exclusion;
+use crate::url_state::WaitingUrl;
 
 /// The longest text (a reason, a rule) that is kept, in bytes.
 const MAX_TEXT_BYTES: usize = 1024;
 
 /// The values that decide the position of a pending URL, and the way that led to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueuePlace {
+pub struct QueuePlace {
     /// It was tried before.
-    pub(crate) retried: bool,
-    pub(crate) priority: u8,
+    pub retried: bool,
+    /// The lower goes first.
+    pub priority: u8,
     /// A distance: the depth, and the hops off the scope above it.
-    pub(crate) depth: u32,
-    pub(crate) redirects: u8,
-    pub(crate) is_seed: bool,
-    pub(crate) kind: UrlKind,
+    pub depth: u32,
+    /// Redirects in a row on the way to it.
+    pub redirects: u8,
+    /// The user named it.
+    pub is_seed: bool,
+    /// The kind of document that its answer will be read as.
+    pub kind: UrlKind,
     /// Grows with each URL that takes a place; unique.
-    pub(crate) seq: u64,
+    pub seq: u64,
 }
 
 /// The place of a pending URL among those of its origin; the least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    pub(crate) round: u8,
-    pub(crate) priority: u8,
-    pub(crate) depth: u32,
-    pub(crate) seq: u64,
+pub struct Rank {
+    /// 1 for what was tried before, else 0.
+    pub round: u8,
+    /// That of the place; 0 for what was tried before.
+    pub priority: u8,
+    /// That of the place; 0 for what was tried before.
+    pub depth: u32,
+    /// That of the place.
+    pub seq: u64,
 }
 
 /// A pending URL in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Queued {
-    pub(crate) place: QueuePlace,
-    pub(crate) attempt: u32,
-    pub(crate) url: CanonicalUrl,
-    pub(crate) via: Option<CanonicalUrl>,
+pub struct Queued {
+    /// Its place.
+    pub place: QueuePlace,
+    /// The number of the next try, from 1.
+    pub attempt: u32,
+    /// The URL.
+    pub url: CanonicalUrl,
+    /// The page that names it.
+    pub via: Option<CanonicalUrl>,
 }
 
 /// A URL that was put aside.
@@ -54,23 +67,38 @@ pub(crate) struct Deferred {
 
 /// The state of a URL before an admission.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CurrentState {
+pub enum CurrentState {
+    /// It was never admitted.
     Unknown,
+    /// It waits at this place.
     Pending(QueuePlace),
+    /// It is being worked on.
     Leased,
-    Deferred { depth: u32, redirects: u8 },
+    /// It was put aside.
+    Deferred {
+        /// A distance, as that of a place.
+        depth: u32,
+        /// Redirects in a row on the way to it.
+        redirects: u8,
+    },
+    /// It was settled.
     Settled,
 }
 
 /// The change that an admission makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AdmitAction {
+pub enum AdmitAction {
     /// It is new and stands as the admission says.
     Enter,
     /// It was deferred and is pending by the admission's way.
     Revive,
     /// It stays pending, with this place; `nearer` where the admission's way counts.
-    Improve { place: QueuePlace, nearer: bool },
+    Improve {
+        /// The place that it has then.
+        place: QueuePlace,
+        /// The admission's way is the one to name.
+        nearer: bool,
+    },
     /// It stays deferred, by the admission's way and for its reason.
     DeferNearer,
     /// Nothing changes.
@@ -79,7 +107,8 @@ pub(crate) enum AdmitAction {
 
 impl QueuePlace {
     /// The place that an admission asks for.
-    pub(crate) fn of(admission: &Admission, seq: u64) -> QueuePlace {
+    #[must_use]
+    pub fn of(admission: &Admission, seq: u64) -> QueuePlace {
         QueuePlace {
             retried: false,
             priority: admission.priority,
@@ -92,7 +121,8 @@ impl QueuePlace {
     }
 
     /// Retries are ordered by `seq` alone, which puts each behind all that wait.
-    pub(crate) fn rank(&self) -> Rank {
+    #[must_use]
+    pub fn rank(&self) -> Rank {
         Rank {
             round: u8::from(self.retried),
             priority: if self.retried { 0 } else { self.priority },
@@ -103,7 +133,9 @@ impl QueuePlace {
 }
 
 impl Queued {
-    pub(crate) fn new(admission: Admission, seq: u64) -> Queued {
+    /// The entry of a URL that is admitted as pending.
+    #[must_use]
+    pub fn new(admission: Admission, seq: u64) -> Queued {
         Queued {
             place: QueuePlace::of(&admission, seq),
             attempt: 1,
@@ -113,11 +145,25 @@ impl Queued {
     }
 
     /// The entry of the next try, behind all.
-    pub(crate) fn retry(mut self, seq: u64) -> Queued {
+    #[must_use]
+    pub fn retry(mut self, seq: u64) -> Queued {
         self.attempt = self.attempt.saturating_add(1);
         self.place.retried = true;
         self.place.seq = seq;
         self
+    }
+
+    /// The URL as a reader sees it.
+    #[must_use]
+    pub fn waiting(&self) -> WaitingUrl<'_> {
+        let (depth, hops_off) = depth_and_hops(self.place.depth);
+        WaitingUrl {
+            url: &self.url,
+            depth,
+            hops_off,
+            via: self.via.as_ref(),
+            exclusion: None,
+        }
     }
 
     /// The part of it that stays when it is put aside.
@@ -146,7 +192,8 @@ impl Deferred {
 
 /// Decides the change that an admission makes to a known URL. An improved place has the old
 /// `seq`; where its rank is another it wants a new one.
-pub(crate) fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
+#[must_use]
+pub fn meet(now: CurrentState, admission: &Admission) -> AdmitAction {
     let pending = matches!(admission.state, NewState::Pending);
     let nearer =
         |depth, redirects| (admission.distance(), admission.redirects) < (depth, redirects);
@@ -182,13 +229,15 @@ fn improve(old: QueuePlace, admission: &Admission, nearer: bool) -> AdmitAction 
 }
 
 /// Cuts a text to what is kept, between characters.
-pub(crate) fn capped(mut text: String) -> String {
+#[must_use]
+pub fn capped(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
     text
 }
 
 /// Cuts an exclusion's rule to what is kept.
-pub(crate) fn capped_exclusion(exclusion: Exclusion) -> Exclusion {
+#[must_use]
+pub fn capped_exclusion(exclusion: Exclusion) -> Exclusion {
     Exclusion {
         rule: exclusion.rule.map(capped),
         ..exclusion

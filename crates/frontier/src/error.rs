@@ -29,6 +29,25 @@ pub enum FrontierError {
         /// The damaged record, and what is wrong with it.
         what: String,
     },
+    /// The engine of a shared frontier failed, or can't be reached.
+    #[error("the frontier at {address} failed")]
+    Engine {
+        /// The engine's address, without a password.
+        address: String,
+        /// The error of the engine or of the connection to it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// This process may no longer work on hosts of a shared frontier: its leases ended, or another
+    /// took them over.
+    #[error(
+        "the hosts of worker `{worker}` are no longer its own: {why}\nhint: start it again; what it had in flight is fetched again"
+    )]
+    LeaseLost {
+        /// The name of the worker.
+        worker: String,
+        /// How it is known.
+        why: String,
+    },
     /// A lease was settled that this frontier does not hold as leased.
     #[error("`{url}` is not leased")]
     NotLeased {

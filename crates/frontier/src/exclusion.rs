@@ -60,14 +60,17 @@ macro_rules! reasons {
                 }
             }
 
-            /// The number that stands for it on disk; it never changes its meaning.
-            pub(crate) fn code(self) -> u8 {
+            /// The number that stands for it in stores; it never changes its meaning.
+            #[must_use]
+            pub fn code(self) -> u8 {
                 match self {
                     $(Reason::$reason => $code,)*
                 }
             }
 
-            pub(crate) fn from_code(code: u8) -> Option<Reason> {
+            /// The reason that a number stands for.
+            #[must_use]
+            pub fn from_code(code: u8) -> Option<Reason> {
                 match code {
                     $($code => Some(Reason::$reason),)*
                     _ => None,

@@ -42,7 +42,8 @@ impl FingerprintKey {
 
     /// A key that nobody can foretell, from what the standard library seeds its hash
     /// maps with.
-    pub(crate) fn random() -> FingerprintKey {
+    #[must_use]
+    pub fn random() -> FingerprintKey {
         let half = || RandomState::new().hash_one(0_u8).to_be_bytes();
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&half());
@@ -58,7 +59,7 @@ impl FingerprintKey {
 
     /// The fingerprints of several URLs. The text before the path is hashed once for neighbours
     /// that share it, as most links of a page do.
-    pub(crate) fn fingerprints<'u>(
+    pub fn fingerprints<'u>(
         &self,
         urls: impl Iterator<Item = &'u CanonicalUrl>,
     ) -> impl Iterator<Item = Fingerprint> {
@@ -82,7 +83,9 @@ impl FingerprintKey {
         self.hash(origin.as_str()).to_be_bytes()
     }
 
-    fn hash(&self, text: &str) -> u128 {
+    /// The hash of any text under this key.
+    #[must_use]
+    pub fn hash(&self, text: &str) -> u128 {
         SipHasher13::new_with_key(&self.0)
             .hash(text.as_bytes())
             .as_u128()

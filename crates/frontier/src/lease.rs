@@ -41,7 +41,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(origin: Origin, queued: Queued, after: u64) -> Lease {
+    /// The lease of a queued URL, chosen after the commit of that number.
+    pub fn new(origin: Origin, queued: Queued, after: u64) -> Lease {
         let Queued {
             place,
             attempt,
@@ -66,7 +67,8 @@ impl Lease {
 
     /// The whole entry of the URL, where it still stands as it did when it was leased. A nearer way
     /// to it that was met meanwhile has another depth, or fewer redirects.
-    pub(crate) fn queued_at(&self, place: QueuePlace) -> Option<Queued> {
+    #[must_use]
+    pub fn queued_at(&self, place: QueuePlace) -> Option<Queued> {
         let is_as_it_was = place.depth == distance(self.depth, self.hops_off)
             && place.redirects == self.redirects
             && place.priority == self.priority

@@ -46,12 +46,29 @@ mod exclusion;
 mod fingerprint;
 mod frontier;
 mod lease;
+mod lease_table;
 mod memory;
+mod queue_heads;
+mod record;
 mod sieve;
 mod store;
 mod transaction;
 mod url_state;
 mod visit;
+
+/// What implementations of [`Frontier`] share: the rule of admission, the order of queues, and the
+/// table of leases.
+pub mod parts {
+    pub use crate::admission::{depth_and_hops, distance};
+    pub use crate::admit_rule::{
+        AdmitAction, CurrentState, QueuePlace, Queued, Rank, capped, capped_exclusion, meet,
+    };
+    pub use crate::lease_table::{
+        EntryMove, LeaseChanges, LeaseTable, QueueChange, QueueId, QueuePart, QueueReader, Totals,
+    };
+    pub use crate::record::{RecordState, UrlRecord};
+    pub use crate::visit::StoredVisit;
+}
 
 pub use admission::{Admission, Admitted, NewState, UrlKind};
 pub use error::{FrontierError, OpenError};

@@ -21,7 +21,8 @@ pub struct Visit {
 
 impl Visit {
     /// As [`crate::Transaction::visit_misdated`] has it.
-    pub(crate) fn is_misdated(&self, now: u32, longest: u32) -> bool {
+    #[must_use]
+    pub fn is_misdated(&self, now: u32, longest: u32) -> bool {
         let is_dated_ahead = self.at > now;
         let is_old = self.at.saturating_add(longest) <= now;
         self.due > now.saturating_add(longest) && (is_dated_ahead || is_old)
@@ -30,19 +31,24 @@ impl Visit {
 
 /// A visit, and the way by which its URL is pending when it is due again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StoredVisit {
-    pub(crate) url: CanonicalUrl,
-    pub(crate) via: Option<CanonicalUrl>,
+pub struct StoredVisit {
+    /// The URL.
+    pub url: CanonicalUrl,
+    /// The page that names it.
+    pub via: Option<CanonicalUrl>,
     /// Without a number of its own.
-    pub(crate) place: QueuePlace,
-    pub(crate) visit: Visit,
+    pub place: QueuePlace,
+    /// What was kept of the visit.
+    pub visit: Visit,
     /// The URL is settled, and `visit.due` counts. Where not, it is pending or leased, or
     /// settled for ever.
-    pub(crate) is_settled: bool,
+    pub is_settled: bool,
 }
 
 impl StoredVisit {
-    pub(crate) fn new(lease: &Lease, visit: Visit) -> StoredVisit {
+    /// The visit that ended a lease.
+    #[must_use]
+    pub fn new(lease: &Lease, visit: Visit) -> StoredVisit {
         StoredVisit {
             url: lease.url.clone(),
             via: lease.via.clone(),
@@ -61,7 +67,8 @@ impl StoredVisit {
     }
 
     /// The entry by which its URL is pending again.
-    pub(crate) fn queued(&self, seq: u64) -> Queued {
+    #[must_use]
+    pub fn queued(&self, seq: u64) -> Queued {
         Queued {
             place: QueuePlace { seq, ..self.place },
             attempt: 1,

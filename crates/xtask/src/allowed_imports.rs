@@ -1,7 +1,7 @@
 //! Which crate may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the crates that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 20] = [
+pub(crate) const SEES: [(&str, &[&str]); 21] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-weburl", &[]),
@@ -10,6 +10,7 @@ pub(crate) const SEES: [(&str, &[&str]); 20] = [
     ("crawl-sample", &["crawl-weburl"]),
     ("crawl-scheduler", &["crawl-weburl"]),
     ("crawl-frontier", &["crawl-weburl"]),
+    ("crawl-shared-frontier", &["crawl-weburl", "crawl-frontier"]),
     // It spends the scheduler's permits and reads robots.txt by policy's rules.
     (
         "crawl-fetcher",
@@ -160,8 +161,14 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
         &["tokio", "mio", "hyper", "reqwest", "rustls", "socket2"],
     ),
     // What and when meet in the engine only.
-    (&["crawl-frontier"], &["crawl-scheduler"]),
-    (&["crawl-scheduler", "crawl-fetcher"], &["crawl-frontier"]),
+    (
+        &["crawl-frontier", "crawl-shared-frontier"],
+        &["crawl-scheduler"],
+    ),
+    (
+        &["crawl-scheduler", "crawl-fetcher"],
+        &["crawl-frontier", "crawl-shared-frontier"],
+    ),
     // Only the binary speaks to people.
     (
         &[
@@ -173,6 +180,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
+            "crawl-shared-frontier",
             "crawl-fetcher",
             "crawl-archive",
             "crawl-index",
@@ -189,7 +197,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that these crates alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 19] = [
+pub(crate) const OWNED: [(&str, &str); 20] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
@@ -207,6 +215,7 @@ pub(crate) const OWNED: [(&str, &str); 19] = [
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),
     ("tantivy", "crawl-index"),
+    ("tokio-postgres", "crawl-shared-frontier"),
     ("tower-http", "crawl"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),

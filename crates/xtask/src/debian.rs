@@ -41,6 +41,7 @@ pub fn fetch(workspace: &Workspace) -> Result<()> {
     // promtool alone is used of it: the server is never started.
     debian.unpack("prometheus", &["prometheus"])?;
     strace(workspace)?;
+    postgres(workspace)?;
     for (name, value) in environment(workspace)? {
         eprintln!("{name}={}", value.display());
     }
@@ -58,6 +59,18 @@ pub fn strace(workspace: &Workspace) -> Result<(PathBuf, String)> {
     output(try_it.args(["-qq", "-o", "/dev/null", "-E", "LD_LIBRARY_PATH", "true"]))
         .context("strace does not run here\nhint: a sandbox may forbid it (ptrace)")?;
     Ok((program, libraries))
+}
+
+/// The folder of PostgreSQL's server programs, and the folders of the libraries that they need.
+pub fn postgres(workspace: &Workspace) -> Result<(PathBuf, String)> {
+    let root = Debian::of(workspace).unpack_whole("postgresql")?;
+    let releases = root.join("usr/lib/postgresql");
+    let programs = one_with(&releases, "", "bin/initdb")?.join("bin");
+    let libraries = libraries(&root)?;
+    let mut try_it = workspace.program(programs.join("postgres"));
+    try_it.env("LD_LIBRARY_PATH", &libraries);
+    output(try_it.arg("--version")).context("postgres does not run here")?;
+    Ok((programs, libraries))
 }
 
 /// `make`, by which jemalloc is built, where the machine has none.
@@ -87,7 +100,8 @@ pub fn nginx(workspace: &Workspace) -> (PathBuf, PathBuf) {
 }
 
 /// The variables for tests that need servers: where the server and its pages are.
-pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 5]> {
+pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 7]> {
+    let (postgres, postgres_libraries) = postgres(workspace)?;
     let (nginx, mime_types) = nginx(workspace);
     Ok([
         ("CRAWL_NGINX", nginx),
@@ -96,6 +110,8 @@ pub fn environment(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 5]
             "CRAWL_PROMTOOL",
             Debian::of(workspace).root().join("usr/bin/promtool"),
         ),
+        ("CRAWL_POSTGRES", postgres),
+        ("CRAWL_POSTGRES_LIBRARIES", postgres_libraries.into()),
         ("CRAWL_JAVA_DOC", java_docs(workspace)?),
         ("CRAWL_PYTHON_DOC", python_docs(workspace)?),
     ])

@@ -12,14 +12,14 @@ use foldhash::{HashMap, HashSet};
 
 use self::records::Records;
 use self::transaction::MemoryTransaction;
-use crate::admission::{Admission, depth_and_hops};
-use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, Queued, Rank, meet};
+use crate::admission::Admission;
+use crate::admit_rule::{AdmitAction, CurrentState, Queued, Rank, meet};
 use crate::error::FrontierError;
-use crate::exclusion::Exclusion;
 use crate::frontier::Frontier;
 use crate::lease::Lease;
+use crate::record::UrlRecord;
 use crate::transaction::Transaction;
-use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
+use crate::url_state::{KnownUrl, UrlCounts, WaitingUrl};
 use crate::visit::{StoredVisit, Visit};
 
 /// A [`Frontier`] that lives as long as the process.
@@ -51,24 +51,6 @@ struct Shared {
     commit: u64,
     /// `pending` counts the leased ones too; `leased` stays 0.
     counts: UrlCounts,
-}
-
-/// The state of one URL.
-#[derive(Clone, Debug)]
-struct Record {
-    state: RecordState,
-    /// Priority, seed and kind mean something while it is pending only.
-    place: QueuePlace,
-    via: Option<CanonicalUrl>,
-}
-
-#[derive(Clone, Debug)]
-enum RecordState {
-    Pending { attempt: u32 },
-    Deferred(Exclusion),
-    Fetched { status: u16 },
-    Failed { why: String },
-    Excluded(Exclusion),
 }
 
 impl MemoryFrontier {
@@ -114,7 +96,7 @@ impl MemoryFrontier {
 impl Shared {
     /// Puts a pending URL that nobody has leased at its place.
     fn queue(&mut self, url: &CanonicalUrl) {
-        if let Some(rank) = self.records.get(url).and_then(Record::rank) {
+        if let Some(rank) = self.records.get(url).and_then(UrlRecord::rank) {
             self.queues
                 .entry(url.origin())
                 .or_default()
@@ -124,7 +106,7 @@ impl Shared {
 
     /// Takes a pending URL from its place, if it stands there.
     fn unqueue(&mut self, url: &CanonicalUrl) {
-        let Some(rank) = self.records.get(url).and_then(Record::rank) else {
+        let Some(rank) = self.records.get(url).and_then(UrlRecord::rank) else {
             return;
         };
         let origin = url.origin();
@@ -157,77 +139,6 @@ impl Shared {
             via: record.via.clone(),
         };
         Some(Lease::new(origin.clone(), queued, self.commit))
-    }
-}
-
-impl Record {
-    fn rank(&self) -> Option<Rank> {
-        match self.state {
-            RecordState::Pending { .. } => Some(self.place.rank()),
-            _ => None,
-        }
-    }
-
-    fn attempt(&self) -> u32 {
-        match self.state {
-            RecordState::Pending { attempt } => attempt,
-            _ => 0,
-        }
-    }
-
-    fn now(&self, leased: bool) -> CurrentState {
-        match self.state {
-            RecordState::Pending { .. } if leased => CurrentState::Leased,
-            RecordState::Pending { .. } => CurrentState::Pending(self.place),
-            RecordState::Deferred(_) => CurrentState::Deferred {
-                depth: self.place.depth,
-                redirects: self.place.redirects,
-            },
-            _ => CurrentState::Settled,
-        }
-    }
-
-    fn known(&self, leased: bool) -> KnownUrl {
-        let (state, waits) = match &self.state {
-            &RecordState::Pending { attempt } if leased => (KnownState::Leased { attempt }, true),
-            &RecordState::Pending { attempt } => (KnownState::Pending { attempt }, true),
-            RecordState::Deferred(why) => (KnownState::Deferred(why.clone()), true),
-            &RecordState::Fetched { status } => (KnownState::Fetched { status }, false),
-            RecordState::Failed { why } => (KnownState::Failed { why: why.clone() }, false),
-            RecordState::Excluded(why) => (KnownState::Excluded(why.clone()), false),
-        };
-        let (depth, hops_off) = depth_and_hops(self.place.depth);
-        KnownUrl {
-            state,
-            depth,
-            hops_off,
-            via: self.via.clone().filter(|_| waits),
-        }
-    }
-
-    fn waiting<'a>(&'a self, url: &'a CanonicalUrl) -> WaitingUrl<'a> {
-        let (depth, hops_off) = depth_and_hops(self.place.depth);
-        WaitingUrl {
-            url,
-            depth,
-            hops_off,
-            via: self.via.as_ref(),
-            exclusion: match &self.state {
-                RecordState::Deferred(exclusion) => Some(exclusion),
-                _ => None,
-            },
-        }
-    }
-
-    /// The counter that this record is counted under.
-    fn counter<'a>(&self, counts: &'a mut UrlCounts) -> &'a mut u64 {
-        match self.state {
-            RecordState::Pending { .. } => &mut counts.pending,
-            RecordState::Deferred(_) => &mut counts.deferred,
-            RecordState::Fetched { .. } => &mut counts.fetched,
-            RecordState::Failed { .. } => &mut counts.failed,
-            RecordState::Excluded(_) => &mut counts.excluded,
-        }
     }
 }
 
@@ -353,7 +264,7 @@ impl Frontier for MemoryFrontier {
         &self,
         visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
     ) -> Result<(), FrontierError> {
-        let mut found: Vec<(CanonicalUrl, Record)> = Vec::new();
+        let mut found: Vec<(CanonicalUrl, UrlRecord)> = Vec::new();
         let shared = self.shared();
         for url in shared.queues.values().flat_map(BTreeMap::values) {
             if let Some(record) = shared.records.get(url) {
@@ -367,7 +278,7 @@ impl Frontier for MemoryFrontier {
 }
 
 fn show(
-    found: &[(CanonicalUrl, Record)],
+    found: &[(CanonicalUrl, UrlRecord)],
     visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
 ) {
     for (url, record) in found {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crawl_weburl::CanonicalUrl;
 use foldhash::HashMap;
 
-use super::{Record, RecordState};
+use crate::record::{RecordState, UrlRecord};
 
 /// The record of each URL that is known.
 #[derive(Clone, Debug, Default)]
@@ -13,24 +13,24 @@ pub(super) struct Records {
     /// As they were when the frontier was forked last.
     base: Arc<Base>,
     /// Those that have changed since.
-    changed: HashMap<CanonicalUrl, Record>,
+    changed: HashMap<CanonicalUrl, UrlRecord>,
 }
 
 /// Records in the order of their sequence numbers, and the place of each among them.
 #[derive(Clone, Debug, Default)]
 struct Base {
-    records: Vec<(CanonicalUrl, Record)>,
+    records: Vec<(CanonicalUrl, UrlRecord)>,
     places: HashMap<CanonicalUrl, usize>,
 }
 
 impl Records {
-    pub(super) fn get(&self, url: &CanonicalUrl) -> Option<&Record> {
+    pub(super) fn get(&self, url: &CanonicalUrl) -> Option<&UrlRecord> {
         let of_base = || self.base.get(url);
         self.changed.get(url).or_else(of_base)
     }
 
     /// Sets the record of a URL; the one before.
-    pub(super) fn insert(&mut self, url: CanonicalUrl, record: Record) -> Option<Record> {
+    pub(super) fn insert(&mut self, url: CanonicalUrl, record: UrlRecord) -> Option<UrlRecord> {
         let of_base = match self.changed.contains_key(&url) {
             true => None,
             false => self.base.get(&url).cloned(),
@@ -55,7 +55,7 @@ impl Records {
 
     /// The URLs that are put aside, in the order of their admission, so that a simulation is the
     /// same each time.
-    pub(super) fn deferred(&self) -> Vec<(&CanonicalUrl, &Record)> {
+    pub(super) fn deferred(&self) -> Vec<(&CanonicalUrl, &UrlRecord)> {
         let of_base = self.base.records.iter().map(|(url, record)| (url, record));
         let of_base = of_base.filter(|(url, _)| !self.changed.contains_key(*url));
         let all = of_base.chain(&self.changed);
@@ -69,7 +69,7 @@ impl Records {
 }
 
 impl Base {
-    fn get(&self, url: &CanonicalUrl) -> Option<&Record> {
+    fn get(&self, url: &CanonicalUrl) -> Option<&UrlRecord> {
         let place = self.places.get(url)?;
         self.records.get(*place).map(|(_, record)| record)
     }

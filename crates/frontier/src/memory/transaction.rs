@@ -6,11 +6,12 @@ use std::sync::MutexGuard;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
-use super::{MemoryFrontier, Record, RecordState, Shared, lock};
-use crate::admission::{Admission, Admitted, NewState};
-use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, capped, capped_exclusion, meet};
+use super::{MemoryFrontier, Shared, lock};
+use crate::admission::{Admission, Admitted};
+use crate::admit_rule::{AdmitAction, CurrentState, QueuePlace, meet};
 use crate::error::FrontierError;
 use crate::lease::{Lease, Outcome};
+use crate::record::{RecordState, UrlRecord};
 use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{StoredVisit, Visit};
 
@@ -20,7 +21,7 @@ pub(super) struct MemoryTransaction<'f> {
     /// The next sequence number, for as long as this is the one writer.
     seq: MutexGuard<'f, u64>,
     next_seq: u64,
-    changed: HashMap<CanonicalUrl, Record>,
+    changed: HashMap<CanonicalUrl, UrlRecord>,
     settled: HashSet<CanonicalUrl>,
     visits: HashMap<CanonicalUrl, StoredVisit>,
     /// A settled URL becomes pending by it.
@@ -57,7 +58,7 @@ impl<'f> MemoryTransaction<'f> {
     }
 
     /// The record as this transaction sees it, and whether its URL is leased.
-    fn record(&self, url: &CanonicalUrl) -> (Option<Record>, bool) {
+    fn record(&self, url: &CanonicalUrl) -> (Option<UrlRecord>, bool) {
         let shared = self.frontier.shared();
         let leased = shared.leased.contains(url) && !self.settled.contains(url);
         let record = self.changed.get(url).or_else(|| shared.records.get(url));
@@ -66,7 +67,7 @@ impl<'f> MemoryTransaction<'f> {
 
     fn improve(
         &mut self,
-        mut record: Record,
+        mut record: UrlRecord,
         place: QueuePlace,
         nearer: bool,
         admission: Admission,
@@ -92,7 +93,7 @@ impl<'f> MemoryTransaction<'f> {
     /// Makes a settled URL pending again.
     fn revisit(&mut self, mut kept: StoredVisit) {
         let queued = kept.queued(self.take_seq());
-        let record = Record {
+        let record = UrlRecord {
             state: RecordState::Pending { attempt: 1 },
             place: queued.place,
             via: queued.via,
@@ -105,19 +106,13 @@ impl<'f> MemoryTransaction<'f> {
 
     /// The record that an admission asks for.
     fn enter(&mut self, admission: Admission) {
-        let place = QueuePlace::of(&admission, self.take_seq());
-        let state = match admission.state {
-            NewState::Pending => RecordState::Pending { attempt: 1 },
-            NewState::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
-            NewState::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
-        };
-        let via = admission.via;
+        let (url, seq) = (admission.url.clone(), self.take_seq());
         self.changed
-            .insert(admission.url, Record { state, place, via });
+            .insert(url, UrlRecord::admitted(admission, seq));
     }
 
     /// Replaces one committed record; says whether a queue was touched.
-    fn apply(shared: &mut Shared, url: &CanonicalUrl, record: Record) -> bool {
+    fn apply(shared: &mut Shared, url: &CanonicalUrl, record: UrlRecord) -> bool {
         let mut queued = record.rank().is_some();
         shared.unqueue(url);
         *record.counter(&mut shared.counts) += 1;
@@ -162,18 +157,12 @@ impl Transaction for MemoryTransaction<'_> {
             return Err(FrontierError::NotLeased { url });
         };
         self.settled.insert(url.clone());
-        record.state = match outcome {
-            Outcome::Fetched { status } => RecordState::Fetched { status },
-            Outcome::Failed { why } => RecordState::Failed { why: capped(why) },
-            Outcome::Excluded(why) => RecordState::Excluded(capped_exclusion(why)),
-            Outcome::Deferred(why) => RecordState::Deferred(capped_exclusion(why)),
-            Outcome::Retry => {
-                record.place.retried = true;
-                record.place.seq = self.take_seq();
-                let attempt = record.attempt().saturating_add(1);
-                RecordState::Pending { attempt }
-            }
+        // None but a retry takes a place of its own.
+        let seq = match outcome {
+            Outcome::Retry => self.take_seq(),
+            _ => record.place.seq,
         };
+        record = record.ended(outcome, seq);
         self.changed.insert(url, record);
         Ok(())
     }

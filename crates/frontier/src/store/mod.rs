@@ -1,13 +1,11 @@
 //! A frontier on disk: what is known in a sieve, all else in a fjall store.
 
 mod journal;
-mod lease_table;
 mod meta_keys;
 mod notes;
 mod open;
 mod primitives;
 mod queue_block;
-mod queue_heads;
 mod record_codec;
 mod rewrite;
 mod tables;
@@ -27,7 +25,6 @@ use fjall::{Readable, Snapshot};
 
 pub use self::rewrite::{LeftOut, RestingFrontier, StoreRemoval};
 
-use self::lease_table::LeaseTable;
 use self::notes::Notes;
 use self::primitives::DueKey;
 use self::record_codec::{Note, Sequence, State};
@@ -39,6 +36,7 @@ use crate::error::{FrontierError, OpenError};
 use crate::fingerprint::Fingerprint;
 use crate::frontier::Frontier;
 use crate::lease::Lease;
+use crate::lease_table::LeaseTable;
 use crate::sieve::{BlockCache, Disk, Sieve, SieveSnapshot, SystemDisk};
 use crate::transaction::Transaction;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
@@ -214,12 +212,12 @@ impl FjallFrontier {
 
 impl Frontier for FjallFrontier {
     fn lease(&self, origin: &Origin) -> Result<Option<Lease>, FrontierError> {
-        self.leases().lease(&self.tables, origin)
+        self.leases().lease(&*self.tables, origin)
     }
 
     fn release(&self, lease: Lease) {
         let key = self.tables.key.fingerprint(&lease.url);
-        self.leases().give_back(&self.tables, key);
+        self.leases().give_back(key);
     }
 
     fn pending(&self, origin: &Origin) -> u64 {
@@ -386,15 +384,7 @@ impl Frontier for FjallFrontier {
                 if leased.contains(&rank) {
                     return Ok(ControlFlow::Continue(()));
                 }
-                let queued = read()?;
-                let (depth, hops_off) = depth_and_hops(queued.place.depth);
-                Ok(visit(WaitingUrl {
-                    url: &queued.url,
-                    depth,
-                    hops_off,
-                    via: queued.via.as_ref(),
-                    exclusion: None,
-                }))
+                Ok(visit(read()?.waiting()))
             });
             if walk?.is_break() {
                 break;

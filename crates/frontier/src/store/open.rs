@@ -20,16 +20,19 @@ use fjall::{
 };
 
 use super::journal::{JournalError, cut_torn_commit};
-use super::lease_table::LeaseTable;
 use super::record_codec::{Sequence, decode_origin};
 use super::tables::{Tables, damage};
 use super::{Durability, FjallFrontier, Options, Writer, meta_keys};
 use crate::error::OpenError;
 use crate::fingerprint::FingerprintKey;
+use crate::lease_table::LeaseTable;
 use crate::sieve::{BlockCache, Disk, Record, RunError, RunManifest, Sieve, SieveSettings};
 
 /// The layout that this program writes and reads.
 const LAYOUT: u32 = 3;
+
+/// The entries of a queue that are read where it was not leased from lately.
+const LEAST_READ: usize = 2;
 
 const LOCK: &str = "lock";
 const STORE: &str = "store";
@@ -273,6 +276,7 @@ fn load(
             lines,
             sequence.totals,
             options.head_entries,
+            LEAST_READ,
         )),
         _lock: lock,
     })

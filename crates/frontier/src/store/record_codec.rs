@@ -8,6 +8,7 @@ use super::queue_block::MAX_BLOCK;
 use crate::admission::UrlKind;
 use crate::admit_rule::{CurrentState, Deferred, QueuePlace, Rank};
 use crate::exclusion::Exclusion;
+use crate::lease_table::Totals;
 use crate::sieve::{PackedState, RunEntry, RunManifest, STATE_BYTES};
 
 /// The state of a URL in the sieve. Texts are kept elsewhere, under a number.
@@ -36,16 +37,6 @@ pub(super) struct Sequence {
     pub(super) origin: u64,
     pub(super) note: u64,
     pub(super) totals: Totals,
-}
-
-/// URLs by state, as committed: leased ones are pending.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Totals {
-    pub(super) pending: u64,
-    pub(super) deferred: u64,
-    pub(super) fetched: u64,
-    pub(super) failed: u64,
-    pub(super) excluded: u64,
 }
 
 impl Totals {

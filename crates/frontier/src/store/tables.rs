@@ -15,6 +15,7 @@
 //!
 //! Origins get their numbers in the order they are met, so two never share a queue.
 
+use std::collections::BTreeSet;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::PathBuf;
 
@@ -27,6 +28,7 @@ use super::record_codec::{Note, RANK_BYTES, decode_origin};
 use crate::admit_rule::{Deferred, QueuePlace, Queued, Rank};
 use crate::error::FrontierError;
 use crate::fingerprint::{Fingerprint, FingerprintKey};
+use crate::lease_table::{QueueId, QueuePart, QueueReader};
 use crate::sieve::{RunError, RunListStore, RunManifest};
 
 /// Commits whose records are removed at a time.
@@ -203,6 +205,34 @@ impl Tables {
             dir: self.dir.clone(),
             what: what.to_owned(),
         }
+    }
+}
+
+impl QueueReader for Tables {
+    fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint {
+        self.key.fingerprint(url)
+    }
+
+    fn read_behind(
+        &self,
+        queue: QueueId<'_>,
+        after: Option<Rank>,
+        leased: &BTreeSet<Rank>,
+        wanted: usize,
+    ) -> Result<QueuePart, FrontierError> {
+        let mut part = QueuePart::default();
+        let on_disk = (queue.origin, queue.id);
+        let walk = self.walk_queue(&self.snapshot(), on_disk, after, |rank, read| {
+            if !leased.contains(&rank) {
+                part.entries.push((rank, read()?));
+            }
+            if part.entries.len() < wanted {
+                return Ok(ControlFlow::Continue(()));
+            }
+            part.last = Some(rank);
+            Ok(ControlFlow::Break(()))
+        });
+        walk.map(|_| part)
     }
 }
 

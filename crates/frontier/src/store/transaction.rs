@@ -267,7 +267,7 @@ impl Transaction for FjallTransaction<'_> {
             Ok(()) => {
                 self.settled.insert(key);
             }
-            Err(_) => self.frontier.leases().give_back(&self.frontier.tables, key),
+            Err(_) => self.frontier.leases().give_back(key),
         }
         ended
     }
@@ -388,7 +388,7 @@ impl Drop for FjallTransaction<'_> {
         if !self.settled.is_empty() {
             let mut leases = self.frontier.leases();
             for &key in &self.settled {
-                leases.give_back(&self.frontier.tables, key);
+                leases.give_back(key);
             }
         }
     }

@@ -6,5 +6,6 @@ mod bench;
 mod conforms;
 mod disk;
 mod model;
+mod random_steps;
 mod threads;
 mod torn;

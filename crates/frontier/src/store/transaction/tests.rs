@@ -4,7 +4,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use tempfile::TempDir;
 
 use super::{CommitBatch, FjallTransaction};
-use crate::store::lease_table::LeaseChanges;
+use crate::lease_table::LeaseChanges;
 use crate::{Admission, FjallFrontier, Frontier, Lease, Options, Outcome, Transaction};
 
 fn url(path: &str) -> CanonicalUrl {

@@ -12,7 +12,7 @@ use crate::admit_rule::Rank;
 const HEAD_SHARE: usize = 1024;
 
 /// The first entries of the queues that were leased from lately.
-pub(super) struct QueueHeadCache<V> {
+pub(crate) struct QueueHeadCache<V> {
     heads: HashMap<Origin, QueueHead<V>>,
     /// Entries held, and one for each head.
     weight: usize,
@@ -21,6 +21,8 @@ pub(super) struct QueueHeadCache<V> {
     /// The number of entries that a head is filled with at a time, at most. One that grew by
     /// admissions to four times this is cut back to it.
     refill: usize,
+    /// The number of entries that are read first.
+    least: usize,
     uses: u64,
 }
 
@@ -40,7 +42,7 @@ enum Covered {
 }
 
 /// The result of a look at a head.
-pub(super) enum HeadEntry<V> {
+pub(crate) enum HeadEntry<V> {
     Entry(Rank, V),
     /// Nothing up to this rank; what is behind it stands on disk.
     Unknown(Option<Rank>),
@@ -63,8 +65,9 @@ impl<V> QueueHead<V> {
 }
 
 impl<V> QueueHeadCache<V> {
-    /// Holds at most about `limit` entries.
-    pub(super) fn new(limit: usize) -> QueueHeadCache<V> {
+    /// Holds at most about `limit` entries, and is filled with `least` or more at a time where they
+    /// have room.
+    pub(crate) fn new(limit: usize, least: usize) -> QueueHeadCache<V> {
         let refill = (limit / HEAD_SHARE).clamp(2, 64);
         QueueHeadCache {
             heads: HashMap::new(),
@@ -72,19 +75,20 @@ impl<V> QueueHeadCache<V> {
             // Room for the largest head, also where half of the limit is to be dropped.
             limit: limit.max(10 * refill),
             refill,
+            least,
             uses: 0,
         }
     }
 
-    /// The number of entries to read for [`QueueHeadCache::refill`]: two of a queue that was
+    /// The number of entries to read for [`QueueHeadCache::refill`]: few of a queue that was
     /// not leased from lately, and each time four times as many while it goes on.
-    pub(super) fn wanted(&self, origin: &Origin) -> usize {
+    pub(crate) fn wanted(&self, origin: &Origin) -> usize {
         let refills = self.heads.get(origin).map_or(0, |head| head.refills.min(8));
-        (2 << (2 * refills)).min(self.refill)
+        (2 << (2 * refills)).max(self.least).min(self.refill)
     }
 
     /// Takes the first entry of an origin's queue.
-    pub(super) fn take_first(&mut self, origin: &Origin) -> HeadEntry<V> {
+    pub(crate) fn take_first(&mut self, origin: &Origin) -> HeadEntry<V> {
         self.uses += 1;
         let Some(head) = self.heads.get_mut(origin) else {
             return HeadEntry::Unknown(None);
@@ -103,7 +107,7 @@ impl<V> QueueHeadCache<V> {
 
     /// Adds what was read behind the covered part: entries up to `last`, or to the end
     /// of the queue where there is no `last`.
-    pub(super) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
+    pub(crate) fn refill(&mut self, origin: &Origin, entries: Vec<(Rank, V)>, last: Option<Rank>) {
         let (uses, count) = (self.uses, entries.len());
         let head = self.heads.entry(origin.clone()).or_insert_with(|| {
             self.weight += 1;
@@ -125,7 +129,7 @@ impl<V> QueueHeadCache<V> {
     }
 
     /// A queue has an entry that is not leased; kept where the head covers its rank.
-    pub(super) fn offer(&mut self, origin: &Origin, rank: Rank, value: V) {
+    pub(crate) fn offer(&mut self, origin: &Origin, rank: Rank, value: V) {
         let Some(head) = self.heads.get_mut(origin) else {
             return;
         };
@@ -149,7 +153,7 @@ impl<V> QueueHeadCache<V> {
     }
 
     /// A queue no longer has this entry.
-    pub(super) fn remove(&mut self, origin: &Origin, rank: Rank) {
+    pub(crate) fn remove(&mut self, origin: &Origin, rank: Rank) {
         if let Some(head) = self.heads.get_mut(origin)
             && head.entries.remove(&rank).is_some()
         {
@@ -158,7 +162,7 @@ impl<V> QueueHeadCache<V> {
     }
 
     /// Forgets what was read of an origin's queue; the disk knows.
-    pub(super) fn forget(&mut self, origin: &Origin) {
+    pub(crate) fn forget(&mut self, origin: &Origin) {
         if let Some(head) = self.heads.remove(origin) {
             self.weight -= head.weight();
         }
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn ours_heads_are_bounded_and_the_oldest_go_first() {
-        let mut heads: QueueHeadCache<()> = QueueHeadCache::new(2560);
+        let mut heads: QueueHeadCache<()> = QueueHeadCache::new(2560, 2);
         let wanted = heads.refill as u64;
         for n in 0..1000 {
             let entries = (0..wanted).map(|seq| (rank(seq), ()));
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn ours_a_head_that_grows_is_cut_and_covers_less() {
-        let mut heads: QueueHeadCache<()> = QueueHeadCache::new(65_536);
+        let mut heads: QueueHeadCache<()> = QueueHeadCache::new(65_536, 2);
         for wanted in [2, 8, 32, 64, 64] {
             assert_eq!(heads.wanted(&origin(0)), wanted);
             heads.refill(&origin(0), Vec::new(), None);

@@ -2,33 +2,88 @@
 //! memory.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
-use crawl_weburl::Origin;
+use crawl_weburl::{CanonicalUrl, Origin};
 use foldhash::{HashMap, HashMapExt};
 
-use super::queue_heads::{HeadEntry, QueueHeadCache};
-use super::record_codec::Totals;
-use super::tables::Tables;
 use crate::admit_rule::{Queued, Rank};
 use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::lease::Lease;
+use crate::queue_heads::{HeadEntry, QueueHeadCache};
 use crate::url_state::UrlCounts;
+
+/// The stored queues that a [`LeaseTable`] leases from.
+pub trait QueueReader {
+    /// The fingerprint of `url` under the crawl's key.
+    fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint;
+
+    /// Reads up to `wanted` entries of a queue, as committed, that lie behind the rank `after` and
+    /// at no rank in `leased`.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn read_behind(
+        &self,
+        queue: QueueId<'_>,
+        after: Option<Rank>,
+        leased: &BTreeSet<Rank>,
+        wanted: usize,
+    ) -> Result<QueuePart, FrontierError>;
+}
+
+/// An origin, and the number that its queue has in the store.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueId<'a> {
+    /// The origin.
+    pub origin: &'a Origin,
+    /// The number of its queue.
+    pub id: u64,
+}
+
+/// Neighbouring entries of a queue.
+#[derive(Debug, Default)]
+pub struct QueuePart {
+    /// The entries, in the order of their ranks.
+    pub entries: Vec<(Rank, Queued)>,
+    /// The last rank that was read; none where the queue ends here.
+    pub last: Option<Rank>,
+}
+
+/// The number of URLs in each state, as committed: leased ones are pending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Waiting for their turn, or being worked on.
+    pub pending: u64,
+    /// Put aside.
+    pub deferred: u64,
+    /// Settled with an answer.
+    pub fetched: u64,
+    /// Settled without an answer.
+    pub failed: u64,
+    /// Settled and not asked for.
+    pub excluded: u64,
+}
 
 /// The leases that are out, and the queues that more may be given out of.
 ///
 /// Guarded by one mutex that is never held while a commit writes or syncs. A commit changes
 /// the tables of the store first and this a moment later ([`LeaseTable::merge`]); in between,
 /// it may know less than the store, never more.
-pub(super) struct LeaseTable {
+pub struct LeaseTable {
     /// The origins with queued URLs.
     queues: HashMap<Origin, OriginQueue>,
-    leased: HashMap<Fingerprint, (Origin, Rank)>,
+    leased: HashMap<Fingerprint, LeasedUrl>,
     heads: QueueHeadCache<Queued>,
     totals: Totals,
     /// The number of the last commit.
-    pub(super) commit: u64,
+    pub commit: u64,
+}
+
+/// A leased URL, and its entry as it is committed.
+struct LeasedUrl {
+    origin: Origin,
+    queued: Queued,
 }
 
 struct OriginQueue {
@@ -40,27 +95,38 @@ struct OriginQueue {
 }
 
 /// The changes of a commit.
-#[derive(Default)]
-pub(super) struct LeaseChanges {
-    pub(super) settled: Vec<Fingerprint>,
-    pub(super) queues: Vec<QueueChange>,
-    pub(super) totals: Totals,
+#[derive(Debug, Default)]
+pub struct LeaseChanges {
+    /// The URLs whose leases ended.
+    pub settled: Vec<Fingerprint>,
+    /// The queues in which entries came, went or moved.
+    pub queues: Vec<QueueChange>,
+    /// The number of URLs in each state now.
+    pub totals: Totals,
 }
 
 /// The changes of a commit in one origin's queue.
-pub(super) struct QueueChange {
-    pub(super) origin: Origin,
-    pub(super) id: u64,
-    /// URLs that it has queued now.
-    pub(super) queued: u64,
-    pub(super) moves: Vec<EntryMove>,
+#[derive(Debug)]
+pub struct QueueChange {
+    /// The origin.
+    pub origin: Origin,
+    /// The number of its queue in the store.
+    pub id: u64,
+    /// URLs that it has queued now, leased ones among them.
+    pub queued: u64,
+    /// The entries that changed.
+    pub moves: Vec<EntryMove>,
 }
 
 /// A queue's entry that came, went or moved.
-pub(super) struct EntryMove {
-    pub(super) fingerprint: Fingerprint,
-    pub(super) old: Option<Rank>,
-    pub(super) new: Option<Queued>,
+#[derive(Debug)]
+pub struct EntryMove {
+    /// The URL's fingerprint.
+    pub fingerprint: Fingerprint,
+    /// The rank that it had, if it was queued.
+    pub old: Option<Rank>,
+    /// The entry that it has now, if it is queued.
+    pub new: Option<Queued>,
 }
 
 impl OriginQueue {
@@ -70,11 +136,20 @@ impl OriginQueue {
 }
 
 impl LeaseTable {
-    pub(super) fn new(queues: Vec<(Origin, u64, u64)>, totals: Totals, limit: usize) -> LeaseTable {
+    /// A table of queues, each an origin with the number of its queue and how many URLs it has
+    /// queued, that holds about `limit` entries of them in memory and reads no fewer than `least`
+    /// of one at a time where there is room.
+    #[must_use]
+    pub fn new(
+        queues: Vec<(Origin, u64, u64)>,
+        totals: Totals,
+        limit: usize,
+        least: usize,
+    ) -> LeaseTable {
         let mut leases = LeaseTable {
             queues: HashMap::with_capacity(queues.len()),
             leased: HashMap::new(),
-            heads: QueueHeadCache::new(limit),
+            heads: QueueHeadCache::new(limit, least),
             totals,
             commit: 0,
         };
@@ -85,22 +160,35 @@ impl LeaseTable {
     }
 
     /// An origin's number and how many URLs it has queued, if it has any.
-    pub(super) fn origin_queue(&self, origin: &Origin) -> Option<(u64, u64)> {
+    #[must_use]
+    pub fn origin_queue(&self, origin: &Origin) -> Option<(u64, u64)> {
         self.queues
             .get(origin)
             .map(|queue| (queue.id, queue.queued))
     }
 
-    pub(super) fn is_leased(&self, fingerprint: Fingerprint) -> bool {
+    /// The committed entry of a URL, if it is leased.
+    #[must_use]
+    pub fn leased(&self, fingerprint: Fingerprint) -> Option<&Queued> {
+        let leased = self.leased.get(&fingerprint);
+        leased.map(|leased| &leased.queued)
+    }
+
+    /// True if the URL is leased.
+    #[must_use]
+    pub fn is_leased(&self, fingerprint: Fingerprint) -> bool {
         self.leased.contains_key(&fingerprint)
     }
 
-    pub(super) fn pending(&self, origin: &Origin) -> u64 {
+    /// The number of URLs of an origin that are pending and not leased.
+    #[must_use]
+    pub fn pending(&self, origin: &Origin) -> u64 {
         self.queues.get(origin).map_or(0, OriginQueue::pending)
     }
 
     /// The origins with pending URLs, in no order.
-    pub(super) fn origins(&self) -> Vec<(Origin, u64)> {
+    #[must_use]
+    pub fn origins(&self) -> Vec<(Origin, u64)> {
         let queues = self.queues.iter();
         queues
             .map(|(origin, queue)| (origin.clone(), queue.pending()))
@@ -109,14 +197,17 @@ impl LeaseTable {
     }
 
     /// Each origin with queued URLs, its number and the ranks that are leased, in no order.
-    pub(super) fn queues(&self) -> Vec<(Origin, u64, BTreeSet<Rank>)> {
+    #[must_use]
+    pub fn queues(&self) -> Vec<(Origin, u64, BTreeSet<Rank>)> {
         let queues = self.queues.iter();
         queues
             .map(|(origin, queue)| (origin.clone(), queue.id, queue.leased.clone()))
             .collect()
     }
 
-    pub(super) fn counts(&self) -> UrlCounts {
+    /// The number of URLs in each state.
+    #[must_use]
+    pub fn counts(&self) -> UrlCounts {
         let Totals {
             pending,
             deferred,
@@ -136,9 +227,13 @@ impl LeaseTable {
         }
     }
 
-    pub(super) fn lease(
+    /// Leases the first pending URL of an origin, if there is one. What is not in memory is read.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    pub fn lease(
         &mut self,
-        tables: &Tables,
+        store: &impl QueueReader,
         origin: &Origin,
     ) -> Result<Option<Lease>, FrontierError> {
         loop {
@@ -154,42 +249,47 @@ impl LeaseTable {
                 HeadEntry::Nothing => return Ok(None),
                 HeadEntry::Unknown(after) => {
                     let wanted = self.heads.wanted(origin);
-                    let (entries, last) = read_behind(tables, origin, queue, after, wanted)?;
-                    self.heads.refill(origin, entries, last);
+                    let id = QueueId {
+                        origin,
+                        id: queue.id,
+                    };
+                    let part = store.read_behind(id, after, &queue.leased, wanted)?;
+                    self.heads.refill(origin, part.entries, part.last);
                     continue;
                 }
             };
-            let fingerprint = tables.key.fingerprint(&queued.url);
+            let fingerprint = store.fingerprint(&queued.url);
             // Read between a commit and its merge, a URL may stand at a new place while
             // its lease is noted at the old one. The merge will put that right.
             if self.leased.contains_key(&fingerprint) {
                 continue;
             }
             queue.leased.insert(rank);
-            self.leased.insert(fingerprint, (origin.clone(), rank));
+            let leased = LeasedUrl {
+                origin: origin.clone(),
+                queued: queued.clone(),
+            };
+            self.leased.insert(fingerprint, leased);
             return Ok(Some(Lease::new(origin.clone(), queued, self.commit)));
         }
     }
 
     /// A leased URL is pending again.
-    pub(super) fn give_back(&mut self, tables: &Tables, key: Fingerprint) {
-        let Some((origin, rank)) = self.leased.remove(&key) else {
+    pub fn give_back(&mut self, key: Fingerprint) {
+        let Some(LeasedUrl { origin, queued }) = self.leased.remove(&key) else {
             return;
         };
         let Some(queue) = self.queues.get_mut(&origin) else {
             return;
         };
+        // Where a commit that is about to be merged has moved it, the merge will put that right.
+        let rank = queued.place.rank();
         queue.leased.remove(&rank);
-        match tables.entry(&tables.snapshot(), &origin, queue.id, rank) {
-            Ok(Some(queued)) => self.heads.offer(&origin, rank, queued),
-            // Moved by a commit that is about to be merged, or the disk fails: then the
-            // next lease reads it there, or says so.
-            Ok(None) | Err(_) => self.heads.forget(&origin),
-        }
+        self.heads.offer(&origin, rank, queued);
     }
 
     /// Takes in what a commit changed in the tables; says what each queue has pending.
-    pub(super) fn merge(&mut self, merge: LeaseChanges) -> Vec<(Origin, u64)> {
+    pub fn merge(&mut self, merge: LeaseChanges) -> Vec<(Origin, u64)> {
         for fingerprint in merge.settled {
             self.unlease(fingerprint);
         }
@@ -213,7 +313,7 @@ impl LeaseTable {
 
     /// As if other origins had used up the memory for heads.
     #[cfg(test)]
-    pub(super) fn forget_heads(&mut self) {
+    pub(crate) fn forget_heads(&mut self) {
         for origin in self.queues.keys() {
             self.heads.forget(origin);
         }
@@ -229,8 +329,8 @@ impl LeaseTable {
         let rank = queued.place.rank();
         match self.leased.get_mut(&moved.fingerprint) {
             // Leased while the transaction that moves it stood open: it keeps its lease.
-            Some((_, leased)) => {
-                let old = std::mem::replace(leased, rank);
+            Some(leased) => {
+                let old = std::mem::replace(&mut leased.queued, queued).place.rank();
                 self.heads.remove(origin, rank);
                 if let Some(queue) = self.queues.get_mut(origin) {
                     queue.leased.remove(&old);
@@ -242,10 +342,10 @@ impl LeaseTable {
     }
 
     fn unlease(&mut self, fingerprint: Fingerprint) {
-        if let Some((origin, rank)) = self.leased.remove(&fingerprint)
-            && let Some(queue) = self.queues.get_mut(&origin)
+        if let Some(leased) = self.leased.remove(&fingerprint)
+            && let Some(queue) = self.queues.get_mut(&leased.origin)
         {
-            queue.leased.remove(&rank);
+            queue.leased.remove(&leased.queued.place.rank());
         }
     }
 
@@ -259,31 +359,4 @@ impl LeaseTable {
             }
         }
     }
-}
-
-type Entries = Vec<(Rank, Queued)>;
-
-/// Up to `wanted` entries of a queue behind a rank, without those that are leased, and
-/// the last rank that was read; none where that was the queue's end.
-fn read_behind(
-    tables: &Tables,
-    origin: &Origin,
-    queue: &OriginQueue,
-    after: Option<Rank>,
-    wanted: usize,
-) -> Result<(Entries, Option<Rank>), FrontierError> {
-    let mut entries = Vec::with_capacity(wanted);
-    let mut last = None;
-    let on_disk = (origin, queue.id);
-    let walk = tables.walk_queue(&tables.snapshot(), on_disk, after, |rank, read| {
-        if !queue.leased.contains(&rank) {
-            entries.push((rank, read()?));
-        }
-        if entries.len() < wanted {
-            return Ok(ControlFlow::Continue(()));
-        }
-        last = Some(rank);
-        Ok(ControlFlow::Break(()))
-    });
-    walk.map(|_| (entries, last))
 }

@@ -1,0 +1,297 @@
+//! Random operations: a frontier that is stored must do what the one in memory does.
+
+use std::ops::ControlFlow;
+
+use crawl_frontier::{
+    Admission, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction, UrlKind, Visit,
+};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use proptest::prelude::*;
+
+use crawl_frontier::conformance::helpers::url;
+use crawl_frontier::conformance::{Bench, InMemory};
+
+const ORIGINS: usize = 2;
+const PATHS: usize = 10;
+
+/// An operation.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Transact { changes: Vec<Change>, commit: bool },
+    Lease(usize),
+    Release(usize),
+    Die,
+}
+
+/// The steps while a transaction is open.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Admit(Vec<Admission>),
+    Settle(usize, Outcome),
+    SettleUntil(usize, Outcome, Visit),
+    VisitDue(u32),
+    VisitMisdated(u32, u32),
+    VisitAgain(CanonicalUrl, u32),
+    Lease(usize),
+    Release(usize),
+    Keep(u8),
+}
+
+/// The same lease from the model and from the disk.
+struct Pair {
+    model: Lease,
+    disk: Lease,
+}
+
+fn a_url() -> impl Strategy<Value = CanonicalUrl> {
+    (0..ORIGINS, 0..PATHS)
+        .prop_map(|(origin, path)| url(&format!("http://h{origin}.example/{path}")))
+}
+
+fn an_exclusion() -> impl Strategy<Value = Exclusion> {
+    let reason = prop::sample::select(Reason::ALL);
+    (
+        reason,
+        prop::option::of("[a-z]{0,4}"),
+        prop::option::of(0_u32..9),
+    )
+        .prop_map(|(reason, rule, line)| Exclusion { reason, rule, line })
+}
+
+fn an_admission() -> impl Strategy<Value = Admission> {
+    let state = prop_oneof![
+        6 => Just(NewState::Pending),
+        2 => an_exclusion().prop_map(NewState::Deferred),
+        1 => an_exclusion().prop_map(NewState::Excluded),
+    ];
+    let numbers = (0_u32..4, 0_u8..3, 0_u8..2);
+    let kind = vec![UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource];
+    let kinds = (prop::bool::weighted(0.1), prop::sample::select(kind));
+    (a_url(), prop::option::of(a_url()), state, numbers, kinds).prop_map(
+        |(url, via, state, (depth, redirects, priority), (is_seed, kind))| Admission {
+            url,
+            depth,
+            hops_off: 0,
+            redirects,
+            via,
+            priority,
+            state,
+            is_seed,
+            kind,
+        },
+    )
+}
+
+fn an_outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        3 => Just(Outcome::Retry),
+        3 => (200_u16..600).prop_map(|status| Outcome::Fetched { status }),
+        1 => "[a-z]{0,4}".prop_map(|why| Outcome::Failed { why }),
+        1 => an_exclusion().prop_map(Outcome::Excluded),
+        1 => an_exclusion().prop_map(Outcome::Deferred),
+    ]
+}
+
+fn a_visit() -> impl Strategy<Value = Visit> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..4);
+    (0_u32..9, 0_u32..9, bytes).prop_map(|(at, due, bytes)| Visit { at, due, bytes })
+}
+
+fn a_change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        6 => prop::collection::vec(an_admission(), 1..6).prop_map(Change::Admit),
+        4 => (0_usize..8, an_outcome()).prop_map(|(held, outcome)| Change::Settle(held, outcome)),
+        4 => (0_usize..8, an_outcome(), a_visit())
+            .prop_map(|(held, outcome, visit)| Change::SettleUntil(held, outcome, visit)),
+        2 => (0_u32..9).prop_map(Change::VisitDue),
+        1 => (0_u32..9, 0_u32..9).prop_map(|(now, longest)| Change::VisitMisdated(now, longest)),
+        1 => (a_url(), 0_u32..9).prop_map(|(url, before)| Change::VisitAgain(url, before)),
+        2 => (0..ORIGINS).prop_map(Change::Lease),
+        1 => (0_usize..8).prop_map(Change::Release),
+        1 => any::<u8>().prop_map(Change::Keep),
+    ]
+}
+
+/// Any step.
+pub(crate) fn a_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (prop::collection::vec(a_change(), 0..8), prop::bool::weighted(0.8))
+            .prop_map(|(changes, commit)| Step::Transact { changes, commit }),
+        8 => (0..ORIGINS).prop_map(Step::Lease),
+        2 => (0_usize..8).prop_map(Step::Release),
+        1 => Just(Step::Die),
+    ]
+}
+
+fn origin(n: usize) -> Origin {
+    url(&format!("http://h{n}.example/")).origin()
+}
+
+/// All that can be seen of a frontier.
+fn view(frontier: &dyn Frontier) -> String {
+    let mut lines = vec![
+        format!("{:?}", frontier.counts()),
+        format!("{:?}", frontier.origins()),
+        format!(
+            "{:?}",
+            [0, 4].map(|after| frontier.next_due(after).unwrap())
+        ),
+        format!("{:?}", frontier.hosts().unwrap()),
+        format!("{:?}", frontier.marks().unwrap()),
+        format!("{:?}", frontier.meta("m").unwrap()),
+    ];
+    let mut show = |waiting: crawl_frontier::WaitingUrl<'_>| {
+        lines.push(format!("{waiting:?}"));
+        ControlFlow::Continue(())
+    };
+    frontier.each_pending(&mut show).unwrap();
+    let mut deferred = Vec::new();
+    frontier
+        .each_deferred(&mut |waiting| {
+            deferred.push(format!("{waiting:?}"));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    deferred.sort();
+    lines.extend(deferred);
+    for n in 0..ORIGINS {
+        let origin = origin(n);
+        lines.push(format!(
+            "{} {:?}",
+            frontier.pending(&origin),
+            frontier.robots(&origin).unwrap()
+        ));
+        for path in 0..PATHS {
+            let url = url(&format!("http://h{n}.example/{path}"));
+            let known = frontier.known(&url).unwrap();
+            let visit = frontier.visit(&url).unwrap();
+            lines.push(format!("{url} {known:?} {visit:?}"));
+        }
+    }
+    lines.join("\n")
+}
+
+fn lease(model: &dyn Frontier, disk: &dyn Frontier, n: usize, held: &mut Vec<Pair>) {
+    let leases = (
+        model.lease(&origin(n)).unwrap(),
+        disk.lease(&origin(n)).unwrap(),
+    );
+    match leases {
+        (Some(model), Some(disk)) => {
+            assert_eq!(format!("{model:?}"), format!("{disk:?}"));
+            held.push(Pair { model, disk });
+        }
+        (None, None) => {}
+        other => panic!("leases differ: {other:?}"),
+    }
+}
+
+fn take(held: &mut Vec<Pair>, n: usize) -> Option<Pair> {
+    (n < held.len()).then(|| held.swap_remove(n))
+}
+
+fn release(model: &dyn Frontier, disk: &dyn Frontier, pair: Option<Pair>) {
+    if let Some(pair) = pair {
+        model.release(pair.model);
+        disk.release(pair.disk);
+    }
+}
+
+/// Says whether the disk still works.
+fn transact(
+    model: &dyn Frontier,
+    disk: &dyn Frontier,
+    changes: Vec<Change>,
+    commit: bool,
+    held: &mut Vec<Pair>,
+) -> bool {
+    let mut on_model = model.begin().unwrap();
+    let Ok(mut on_disk) = disk.begin() else {
+        return false;
+    };
+    for change in changes {
+        match change {
+            Change::Lease(n) => lease(model, disk, n, held),
+            Change::Release(n) => release(model, disk, take(held, n)),
+            Change::Admit(admissions) => {
+                let expected = on_model.admit_all(&admissions).unwrap();
+                assert_eq!(on_disk.admit_all(&admissions).unwrap(), expected);
+            }
+            Change::Settle(n, outcome) => {
+                if let Some(pair) = take(held, n) {
+                    on_model.settle(pair.model, outcome.clone()).unwrap();
+                    on_disk.settle(pair.disk, outcome).unwrap();
+                }
+            }
+            Change::SettleUntil(n, outcome, visit) => {
+                if let Some(pair) = take(held, n) {
+                    let settled = on_model.settle_until(pair.model, outcome.clone(), visit.clone());
+                    settled.unwrap();
+                    on_disk.settle_until(pair.disk, outcome, visit).unwrap();
+                }
+            }
+            // Which of those that are due at one time are taken first is not said.
+            Change::VisitDue(until) => {
+                let expected = on_model.visit_due(until, usize::MAX).unwrap();
+                assert_eq!(on_disk.visit_due(until, usize::MAX).unwrap(), expected);
+            }
+            Change::VisitMisdated(now, longest) => {
+                let expected = on_model.visit_misdated(now, longest, usize::MAX).unwrap();
+                let found = on_disk.visit_misdated(now, longest, usize::MAX).unwrap();
+                assert_eq!(found, expected);
+            }
+            Change::VisitAgain(url, before) => {
+                let expected = on_model.visit_again(&url, before).unwrap();
+                assert_eq!(on_disk.visit_again(&url, before).unwrap(), expected);
+            }
+            Change::Keep(what) => {
+                keep(&mut *on_model, what);
+                keep(&mut *on_disk, what);
+            }
+        }
+    }
+    if commit {
+        assert_eq!(on_model.commit().unwrap(), on_disk.commit().unwrap());
+    }
+    true
+}
+
+fn keep(transaction: &mut dyn Transaction, what: u8) {
+    let host = HostKey::parse(&format!("h{}.example", what % 2)).unwrap();
+    transaction.keep_host(&host, what.into(), &[what]);
+    transaction.keep_robots(&origin(usize::from(what % 2)), &[what]);
+    transaction.mark(&format!("f{}", what % 4), what.into());
+    transaction.keep_meta("m", &[what]);
+}
+
+/// Runs the steps on the model and on `disk`; where that fails, both die. Says how often it did.
+pub(crate) fn run(steps: Vec<Step>, disk: &mut dyn Bench) -> usize {
+    let mut model = InMemory::default();
+    let (mut held, mut failures) = (Vec::new(), 0);
+    for step in steps {
+        let mut dies = false;
+        match step {
+            Step::Transact { changes, commit } => {
+                let works = transact(
+                    model.frontier(),
+                    disk.frontier(),
+                    changes,
+                    commit,
+                    &mut held,
+                );
+                failures += usize::from(!works);
+                dies = !works;
+            }
+            Step::Lease(n) => lease(model.frontier(), disk.frontier(), n, &mut held),
+            Step::Release(n) => release(model.frontier(), disk.frontier(), take(&mut held, n)),
+            Step::Die => dies = true,
+        }
+        if dies {
+            held.clear();
+            model.die();
+            disk.die();
+        }
+        assert_eq!(view(model.frontier()), view(disk.frontier()));
+    }
+    failures
+}

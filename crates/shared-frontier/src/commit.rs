@@ -1,0 +1,339 @@
+//! What a commit sends, in one round trip.
+
+use std::collections::BTreeMap;
+
+use crawl_frontier::Admission;
+use crawl_frontier::parts::{QueuePlace, StoredVisit, UrlRecord};
+use crawl_weburl::{CanonicalUrl, Origin};
+use tokio_postgres::types::ToSql;
+
+use crate::connection::{Answer, Session};
+use crate::ownership::Ownership;
+use crate::rows::{LinkKey, UrlKey, flags_of, place_of, state_columns};
+use crate::sql::Sql;
+
+/// The rows of a transaction, as a list for each column.
+#[derive(Default)]
+pub(crate) struct CommitBatch {
+    /// The number of the commit among those of this worker.
+    pub(crate) number: i64,
+    fence: FenceColumns,
+    records: RecordColumns,
+    origins: OriginColumns,
+    robots: KeptColumns,
+    hosts: KeptColumns,
+    wakes: Vec<i64>,
+    visits: VisitColumns,
+    links: LinkColumns,
+    taken: LinkKeyColumns,
+    files: Vec<String>,
+    lengths: Vec<i64>,
+    meta: Vec<String>,
+    values: Vec<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct FenceColumns {
+    b: Vec<i32>,
+    epoch: Vec<i64>,
+    seq: Vec<i64>,
+    states: [Vec<i64>; 5],
+}
+
+#[derive(Default)]
+struct RecordColumns {
+    b: Vec<i32>,
+    origin: Vec<i64>,
+    fingerprint: Vec<i64>,
+    place: Vec<i64>,
+    seq: Vec<i64>,
+    distance: Vec<i32>,
+    attempt: Vec<i32>,
+    line: Vec<Option<i32>>,
+    state: Vec<i16>,
+    priority: Vec<i16>,
+    redirects: Vec<i16>,
+    flags: Vec<i16>,
+    code: Vec<Option<i16>>,
+    path: Vec<String>,
+    via: Vec<Option<String>>,
+    note: Vec<Option<String>>,
+}
+
+#[derive(Default)]
+struct OriginColumns {
+    b: Vec<i32>,
+    number: Vec<i64>,
+    pending: Vec<i64>,
+    name: Vec<String>,
+}
+
+/// What is kept of origins or hosts.
+#[derive(Default)]
+struct KeptColumns {
+    b: Vec<i32>,
+    number: Vec<i64>,
+    name: Vec<String>,
+    bytes: Vec<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct VisitColumns {
+    b: Vec<i32>,
+    origin: Vec<i64>,
+    fingerprint: Vec<i64>,
+    made_at: Vec<i64>,
+    due: Vec<i64>,
+    distance: Vec<i32>,
+    priority: Vec<i16>,
+    redirects: Vec<i16>,
+    flags: Vec<i16>,
+    is_settled: Vec<bool>,
+    via: Vec<Option<String>>,
+    kept: Vec<Vec<u8>>,
+}
+
+/// Links to hosts of other workers.
+#[derive(Default)]
+struct LinkColumns {
+    b: Vec<i32>,
+    number: Vec<i64>,
+    distance: Vec<i32>,
+    line: Vec<Option<i32>>,
+    state: Vec<i16>,
+    priority: Vec<i16>,
+    redirects: Vec<i16>,
+    flags: Vec<i16>,
+    code: Vec<Option<i16>>,
+    url: Vec<String>,
+    via: Vec<Option<String>>,
+    note: Vec<Option<String>>,
+}
+
+/// Links of other workers that were admitted.
+#[derive(Default)]
+struct LinkKeyColumns {
+    b: Vec<i32>,
+    sender: Vec<String>,
+    number: Vec<i64>,
+}
+
+/// How many URLs came to each state, or left it, by the number of the state.
+pub(crate) type StateChanges = [i64; 5];
+
+impl CommitBatch {
+    /// An empty one, with its number among the commits of this worker.
+    pub(crate) fn new(number: i64) -> CommitBatch {
+        CommitBatch {
+            number,
+            ..CommitBatch::default()
+        }
+    }
+
+    /// True if there is nothing to commit.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fence.b.is_empty()
+            && self.links.b.is_empty()
+            && self.files.is_empty()
+            && self.meta.is_empty()
+    }
+
+    /// Commits only where these buckets have these epochs, and counts what changes in them.
+    pub(crate) fn fence(
+        &mut self,
+        buckets: BTreeMap<i32, StateChanges>,
+        seq: u64,
+        owned: &Ownership,
+    ) {
+        for (b, changes) in buckets {
+            let fence = &mut self.fence;
+            fence.b.push(b);
+            // No bucket has this epoch: the fence stands in the way where one is not owned.
+            fence.epoch.push(owned.epoch(b).unwrap_or(-1));
+            fence.seq.push(seq as i64);
+            for (state, change) in fence.states.iter_mut().zip(changes) {
+                state.push(change);
+            }
+        }
+    }
+
+    pub(crate) fn record(&mut self, key: UrlKey, url: &CanonicalUrl, record: &UrlRecord) {
+        let columns = &mut self.records;
+        let QueuePlace {
+            priority,
+            depth,
+            redirects,
+            ..
+        } = record.place;
+        let (place, seq) = place_of(record.place.rank());
+        columns.b.push(key.b);
+        columns.origin.push(key.origin);
+        columns.fingerprint.push(key.fingerprint);
+        columns.place.push(place);
+        columns.seq.push(seq);
+        columns.distance.push(depth as i32);
+        columns.priority.push(priority.into());
+        columns.redirects.push(redirects.into());
+        columns.flags.push(flags_of(&record.place));
+        let state = state_columns(&record.state);
+        columns.state.push(state.state);
+        columns.attempt.push(state.attempt);
+        columns.line.push(state.line);
+        columns.code.push(state.code);
+        columns.note.push(note(state.note));
+        columns.path.push(url.path_and_query().to_owned());
+        columns.via.push(text(record.via.as_ref()));
+    }
+
+    pub(crate) fn origin(&mut self, b: i32, number: i64, origin: &Origin, pending: u64) {
+        self.origins.b.push(b);
+        self.origins.number.push(number);
+        self.origins.pending.push(pending as i64);
+        self.origins.name.push(origin.as_str().to_owned());
+    }
+
+    pub(crate) fn robots(&mut self, b: i32, number: i64, origin: &Origin, bytes: Vec<u8>) {
+        self.robots.push(b, number, origin.as_str(), bytes);
+    }
+
+    pub(crate) fn host(&mut self, b: i32, number: i64, name: &str, (wake, bytes): (u64, Vec<u8>)) {
+        self.hosts.push(b, number, name, bytes);
+        self.wakes.push(wake as i64);
+    }
+
+    pub(crate) fn visit(&mut self, key: UrlKey, stored: &StoredVisit) {
+        let columns = &mut self.visits;
+        columns.b.push(key.b);
+        columns.origin.push(key.origin);
+        columns.fingerprint.push(key.fingerprint);
+        columns.made_at.push(stored.visit.at.into());
+        columns.due.push(stored.visit.due.into());
+        columns.distance.push(stored.place.depth as i32);
+        columns.priority.push(stored.place.priority.into());
+        columns.redirects.push(stored.place.redirects.into());
+        columns.flags.push(flags_of(&stored.place));
+        columns.is_settled.push(stored.is_settled);
+        columns.via.push(text(stored.via.as_ref()));
+        columns.kept.push(stored.visit.bytes.clone());
+    }
+
+    /// Sends a link to the owner of its host. The number is the sender's.
+    pub(crate) fn link(&mut self, b: i32, number: i64, admission: Admission) {
+        let columns = &mut self.links;
+        let url = admission.url.as_str().to_owned();
+        let record = UrlRecord::admitted(admission, 0);
+        let state = state_columns(&record.state);
+        columns.b.push(b);
+        columns.number.push(number);
+        columns.distance.push(record.place.depth as i32);
+        columns.line.push(state.line);
+        columns.state.push(state.state);
+        columns.priority.push(record.place.priority.into());
+        columns.redirects.push(record.place.redirects.into());
+        columns.flags.push(flags_of(&record.place));
+        columns.code.push(state.code);
+        columns.url.push(url);
+        columns.via.push(text(record.via.as_ref()));
+        columns.note.push(note(state.note));
+    }
+
+    /// Removes a link of another worker, which this commit admits.
+    pub(crate) fn taken(&mut self, key: LinkKey) {
+        self.taken.b.push(key.b);
+        self.taken.sender.push(key.sender);
+        self.taken.number.push(key.number);
+    }
+
+    pub(crate) fn mark(&mut self, file: String, length: u64) {
+        self.files.push(file);
+        self.lengths.push(length as i64);
+    }
+
+    pub(crate) fn meta(&mut self, name: String, value: Vec<u8>) {
+        self.meta.push(name);
+        self.values.push(value);
+    }
+
+    /// Sends all statements at once, and waits for their answers. Where one fails, the engine
+    /// refuses those behind it, the commit too.
+    pub(crate) async fn send(&self, session: &Session, owned: &Ownership) -> Answer<()> {
+        let client = session.client();
+        let (fence, records, visits) = (&self.fence, &self.records, &self.visits);
+        let (links, taken) = (&self.links, &self.taken);
+        let [pending, deferred, fetched, failed, excluded] = &fence.states;
+        let (crawl, worker, owner) = (&owned.crawl, &owned.worker, &owned.owner);
+        let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
+            if rows > 0 {
+                session.execute(sql, &params).await?;
+            }
+            Answer::Ok(())
+        };
+        // In this order on the wire: each is sent when it is first asked, and that is biased.
+        let answers = tokio::join!(
+            biased;
+            client.batch_execute("BEGIN"),
+            put(Sql::CountCommit, 1, vec![crawl, worker, owner, &self.number]),
+            put(Sql::Fence, fence.b.len(), vec![
+                crawl, owner, &fence.b, &fence.epoch, &fence.seq, pending, deferred, fetched,
+                failed, excluded,
+            ]),
+            put(Sql::PutOrigins, self.origins.b.len(), vec![
+                crawl, &self.origins.b, &self.origins.number, &self.origins.pending,
+                &self.origins.name,
+            ]),
+            put(Sql::PutRecords, records.b.len(), vec![
+                crawl, &records.b, &records.origin, &records.fingerprint, &records.place,
+                &records.seq, &records.distance, &records.attempt, &records.line, &records.state,
+                &records.priority, &records.redirects, &records.flags, &records.code,
+                &records.path, &records.via, &records.note,
+            ]),
+            put(Sql::PutRobots, self.robots.b.len(), vec![
+                crawl, &self.robots.b, &self.robots.number, &self.robots.name, &self.robots.bytes,
+            ]),
+            put(Sql::PutHosts, self.hosts.b.len(), vec![
+                crawl, &self.hosts.b, &self.hosts.number, &self.wakes, &self.hosts.name,
+                &self.hosts.bytes,
+            ]),
+            put(Sql::PutVisits, visits.b.len(), vec![
+                crawl, &visits.b, &visits.origin, &visits.fingerprint, &visits.made_at,
+                &visits.due, &visits.distance, &visits.priority, &visits.redirects,
+                &visits.flags, &visits.is_settled, &visits.via, &visits.kept,
+            ]),
+            put(Sql::PutLinks, links.b.len(), vec![
+                crawl, owner, &links.b, &links.number, &links.distance, &links.line,
+                &links.state, &links.priority, &links.redirects, &links.flags, &links.code,
+                &links.url, &links.via, &links.note,
+            ]),
+            put(Sql::TakeLinks, taken.b.len(), vec![
+                crawl, &taken.b, &taken.sender, &taken.number,
+            ]),
+            put(Sql::PutMarks, self.files.len(), vec![crawl, worker, &self.files, &self.lengths]),
+            put(Sql::PutMeta, self.meta.len(), vec![crawl, worker, &self.meta, &self.values]),
+            client.batch_execute("COMMIT"),
+        );
+        let (a, b, c, d, e, f, g, h, i, j, k, l, m) = answers;
+        // The first that failed says why; the others that the transaction is over.
+        for answer in [a, b, c, d, e, f, g, h, i, j, k, l, m] {
+            answer?;
+        }
+        Ok(())
+    }
+}
+
+impl KeptColumns {
+    fn push(&mut self, b: i32, number: i64, name: &str, bytes: Vec<u8>) {
+        self.b.push(b);
+        self.number.push(number);
+        self.name.push(name.to_owned());
+        self.bytes.push(bytes);
+    }
+}
+
+fn text(via: Option<&CanonicalUrl>) -> Option<String> {
+    via.map(|via| via.as_str().to_owned())
+}
+
+/// The engine's text holds no NUL; a rule of a robots.txt may.
+fn note(text: Option<&str>) -> Option<String> {
+    text.map(|text| text.replace('\0', "\u{fffd}"))
+}

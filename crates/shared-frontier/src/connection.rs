@@ -1,0 +1,153 @@
+//! Connections to the engine, and the thread that serves them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crawl_frontier::FrontierError;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+
+use crate::sql::Sql;
+
+/// How long the engine may take to answer a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// All statements find rows by their keys. While a table is new the engine knows nothing of it, and
+/// would read all of it for each commit.
+const PLANS: &str =
+    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
+
+pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
+
+/// A connection, with its statements.
+pub(crate) struct Session {
+    client: Client,
+    statements: Vec<Statement>,
+}
+
+/// The thread that all connections of a frontier are served by.
+///
+/// Callers are threads of any kind, those of another runtime among them, so they hand their work
+/// over and wait for the answer.
+pub(crate) struct EngineThread {
+    /// None once it is dropped.
+    runtime: Option<Runtime>,
+    /// The engine, without a password, as messages name it.
+    pub(crate) address: String,
+}
+
+impl EngineThread {
+    pub(crate) fn start(address: String) -> std::io::Result<EngineThread> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("frontier")
+            .enable_all()
+            .build()?;
+        Ok(EngineThread {
+            runtime: Some(runtime),
+            address,
+        })
+    }
+
+    pub(crate) fn handle(&self) -> Option<&Handle> {
+        self.runtime.as_ref().map(Runtime::handle)
+    }
+
+    /// Has the thread do some work, and waits for the answer.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Answer<T>> + Send + 'static,
+    ) -> Result<T, FrontierError> {
+        self.try_run(work).map_err(|why| self.failed(why))
+    }
+
+    /// As [`EngineThread::run`]; none where the thread ended before it answered.
+    pub(crate) fn try_run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Answer<T>> + Send + 'static,
+    ) -> Result<T, Option<tokio_postgres::Error>> {
+        let (answer, answered) = mpsc::channel();
+        let handle = self.handle().ok_or(None)?;
+        handle.spawn(async move {
+            // Nobody hears it where the caller is gone.
+            let _ = answer.send(work.await);
+        });
+        match answered.recv() {
+            Ok(answered) => answered.map_err(Some),
+            Err(_) => Err(None),
+        }
+    }
+
+    pub(crate) fn failed(&self, why: Option<tokio_postgres::Error>) -> FrontierError {
+        let address = self.address.clone();
+        let source = match why {
+            Some(why) => why.into(),
+            None => "its connection was closed".into(),
+        };
+        FrontierError::Engine { address, source }
+    }
+
+    pub(crate) fn corrupt(&self, what: &str) -> FrontierError {
+        FrontierError::Corrupt {
+            dir: self.address.clone().into(),
+            what: what.to_owned(),
+        }
+    }
+}
+
+impl Drop for EngineThread {
+    fn drop(&mut self) {
+        // A frontier may be dropped by a thread of another runtime, which must not wait.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Connects, and serves the connection until it is closed.
+pub(crate) async fn connect(config: &Config) -> Answer<Client> {
+    let mut config = config.clone();
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    config.application_name("crawl");
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(async move {
+        if let Err(why) = connection.await {
+            tracing::debug!(error = %why, "a connection to the frontier ended");
+        }
+    });
+    Ok(client)
+}
+
+impl Session {
+    pub(crate) async fn open(config: &Config) -> Answer<Arc<Session>> {
+        let client = connect(config).await?;
+        client.batch_execute(PLANS).await?;
+        let mut statements = Vec::with_capacity(Sql::TEXTS.len());
+        for text in Sql::TEXTS {
+            statements.push(client.prepare(text).await?);
+        }
+        Ok(Arc::new(Session { client, statements }))
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) async fn query(&self, sql: Sql, params: Params<'_>) -> Answer<Vec<Row>> {
+        self.client.query(self.statement(sql), params).await
+    }
+
+    pub(crate) async fn execute(&self, sql: Sql, params: Params<'_>) -> Answer<u64> {
+        self.client.execute(self.statement(sql), params).await
+    }
+
+    fn statement(&self, sql: Sql) -> &Statement {
+        &self.statements[sql as usize]
+    }
+}

@@ -1,0 +1,273 @@
+//! The tables as one crawl reads and commits them.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crawl_frontier::parts::{QueueId, QueuePart, QueueReader, Rank, UrlRecord};
+use crawl_frontier::{Fingerprint, FrontierError};
+use crawl_weburl::CanonicalUrl;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, Row};
+
+use crate::commit::CommitBatch;
+use crate::connection::{Answer, EngineThread, Session};
+use crate::ownership::Ownership;
+use crate::rows::{Keys, Reader, UrlKey, place_of};
+use crate::sql::Sql;
+
+/// The pause before the engine is asked for a connection again.
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A value that a statement is given.
+pub(crate) type Param = Box<dyn ToSql + Sync + Send>;
+
+/// The values of a statement, in the order of their numbers.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as crate::engine_tables::Param),*]
+    };
+}
+pub(crate) use params;
+
+pub(crate) struct EngineTables {
+    pub(crate) thread: EngineThread,
+    pub(crate) config: Config,
+    pub(crate) keys: Keys,
+    pub(crate) owned: Arc<Ownership>,
+    /// Readers share it; statements of several are under way at once.
+    reader: Mutex<Arc<Session>>,
+    /// Of commits alone, so that no read waits for one.
+    writer: Mutex<Arc<Session>>,
+}
+
+impl EngineTables {
+    pub(crate) fn new(
+        thread: EngineThread,
+        config: Config,
+        keys: Keys,
+        owned: Arc<Ownership>,
+        [reader, writer]: [Arc<Session>; 2],
+    ) -> EngineTables {
+        EngineTables {
+            thread,
+            config,
+            keys,
+            owned,
+            reader: Mutex::new(reader),
+            writer: Mutex::new(writer),
+        }
+    }
+
+    /// Reads rows; over a new connection where the last one was closed.
+    pub(crate) fn read(&self, sql: Sql, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
+        let params = Arc::new(params);
+        let session = current(&self.reader);
+        match self.query(session, sql, Arc::clone(&params)) {
+            Err(why) if is_cut(why.as_ref()) => {
+                let session = self.reconnect(&self.reader)?;
+                let rows = self.query(session, sql, params);
+                rows.map_err(|why| self.thread.failed(why))
+            }
+            rows => rows.map_err(|why| self.thread.failed(why)),
+        }
+    }
+
+    fn query(
+        &self,
+        session: Arc<Session>,
+        sql: Sql,
+        params: Arc<Vec<Param>>,
+    ) -> Result<Vec<Row>, Option<tokio_postgres::Error>> {
+        self.thread.try_run(async move {
+            let refs = params.iter().map(|value| &**value as &(dyn ToSql + Sync));
+            session.query(sql, &refs.collect::<Vec<_>>()).await
+        })
+    }
+
+    fn reconnect(&self, place: &Mutex<Arc<Session>>) -> Result<Arc<Session>, FrontierError> {
+        let config = self.config.clone();
+        let session = self
+            .thread
+            .run(async move { Session::open(&config).await })?;
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&session);
+        Ok(session)
+    }
+
+    /// Asks for a new connection until the leases end.
+    fn reconnect_in_time(&self) -> Result<Arc<Session>, FrontierError> {
+        loop {
+            match self.reconnect(&self.writer) {
+                Err(why) if Instant::now() + RECONNECT_INTERVAL < self.owned.until() => {
+                    tracing::warn!(error = %why, "the frontier is asked for a connection again");
+                    std::thread::sleep(RECONNECT_INTERVAL);
+                }
+                session => return session,
+            }
+        }
+    }
+
+    /// Commits; where the connection is cut meanwhile it is sent again, unless it took effect.
+    pub(crate) fn commit(&self, batch: CommitBatch) -> Result<(), FrontierError> {
+        self.owned.check(Instant::now())?;
+        let number = batch.number;
+        let batch = Arc::new(batch);
+        let mut session = current(&self.writer);
+        loop {
+            let sent = {
+                let (batch, owned) = (Arc::clone(&batch), Arc::clone(&self.owned));
+                let session = Arc::clone(&session);
+                self.thread
+                    .try_run(async move { batch.send(&session, &owned).await })
+            };
+            let why = match sent {
+                Ok(()) => return Ok(()),
+                Err(why) => why,
+            };
+            let is_fenced = is_fenced(why.as_ref());
+            if is_cut(why.as_ref()) {
+                session = self.reconnect_in_time()?;
+            } else if !is_fenced {
+                return Err(self.thread.failed(why));
+            }
+            if self.commits(&session)? == Some(number) {
+                return Ok(());
+            }
+            if is_fenced {
+                return Err(self.owned.lose("another worker took over some of them"));
+            }
+        }
+    }
+
+    /// The number of the last commit of this life; none where the name is another life's.
+    fn commits(&self, session: &Arc<Session>) -> Result<Option<i64>, FrontierError> {
+        let (session, owned) = (Arc::clone(session), Arc::clone(&self.owned));
+        let rows = self.thread.run(async move {
+            let params: [&(dyn ToSql + Sync); 3] = [&owned.crawl, &owned.worker, &owned.owner];
+            session.query(Sql::Commits, &params).await
+        })?;
+        let commits = rows.first().map(|row| row.try_get(0)).transpose();
+        commits.map_err(|why| self.thread.failed(Some(why)))
+    }
+
+    /// The records of URLs, each at the place of its key.
+    pub(crate) fn records(&self, keys: &[UrlKey]) -> Result<Vec<Option<UrlRecord>>, FrontierError> {
+        let mut found = vec![None; keys.len()];
+        if keys.is_empty() {
+            return Ok(found);
+        }
+        let b: Vec<i32> = keys.iter().map(|key| key.b).collect();
+        let origins: Vec<i64> = keys.iter().map(|key| key.origin).collect();
+        let fingerprints: Vec<i64> = keys.iter().map(|key| key.fingerprint).collect();
+        let params = params![self.owned.crawl, b, origins, fingerprints];
+        for row in self.read(Sql::Records, params)? {
+            let mut reader = Reader::new(&row);
+            let at: Option<i64> = reader.next();
+            let place = at.and_then(|at| found.get_mut((at - 1) as usize));
+            match (place, reader.record()) {
+                (Some(place), Some(record)) => *place = Some(record),
+                _ => return Err(self.corrupt("url")),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The bucket of a URL's host, if another worker owns it, or none.
+    pub(crate) fn owner_elsewhere(&self, url: &CanonicalUrl) -> Option<i32> {
+        let b = self.keys.bucket(&url.host_key());
+        self.owned.epoch(b).is_none().then_some(b)
+    }
+
+    /// A row is not what this program writes.
+    pub(crate) fn corrupt(&self, table: &str) -> FrontierError {
+        self.thread
+            .corrupt(&format!("a row of crawl_frontier.{table}"))
+    }
+
+    /// Gives up all leases: others may take the buckets at once.
+    pub(crate) fn end_leases(&self) -> Result<(), FrontierError> {
+        let (session, owned) = (current(&self.writer), Arc::clone(&self.owned));
+        let ended = self.thread.run(async move {
+            let buckets: [&(dyn ToSql + Sync); 2] = [&owned.crawl, &owned.owner];
+            session.execute(Sql::EndBuckets, &buckets).await?;
+            let name: [&(dyn ToSql + Sync); 3] = [&owned.crawl, &owned.worker, &owned.owner];
+            session.execute(Sql::EndName, &name).await
+        });
+        let _ = self.owned.lose("they were given up");
+        ended.map(drop)
+    }
+
+    /// Sends a heartbeat now.
+    pub(crate) fn renew(&self) -> Result<(), FrontierError> {
+        let (session, owned) = (current(&self.writer), Arc::clone(&self.owned));
+        self.thread
+            .run(async move { renew(&owned, &session).await })
+    }
+}
+
+async fn renew(owned: &Ownership, session: &Session) -> Answer<()> {
+    owned.renew(session).await
+}
+
+fn current(place: &Mutex<Arc<Session>>) -> Arc<Session> {
+    Arc::clone(&place.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// True if the engine said nothing, or that it ends: what was sent may have taken effect.
+fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
+    let Some(why) = why else { return true };
+    match why.code() {
+        // Class 57P: the engine is shut down, or ends its connections.
+        Some(code) => code.code().starts_with("57P"),
+        // Whatever else went wrong goes wrong again over another connection.
+        None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
+    }
+}
+
+/// True if a fence stood in the way: its division by zero.
+fn is_fenced(why: Option<&tokio_postgres::Error>) -> bool {
+    use tokio_postgres::error::SqlState;
+    why.and_then(tokio_postgres::Error::code) == Some(&SqlState::DIVISION_BY_ZERO)
+}
+
+impl QueueReader for EngineTables {
+    fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint {
+        self.keys.key.fingerprint(url)
+    }
+
+    fn read_behind(
+        &self,
+        queue: QueueId<'_>,
+        after: Option<Rank>,
+        leased: &BTreeSet<Rank>,
+        wanted: usize,
+    ) -> Result<QueuePart, FrontierError> {
+        // Those that are leased stand among the first.
+        let most = wanted + leased.len();
+        let (place, seq) = after.map_or((-1, -1), place_of);
+        let b = self.keys.bucket(&queue.origin.host_key());
+        let params = params![
+            self.owned.crawl,
+            b,
+            queue.id as i64,
+            place,
+            seq,
+            most as i64
+        ];
+        let rows = self.read(Sql::Queue, params)?;
+        let mut part = QueuePart::default();
+        for row in &rows {
+            let entry = Reader::new(row).queued(queue.origin);
+            let (rank, queued) = entry.ok_or_else(|| self.corrupt("url"))?;
+            part.last = Some(rank);
+            if !leased.contains(&rank) {
+                part.entries.push((rank, queued));
+            }
+        }
+        if rows.len() < most {
+            part.last = None;
+        }
+        Ok(part)
+    }
+}

@@ -1,0 +1,370 @@
+//! The frontier: reading and leasing.
+
+mod transaction;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crawl_frontier::parts::{
+    AdmitAction, CurrentState, LeaseTable, QueueId, QueueReader as _, Rank, StoredVisit, Totals,
+    meet,
+};
+use crawl_frontier::{
+    Admission, CommitResult, Fingerprint, Frontier, FrontierError, KnownUrl, Lease, Transaction,
+    UrlCounts, Visit, WaitingUrl,
+};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use tokio_postgres::Row;
+
+use self::transaction::SharedTransaction;
+use crate::engine_tables::{EngineTables, params};
+use crate::recent::RecentUrls;
+use crate::rows::{Reader, url_at};
+use crate::sql::Sql;
+
+/// The URLs that are read at a time where all of a kind are shown.
+const PAGE_ROWS: usize = 1_000;
+
+/// A [`Frontier`] whose state lies in PostgreSQL, of the hosts that this worker owns.
+///
+/// It keeps the contract for those hosts. What it holds in memory: the origins with pending URLs,
+/// the heads of their queues, and the states of URLs that were met lately.
+pub struct SharedFrontier {
+    pub(crate) tables: EngineTables,
+    /// Held by the one transaction that is open. Taken before `memory`.
+    writer: Mutex<Writer>,
+    /// Taken for a moment only; a lease may read under it, a commit is not sent under it.
+    memory: Mutex<Memory>,
+    /// See [`Frontier::reopenings`].
+    pub(crate) reopenings: AtomicU64,
+}
+
+/// What the one writer needs alone, as committed.
+pub(crate) struct Writer {
+    /// The last number that orders URLs by their admission.
+    pub(crate) seq: u64,
+    /// Commits of this worker.
+    pub(crate) commits: i64,
+    /// Links that were sent to other workers in this life.
+    pub(crate) links: i64,
+    pub(crate) totals: Totals,
+    /// URLs of a commit that is under way, for the memory of recent ones.
+    pub(crate) met: Vec<(Fingerprint, CurrentState)>,
+}
+
+pub(crate) struct Memory {
+    pub(crate) leases: LeaseTable,
+    pub(crate) recent: RecentUrls,
+}
+
+impl SharedFrontier {
+    pub(crate) fn new(tables: EngineTables, writer: Writer, memory: Memory) -> SharedFrontier {
+        SharedFrontier {
+            tables,
+            writer: Mutex::new(writer),
+            memory: Mutex::new(memory),
+            reopenings: AtomicU64::new(0),
+        }
+    }
+
+    /// How long this worker may go on asking its hosts, unless a heartbeat comes before: until its
+    /// leases end by the engine's clock, or sooner.
+    #[must_use]
+    pub fn held_for(&self) -> Duration {
+        let until = self.tables.owned.until();
+        until.saturating_duration_since(Instant::now())
+    }
+
+    /// The number of buckets that this worker owns.
+    #[must_use]
+    pub fn buckets(&self) -> usize {
+        self.tables.owned.buckets.len()
+    }
+
+    /// Sends a heartbeat now, beside those that are sent at intervals.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the engine can't be reached.
+    pub fn renew(&self) -> Result<(), FrontierError> {
+        self.tables.renew()
+    }
+
+    /// Gives up all that this worker owns, so that others may take it at once. Nothing can be
+    /// leased or committed afterwards.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the engine can't be reached: then the leases end by themselves.
+    pub fn give_up(&self) -> Result<(), FrontierError> {
+        self.tables.end_leases()
+    }
+
+    /// Admits links to hosts of this worker that other workers met, `most` of them at most. Says
+    /// what a commit says.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the engine fails.
+    pub fn take_links(&self, most: usize) -> Result<CommitResult, FrontierError> {
+        let mut transaction = self.transaction()?;
+        let owned = &self.tables.owned;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let params = params![owned.crawl, owned.buckets.clone(), most];
+        let rows = self.tables.read(Sql::Links, params)?;
+        transaction.take_links(&rows)?;
+        Box::new(transaction).commit()
+    }
+
+    fn transaction(&self) -> Result<SharedTransaction<'_>, FrontierError> {
+        self.tables.owned.check(Instant::now())?;
+        // It changes only after a commit, in one step: no panic leaves it torn.
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(SharedTransaction::new(self, writer))
+    }
+
+    /// A panic elsewhere leaves it whole enough: at worst a lease is noted that nobody holds, and
+    /// its URL waits for the next life.
+    pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The visit of a URL that was kept last, and the number of the state that the URL is in.
+    pub(crate) fn stored_visit(
+        &self,
+        url: &CanonicalUrl,
+    ) -> Result<Option<(StoredVisit, i16)>, FrontierError> {
+        let tables = &self.tables;
+        let key = tables.keys.url(url, tables.fingerprint(url));
+        let params = params![tables.owned.crawl, key.b, key.origin, key.fingerprint];
+        let rows = tables.read(Sql::Visit, params)?;
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        let stored = Reader::new(row).visit();
+        let (_, stored, state) = stored.ok_or_else(|| tables.corrupt("visit"))?;
+        Ok((stored.url == *url).then_some((stored, state)))
+    }
+
+    /// Reads rows of the buckets that are owned.
+    fn read_owned(&self, sql: Sql) -> Result<Vec<Row>, FrontierError> {
+        let owned = &self.tables.owned;
+        self.tables
+            .read(sql, params![owned.crawl, owned.buckets.clone()])
+    }
+
+    /// Shows the pending URLs of one origin.
+    fn each_of_origin(
+        &self,
+        queue: QueueId<'_>,
+        leased: &BTreeSet<Rank>,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, FrontierError> {
+        let mut after = None;
+        loop {
+            let part = self.tables.read_behind(queue, after, leased, PAGE_ROWS)?;
+            for (_, queued) in &part.entries {
+                if visit(queued.waiting()).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            after = part.last;
+            if after.is_none() {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+}
+
+impl Frontier for SharedFrontier {
+    fn lease(&self, origin: &Origin) -> Result<Option<Lease>, FrontierError> {
+        self.tables.owned.check(Instant::now())?;
+        self.memory().leases.lease(&self.tables, origin)
+    }
+
+    fn release(&self, lease: Lease) {
+        let key = self.tables.fingerprint(&lease.url);
+        self.memory().leases.give_back(key);
+    }
+
+    fn pending(&self, origin: &Origin) -> u64 {
+        self.memory().leases.pending(origin)
+    }
+
+    fn origins(&self) -> Vec<(Origin, u64)> {
+        let mut origins = self.memory().leases.origins();
+        origins.sort_unstable();
+        origins
+    }
+
+    fn counts(&self) -> UrlCounts {
+        self.memory().leases.counts()
+    }
+
+    fn begin(&self) -> Result<Box<dyn Transaction + '_>, FrontierError> {
+        Ok(Box::new(self.transaction()?))
+    }
+
+    fn known(&self, url: &CanonicalUrl) -> Result<Option<KnownUrl>, FrontierError> {
+        let key = self.tables.fingerprint(url);
+        let found = self.tables.records(&[self.tables.keys.url(url, key)])?;
+        let is_leased = self.memory().leases.is_leased(key);
+        Ok(found
+            .first()
+            .and_then(Option::as_ref)
+            .map(|record| record.known(is_leased)))
+    }
+
+    fn leave_out_known(
+        &self,
+        links: &mut Vec<Admission>,
+        settled: &mut dyn FnMut(&CanonicalUrl),
+    ) -> Option<u64> {
+        let keys: Vec<_> = links
+            .iter()
+            .map(|link| self.tables.fingerprint(&link.url))
+            .collect();
+        let mut memory = self.memory();
+        let mut keys = keys.into_iter();
+        links.retain(|link| {
+            let Some(key) = keys.next() else { return true };
+            let state = match memory.leases.is_leased(key) {
+                true => Some(CurrentState::Leased),
+                false => memory.recent.get(key),
+            };
+            let Some(state) = state else { return true };
+            if matches!(state, CurrentState::Settled) {
+                settled(&link.url);
+            }
+            meet(state, link) != AdmitAction::Stay
+        });
+        Some(memory.leases.commit)
+    }
+
+    fn reopenings(&self) -> u64 {
+        self.reopenings.load(Ordering::Acquire)
+    }
+
+    fn visit(&self, url: &CanonicalUrl) -> Result<Option<Visit>, FrontierError> {
+        let stored = self.stored_visit(url)?;
+        Ok(stored.map(|(stored, _)| stored.visit))
+    }
+
+    fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
+        let owned = &self.tables.owned;
+        let params = params![owned.crawl, owned.buckets.clone(), i64::from(after)];
+        let rows = self.tables.read(Sql::NextDue, params)?;
+        let due = rows.first().and_then(|row| Reader::new(row).next());
+        let due: Option<i64> = due.ok_or_else(|| self.tables.corrupt("visit"))?;
+        Ok(due.and_then(|due| due.try_into().ok()))
+    }
+
+    fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {
+        let (keys, owned) = (self.tables.keys, &self.tables.owned);
+        let b = keys.bucket(&origin.host_key());
+        let params = params![owned.crawl, b, keys.number(origin.as_str())];
+        let rows = self.tables.read(Sql::Robots, params)?;
+        Ok(rows.first().and_then(|row| Reader::new(row).next()?))
+    }
+
+    fn host(&self, host: &HostKey) -> Result<Option<(u64, Vec<u8>)>, FrontierError> {
+        let (keys, owned) = (self.tables.keys, &self.tables.owned);
+        let params = params![owned.crawl, keys.bucket(host), keys.number(host.as_str())];
+        let rows = self.tables.read(Sql::Host, params)?;
+        let kept = |row| {
+            let mut reader = Reader::new(row);
+            let wake: i64 = reader.next()?;
+            Some((wake as u64, reader.next()?))
+        };
+        Ok(rows.first().and_then(kept))
+    }
+
+    fn hosts(&self) -> Result<Vec<(HostKey, u64, Vec<u8>)>, FrontierError> {
+        let mut hosts = Vec::new();
+        for row in self.read_owned(Sql::Hosts)? {
+            let mut reader = Reader::new(&row);
+            let host = reader
+                .next()
+                .and_then(|name: &str| HostKey::parse(name).ok());
+            let kept: (Option<i64>, Option<Vec<u8>>) = (reader.next(), reader.next());
+            let (Some(host), (Some(wake), Some(bytes))) = (host, kept) else {
+                return Err(self.tables.corrupt("host"));
+            };
+            hosts.push((host, wake as u64, bytes));
+        }
+        hosts.sort_unstable();
+        Ok(hosts)
+    }
+
+    fn marks(&self) -> Result<BTreeMap<String, u64>, FrontierError> {
+        let owned = &self.tables.owned;
+        let params = params![owned.crawl, owned.worker.clone()];
+        let rows = self.tables.read(Sql::Marks, params)?;
+        let mark = |row| {
+            let mut reader = Reader::new(row);
+            let file = reader.next()?;
+            let length: i64 = reader.next()?;
+            Some((file, length as u64))
+        };
+        let marks: Option<BTreeMap<_, _>> = rows.iter().map(mark).collect();
+        marks.ok_or_else(|| self.tables.corrupt("row_file"))
+    }
+
+    fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, FrontierError> {
+        let owned = &self.tables.owned;
+        let params = params![owned.crawl, owned.worker.clone(), name.to_owned()];
+        let rows = self.tables.read(Sql::Meta, params)?;
+        Ok(rows.first().and_then(|row| Reader::new(row).next()))
+    }
+
+    fn each_deferred(
+        &self,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+    ) -> Result<(), FrontierError> {
+        let owned = &self.tables.owned;
+        let mut after = (-1, 0, 0);
+        loop {
+            let (b, origin, fingerprint) = after;
+            let buckets = owned.buckets.clone();
+            let most = PAGE_ROWS as i64;
+            let params = params![owned.crawl, buckets, b, origin, fingerprint, most];
+            let rows = self.tables.read(Sql::Deferred, params)?;
+            for row in &rows {
+                let mut reader = Reader::new(row);
+                let key = reader.url_key();
+                let origin = reader
+                    .next()
+                    .and_then(|name: &str| Origin::parse(name).ok());
+                let url = origin.and_then(|origin| url_at(&origin, reader.next()?));
+                let (Some(key), Some(url), Some(record)) = (key, url, reader.record()) else {
+                    return Err(self.tables.corrupt("url"));
+                };
+                if visit(record.waiting(&url)).is_break() {
+                    return Ok(());
+                }
+                after = (key.b, key.origin, key.fingerprint);
+            }
+            if rows.len() < PAGE_ROWS {
+                return Ok(());
+            }
+        }
+    }
+
+    fn each_pending(
+        &self,
+        visit: &mut dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()>,
+    ) -> Result<(), FrontierError> {
+        let mut queues = self.memory().leases.queues();
+        queues.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        for (origin, id, leased) in queues {
+            let queue = QueueId {
+                origin: &origin,
+                id,
+            };
+            if self.each_of_origin(queue, &leased, visit)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,504 @@
+//! A transaction: changes are gathered here, and sent as one commit.
+
+mod commit_rows;
+
+use std::collections::BTreeMap;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+use crawl_frontier::parts::{
+    AdmitAction, CurrentState, QueuePlace, QueueReader as _, Queued, Rank, RecordState,
+    StoredVisit, UrlRecord, meet,
+};
+use crawl_frontier::{
+    Admission, Admitted, CommitResult, Fingerprint, FrontierError, Lease, NewState, Outcome,
+    Transaction, Visit,
+};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use tokio_postgres::Row;
+
+use self::commit_rows::CommitRows;
+use super::{SharedFrontier, Writer};
+use crate::engine_tables::{Param, params};
+use crate::rows::{LinkKey, Reader, UrlKey, state_columns};
+use crate::sql::Sql;
+
+/// The changes wait here until the commit.
+pub(super) struct SharedTransaction<'f> {
+    frontier: &'f SharedFrontier,
+    /// Holding it makes this the one writer of this process.
+    writer: MutexGuard<'f, Writer>,
+    seq: u64,
+    changed: HashMap<Fingerprint, Change>,
+    settled: HashSet<Fingerprint>,
+    visits: HashMap<Fingerprint, StoredVisit>,
+    /// Links to hosts of other workers, and the state that their owners are told of.
+    links: Vec<(i32, Admission)>,
+    told: HashMap<Fingerprint, CurrentState>,
+    /// Links of other workers that this transaction admits.
+    taken: Vec<LinkKey>,
+    /// A settled URL becomes pending by it.
+    reopens: bool,
+    hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
+    robots: BTreeMap<Origin, Vec<u8>>,
+    marks: BTreeMap<String, u64>,
+    meta: BTreeMap<String, Vec<u8>>,
+    /// See [`Transaction::number`].
+    number: Option<u64>,
+}
+
+/// A URL that this transaction changes.
+struct Change {
+    url: CanonicalUrl,
+    key: UrlKey,
+    /// As committed; none where it was not known.
+    before: Option<Before>,
+    now: UrlRecord,
+}
+
+/// What counts of a committed record.
+#[derive(Clone, Copy)]
+struct Before {
+    /// The number of its state.
+    state: i16,
+    rank: Option<Rank>,
+}
+
+impl Before {
+    fn of(record: &UrlRecord) -> Before {
+        Before {
+            state: state_columns(&record.state).state,
+            rank: record.rank(),
+        }
+    }
+}
+
+/// A URL as this transaction finds it.
+struct Met {
+    before: Option<Before>,
+    record: UrlRecord,
+}
+
+impl<'f> SharedTransaction<'f> {
+    pub(super) fn new(
+        frontier: &'f SharedFrontier,
+        writer: MutexGuard<'f, Writer>,
+    ) -> SharedTransaction<'f> {
+        SharedTransaction {
+            frontier,
+            seq: writer.seq,
+            writer,
+            changed: HashMap::new(),
+            settled: HashSet::new(),
+            visits: HashMap::new(),
+            links: Vec::new(),
+            told: HashMap::new(),
+            taken: Vec::new(),
+            reopens: false,
+            hosts: BTreeMap::new(),
+            robots: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            meta: BTreeMap::new(),
+            number: None,
+        }
+    }
+
+    fn take_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    fn fingerprint(&self, url: &CanonicalUrl) -> Fingerprint {
+        self.frontier.tables.fingerprint(url)
+    }
+
+    /// The committed entry of a URL that is leased and that this transaction did not settle.
+    fn leased(&self, key: Fingerprint) -> Option<Queued> {
+        match self.settled.contains(&key) {
+            true => None,
+            false => self.frontier.memory().leases.leased(key).cloned(),
+        }
+    }
+
+    /// Puts a changed record. `before` is that of the first change.
+    fn put(&mut self, key: Fingerprint, url: CanonicalUrl, before: Option<Before>, now: UrlRecord) {
+        if let Some(change) = self.changed.get_mut(&key) {
+            change.now = now;
+            return;
+        }
+        let change = Change {
+            key: self.frontier.tables.keys.url(&url, key),
+            url,
+            before,
+            now,
+        };
+        self.changed.insert(key, change);
+    }
+
+    /// The state that an admission finds, as far as memory tells.
+    fn state_in_memory(&self, key: Fingerprint) -> Option<CurrentState> {
+        let mut memory = self.frontier.memory();
+        let is_leased = !self.settled.contains(&key) && memory.leases.is_leased(key);
+        match self.changed.get(&key) {
+            Some(change) => Some(change.now.now(is_leased)),
+            None if is_leased => Some(CurrentState::Leased),
+            None => memory.recent.get(key),
+        }
+    }
+
+    /// Sends a link to the owner of its host, unless that one was told as much before.
+    fn tell(&mut self, b: i32, key: Fingerprint, admission: &Admission) -> Admitted {
+        let told = match self.told.get(&key) {
+            Some(told) => Some(*told),
+            None => self.frontier.memory().recent.get(key),
+        };
+        let told = match meet(told.unwrap_or(CurrentState::Unknown), admission) {
+            AdmitAction::Stay => return Admitted::Known,
+            AdmitAction::Improve { place, .. } => CurrentState::Pending(place),
+            // Its owner may have it as deferred, and then it stays so.
+            _ if matches!(admission.state, NewState::Excluded(_)) => CurrentState::Deferred {
+                depth: u32::MAX,
+                redirects: u8::MAX,
+            },
+            AdmitAction::Enter | AdmitAction::Revive | AdmitAction::DeferNearer => {
+                UrlRecord::admitted(admission.clone(), 0).now(false)
+            }
+        };
+        self.told.insert(key, told);
+        self.links.push((b, admission.clone()));
+        Admitted::New
+    }
+
+    /// Admits links that other workers met, as they were read.
+    pub(super) fn take_links(&mut self, rows: &[Row]) -> Result<(), FrontierError> {
+        let links = rows.iter().map(|row| Reader::new(row).link());
+        let links: Option<Vec<_>> = links.collect();
+        let links = links.ok_or_else(|| self.frontier.tables.corrupt("link"))?;
+        let (taken, admissions): (Vec<_>, Vec<_>) = links.into_iter().unzip();
+        self.taken = taken;
+        self.admit_all(&admissions).map(drop)
+    }
+
+    /// What stands of a URL here or is read; `read` holds what was read before.
+    fn met(
+        &self,
+        key: Fingerprint,
+        url: &CanonicalUrl,
+        read: &mut HashMap<Fingerprint, Option<UrlRecord>>,
+    ) -> Result<Option<Met>, FrontierError> {
+        if let Some(change) = self.changed.get(&key) {
+            return Ok(Some(Met {
+                before: change.before,
+                record: change.now.clone(),
+            }));
+        }
+        let record = match read.remove(&key) {
+            Some(record) => record,
+            None => {
+                let tables = &self.frontier.tables;
+                let found = tables.records(&[tables.keys.url(url, key)])?;
+                found.into_iter().next().flatten()
+            }
+        };
+        Ok(record.map(|record| Met {
+            before: Some(Before::of(&record)),
+            record,
+        }))
+    }
+
+    /// Reads what is needed to admit some URLs and not in memory, all at once.
+    fn look_up(
+        &self,
+        admissions: &[Admission],
+    ) -> Result<HashMap<Fingerprint, Option<UrlRecord>>, FrontierError> {
+        let tables = &self.frontier.tables;
+        let mut wanted: Vec<(UrlKey, Fingerprint)> = Vec::new();
+        for admission in admissions {
+            let key = self.fingerprint(&admission.url);
+            if tables.owner_elsewhere(&admission.url).is_some() {
+                continue;
+            }
+            let is_decided = match self.state_in_memory(key) {
+                Some(state) => meet(state, admission) == AdmitAction::Stay,
+                None => false,
+            };
+            if !is_decided && !self.changed.contains_key(&key) {
+                wanted.push((tables.keys.url(&admission.url, key), key));
+            }
+        }
+        // In the order of the table's rows.
+        wanted.sort_unstable();
+        wanted.dedup();
+        let keys: Vec<UrlKey> = wanted.iter().map(|(key, _)| *key).collect();
+        let records = tables.records(&keys)?;
+        let mut memory = self.frontier.memory();
+        let mut read = HashMap::with_capacity(wanted.len());
+        for ((_, key), record) in wanted.into_iter().zip(records) {
+            if let Some(record) = &record {
+                memory.recent.put(key, record.now(false));
+            }
+            read.insert(key, record);
+        }
+        Ok(read)
+    }
+
+    fn admit_one(
+        &mut self,
+        admission: &Admission,
+        read: &mut HashMap<Fingerprint, Option<UrlRecord>>,
+    ) -> Result<Admitted, FrontierError> {
+        let key = self.fingerprint(&admission.url);
+        if let Some(b) = self.frontier.tables.owner_elsewhere(&admission.url) {
+            return Ok(self.tell(b, key, admission));
+        }
+        let state = self.state_in_memory(key);
+        if state.is_some_and(|state| meet(state, admission) == AdmitAction::Stay) {
+            return Ok(Admitted::Known);
+        }
+        let met = self.met(key, &admission.url, read)?;
+        let now = match &met {
+            Some(met) => met.record.now(self.leased(key).is_some()),
+            None => CurrentState::Unknown,
+        };
+        let (before, record) = match met {
+            Some(Met { before, record }) => (before, Some(record)),
+            None => (None, None),
+        };
+        let url = admission.url.clone();
+        let admitted = match (meet(now, admission), record) {
+            (AdmitAction::Improve { place, nearer }, Some(record)) => {
+                let record = self.improved(record, place, nearer, admission);
+                self.put(key, url, before, record);
+                return Ok(Admitted::Known);
+            }
+            (AdmitAction::Enter, _) => Admitted::New,
+            (AdmitAction::Revive, _) => Admitted::Revived,
+            (AdmitAction::DeferNearer, _) => Admitted::Known,
+            (AdmitAction::Stay | AdmitAction::Improve { .. }, _) => return Ok(Admitted::Known),
+        };
+        let record = UrlRecord::admitted(admission.clone(), self.take_seq());
+        self.put(key, url, before, record);
+        Ok(admitted)
+    }
+
+    fn improved(
+        &mut self,
+        mut record: UrlRecord,
+        place: QueuePlace,
+        nearer: bool,
+        admission: &Admission,
+    ) -> UrlRecord {
+        let has_moved = place.rank() != record.place.rank();
+        record.place = place;
+        if has_moved {
+            record.place.seq = self.take_seq();
+        }
+        if nearer {
+            record.via.clone_from(&admission.via);
+        }
+        record
+    }
+
+    /// Makes a settled URL pending again.
+    fn revisit(&mut self, key: Fingerprint, mut kept: StoredVisit, before: Option<Before>) {
+        let queued = kept.queued(self.take_seq());
+        let record = UrlRecord {
+            state: RecordState::Pending { attempt: 1 },
+            place: queued.place,
+            via: queued.via,
+        };
+        kept.is_settled = false;
+        self.reopens = true;
+        self.put(key, queued.url, before, record);
+        self.visits.insert(key, kept);
+    }
+
+    /// Makes settled URLs pending again whose visits were read, or are of this transaction.
+    fn revisit_all(
+        &mut self,
+        (sql, params): (Sql, Vec<Param>),
+        most: usize,
+        is_due: impl Fn(&Visit) -> bool,
+    ) -> Result<usize, FrontierError> {
+        let mut due: Vec<(Fingerprint, StoredVisit, Option<Before>)> = Vec::new();
+        let tables = &self.frontier.tables;
+        for row in tables.read(sql, params)? {
+            let stored = Reader::new(&row).visit();
+            let (_, stored, state) = stored.ok_or_else(|| tables.corrupt("visit"))?;
+            let key = self.fingerprint(&stored.url);
+            if !self.visits.contains_key(&key) {
+                due.push((key, stored, Some(Before { state, rank: None })));
+            }
+        }
+        let own = self.visits.iter();
+        let own = own.filter(|(_, stored)| stored.is_settled && is_due(&stored.visit));
+        due.extend(own.map(|(key, stored)| (*key, stored.clone(), None)));
+        due.sort_by(|(_, a, _), (_, b, _)| (a.visit.due, &a.url).cmp(&(b.visit.due, &b.url)));
+        due.truncate(most);
+        let count = due.len();
+        for (key, stored, before) in due {
+            self.revisit(key, stored, before);
+        }
+        Ok(count)
+    }
+
+    /// How many visits are to be read: those of this transaction may stand in the way.
+    fn limit(&self, most: usize) -> i64 {
+        let limit = most.saturating_add(self.visits.len());
+        i64::try_from(limit).unwrap_or(i64::MAX)
+    }
+}
+
+impl Transaction for SharedTransaction<'_> {
+    fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
+        let key = self.fingerprint(&lease.url);
+        let Some(queued) = self.leased(key) else {
+            return Err(FrontierError::NotLeased { url: lease.url });
+        };
+        let committed = UrlRecord {
+            state: RecordState::Pending {
+                attempt: queued.attempt,
+            },
+            place: queued.place,
+            via: queued.via,
+        };
+        let before = Some(Before::of(&committed));
+        let record = match self.changed.get(&key) {
+            Some(change) => change.now.clone(),
+            None => committed,
+        };
+        self.settled.insert(key);
+        // None but a retry takes a place of its own.
+        let seq = match outcome {
+            Outcome::Retry => self.take_seq(),
+            _ => record.place.seq,
+        };
+        self.put(key, lease.url, before, record.ended(outcome, seq));
+        Ok(())
+    }
+
+    fn settle_until(
+        &mut self,
+        lease: Lease,
+        outcome: Outcome,
+        visit: Visit,
+    ) -> Result<(), FrontierError> {
+        let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
+        let key = self.fingerprint(&lease.url);
+        let kept = StoredVisit::new(&lease, visit);
+        self.settle(lease, outcome)?;
+        if is_settled {
+            self.visits.insert(key, kept);
+        }
+        Ok(())
+    }
+
+    fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
+        let owned = &self.frontier.tables.owned;
+        let (buckets, limit) = (owned.buckets.clone(), self.limit(most));
+        let params = params![owned.crawl, buckets, i64::from(until), limit];
+        self.revisit_all((Sql::VisitsDue, params), most, |visit| visit.due <= until)
+    }
+
+    fn visit_misdated(
+        &mut self,
+        now: u32,
+        longest: u32,
+        most: usize,
+    ) -> Result<usize, FrontierError> {
+        let owned = &self.frontier.tables.owned;
+        let (buckets, limit) = (owned.buckets.clone(), self.limit(most));
+        let latest = i64::from(now.saturating_add(longest));
+        let (from, term) = (i64::from(now), i64::from(longest));
+        let params = params![owned.crawl, buckets, latest, from, term, limit];
+        self.revisit_all((Sql::VisitsMisdated, params), most, |visit| {
+            visit.is_misdated(now, longest)
+        })
+    }
+
+    fn visit_again(&mut self, url: &CanonicalUrl, before: u32) -> Result<bool, FrontierError> {
+        let key = self.fingerprint(url);
+        let (kept, state) = match self.visits.get(&key) {
+            Some(stored) => (stored.clone(), None),
+            None => match self.frontier.stored_visit(url)? {
+                Some((stored, state)) => (stored, Some(Before { state, rank: None })),
+                None => return Ok(false),
+            },
+        };
+        let is_older = kept.is_settled && kept.visit.at < before;
+        if is_older {
+            self.revisit(key, kept, state);
+        }
+        Ok(is_older)
+    }
+
+    fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
+        self.admit_one(&admission, &mut HashMap::new())
+    }
+
+    fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
+        let mut read = self.look_up(admissions)?;
+        let each = admissions.iter();
+        each.map(|admission| self.admit_one(admission, &mut read))
+            .collect()
+    }
+
+    fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]) {
+        self.hosts.insert(host.clone(), (wake, bytes.to_vec()));
+    }
+
+    fn keep_robots(&mut self, origin: &Origin, bytes: &[u8]) {
+        self.robots.insert(origin.clone(), bytes.to_vec());
+    }
+
+    fn mark(&mut self, file: &str, length: u64) {
+        self.marks.insert(file.to_owned(), length);
+    }
+
+    fn keep_meta(&mut self, name: &str, bytes: &[u8]) {
+        self.meta.insert(name.to_owned(), bytes.to_vec());
+    }
+
+    fn number(&mut self, number: u64) {
+        self.number = Some(number);
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<CommitResult, FrontierError> {
+        self.writer.met.clear();
+        let CommitRows { batch, merge } = self.rows();
+        let totals = merge.totals;
+        if !batch.is_empty() {
+            let number = batch.number;
+            self.frontier.tables.commit(batch)?;
+            self.writer.commits = number;
+        }
+        self.writer.seq = self.seq;
+        self.writer.totals = totals;
+        if self.reopens {
+            self.frontier.reopenings.fetch_add(1, Ordering::Release);
+        }
+        self.settled.clear();
+        let mut memory = self.frontier.memory();
+        for (key, state) in self.writer.met.drain(..) {
+            memory.recent.put(key, state);
+        }
+        let mut origins = memory.leases.merge(merge);
+        memory.leases.commit = self.number.unwrap_or(memory.leases.commit);
+        drop(memory);
+        origins.sort_unstable();
+        Ok(CommitResult { origins })
+    }
+}
+
+impl Drop for SharedTransaction<'_> {
+    fn drop(&mut self) {
+        // Empty after a commit.
+        if !self.settled.is_empty() {
+            let mut memory = self.frontier.memory();
+            for &key in &self.settled {
+                memory.leases.give_back(key);
+            }
+        }
+    }
+}

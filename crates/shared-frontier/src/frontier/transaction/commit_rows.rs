@@ -1,0 +1,157 @@
+//! The rows that a transaction commits, and what the lease table learns of them.
+
+use std::collections::BTreeMap;
+
+use crawl_frontier::Fingerprint;
+use crawl_frontier::parts::{EntryMove, LeaseChanges, QueueChange, Queued, Totals};
+use crawl_weburl::Origin;
+
+use super::{Change, SharedTransaction};
+use crate::commit::{CommitBatch, StateChanges};
+use crate::rows::state_columns;
+
+/// A transaction's changes, ready to be committed.
+pub(super) struct CommitRows {
+    pub(super) batch: CommitBatch,
+    /// The changes that the lease table must learn.
+    pub(super) merge: LeaseChanges,
+}
+
+/// What the changes of records sum up to.
+#[derive(Default)]
+struct Sums {
+    /// For each bucket that is changed.
+    buckets: BTreeMap<i32, StateChanges>,
+    totals: StateChanges,
+    /// For each origin whose queue changes, or that may not be stored yet.
+    queues: BTreeMap<Origin, QueueChange>,
+}
+
+impl SharedTransaction<'_> {
+    pub(super) fn rows(&mut self) -> CommitRows {
+        let mut batch = CommitBatch::new(self.writer.commits + 1);
+        let mut sums = Sums::default();
+        // In the order of the table's rows: so two that wait for rows of each other never meet.
+        let mut changes: Vec<(Fingerprint, Change)> = self.changed.drain().collect();
+        changes.sort_unstable_by_key(|(_, change)| change.key);
+        for (fingerprint, change) in changes {
+            batch.record(change.key, &change.url, &change.now);
+            self.writer.met.push((fingerprint, change.now.now(false)));
+            self.sum_up(&mut sums, fingerprint, change);
+        }
+        let keys = self.frontier.tables.keys;
+        for queue in sums.queues.values() {
+            let b = keys.bucket(&queue.origin.host_key());
+            batch.origin(b, queue.id as i64, &queue.origin, queue.queued);
+        }
+        self.put_kept(&mut batch, &mut sums);
+        self.put_links(&mut batch, &mut sums);
+        let owned = &self.frontier.tables.owned;
+        batch.fence(sums.buckets, self.seq, owned);
+        let queues = sums.queues.into_values();
+        let merge = LeaseChanges {
+            settled: self.settled.iter().copied().collect(),
+            queues: queues.filter(|queue| !queue.moves.is_empty()).collect(),
+            totals: changed_totals(self.writer.totals, sums.totals),
+        };
+        CommitRows { batch, merge }
+    }
+
+    fn sum_up(&self, sums: &mut Sums, fingerprint: Fingerprint, change: Change) {
+        let Change {
+            url,
+            key,
+            before,
+            now,
+        } = change;
+        let state = state_columns(&now.state).state;
+        let bucket = sums.buckets.entry(key.b).or_default();
+        for counts in [bucket, &mut sums.totals] {
+            counts[state as usize] += 1;
+            if let Some(before) = before {
+                counts[before.state as usize] -= 1;
+            }
+        }
+        let (old, new) = (before.and_then(|before| before.rank), now.rank());
+        let is_queued = old.is_some() || new.is_some();
+        if !is_queued && before.is_some() {
+            return;
+        }
+        let origin = url.origin();
+        let queued = || self.frontier.memory().leases.origin_queue(&origin);
+        let new_queue = || QueueChange {
+            queued: queued().map_or(0, |(_, queued)| queued),
+            id: key.origin as u64,
+            origin: origin.clone(),
+            moves: Vec::new(),
+        };
+        let queue = sums.queues.entry(origin.clone());
+        let queue = queue.or_insert_with(new_queue);
+        if !is_queued {
+            return;
+        }
+        queue.queued += u64::from(new.is_some());
+        queue.queued = queue.queued.saturating_sub(u64::from(old.is_some()));
+        let attempt = now.attempt();
+        queue.moves.push(EntryMove {
+            fingerprint,
+            old,
+            new: new.map(|_| Queued {
+                place: now.place,
+                attempt,
+                url,
+                via: now.via,
+            }),
+        });
+    }
+
+    /// What is kept of visits, hosts, origins, files and the caller's own.
+    fn put_kept(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
+        let keys = self.frontier.tables.keys;
+        for (fingerprint, stored) in self.visits.drain() {
+            let key = keys.url(&stored.url, fingerprint);
+            sums.buckets.entry(key.b).or_default();
+            batch.visit(key, &stored);
+        }
+        for (host, kept) in std::mem::take(&mut self.hosts) {
+            let b = keys.bucket(&host);
+            sums.buckets.entry(b).or_default();
+            batch.host(b, keys.number(host.as_str()), host.as_str(), kept);
+        }
+        for (origin, bytes) in std::mem::take(&mut self.robots) {
+            let b = keys.bucket(&origin.host_key());
+            sums.buckets.entry(b).or_default();
+            batch.robots(b, keys.number(origin.as_str()), &origin, bytes);
+        }
+        for (file, length) in std::mem::take(&mut self.marks) {
+            batch.mark(file, length);
+        }
+        for (name, value) in std::mem::take(&mut self.meta) {
+            batch.meta(name, value);
+        }
+    }
+
+    /// Links to hosts of other workers, and those of theirs that are admitted.
+    fn put_links(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
+        for (b, admission) in std::mem::take(&mut self.links) {
+            self.writer.links += 1;
+            batch.link(b, self.writer.links, admission);
+        }
+        self.writer.met.extend(self.told.drain());
+        for key in std::mem::take(&mut self.taken) {
+            sums.buckets.entry(key.b).or_default();
+            batch.taken(key);
+        }
+    }
+}
+
+fn changed_totals(totals: Totals, changes: StateChanges) -> Totals {
+    let [pending, deferred, fetched, failed, excluded] = changes;
+    Totals {
+        pending: totals.pending.saturating_add_signed(pending),
+        deferred: totals.deferred.saturating_add_signed(deferred),
+        fetched: totals.fetched.saturating_add_signed(fetched),
+        failed: totals.failed.saturating_add_signed(failed),
+        excluded: totals.excluded.saturating_add_signed(excluded),
+    }
+}

@@ -1,0 +1,28 @@
+//! A frontier that several workers share: the states of a crawl's URLs in PostgreSQL.
+//!
+//! Hosts are divided into buckets by a keyed hash. A worker owns buckets for as long as its
+//! heartbeats reach the engine, by the engine's clock; it alone changes what is stored of their
+//! hosts. [`SharedFrontier`] keeps the contract of [`Frontier`](crawl_frontier::Frontier) for the
+//! hosts of its buckets: what is leased next is known in memory, and a commit is one round trip
+//! and one transaction. Each commit is fenced, within the transaction: where another worker took a
+//! bucket over, nothing of the commit takes effect.
+//!
+//! The crate never asks a host and knows nothing of politeness. It waits on threads of its callers
+//! and serves its connections on one of its own, so it can be used within a runtime or without.
+//! Connections are not encrypted yet, so [`SharedFrontier::open`] takes engines on loopback alone.
+
+mod commit;
+mod connection;
+mod engine_tables;
+mod error;
+mod frontier;
+mod open;
+mod options;
+mod ownership;
+mod recent;
+mod rows;
+mod sql;
+
+pub use error::OpenError;
+pub use frontier::SharedFrontier;
+pub use options::Options;

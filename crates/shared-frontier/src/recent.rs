@@ -1,0 +1,65 @@
+//! Memory of the states of URLs that were met lately: most links of a page are among them.
+
+use crawl_frontier::Fingerprint;
+use crawl_frontier::parts::CurrentState;
+use foldhash::{HashMap, HashMapExt};
+
+/// The states of URLs that were met lately, as committed, in bounded memory.
+///
+/// Only the owner of a bucket changes what is stored of its URLs, so what stands here is never out
+/// of date.
+pub(crate) struct RecentUrls {
+    newer: HashMap<Fingerprint, CurrentState>,
+    /// Dropped as a whole when there are as many newer ones.
+    older: HashMap<Fingerprint, CurrentState>,
+    /// The most of each.
+    limit: usize,
+}
+
+impl RecentUrls {
+    /// Holds `limit` at most.
+    pub(crate) fn new(limit: usize) -> RecentUrls {
+        RecentUrls {
+            newer: HashMap::new(),
+            older: HashMap::new(),
+            limit: (limit / 2).max(1),
+        }
+    }
+
+    pub(crate) fn get(&mut self, key: Fingerprint) -> Option<CurrentState> {
+        if let Some(state) = self.newer.get(&key) {
+            return Some(*state);
+        }
+        let state = self.older.remove(&key)?;
+        self.put(key, state);
+        Some(state)
+    }
+
+    pub(crate) fn put(&mut self, key: Fingerprint, state: CurrentState) {
+        if self.newer.len() >= self.limit && !self.newer.contains_key(&key) {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.older.remove(&key);
+        self.newer.insert(key, state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_frontier::FingerprintKey;
+    use crawl_frontier::conformance::helpers::url;
+
+    use super::*;
+
+    #[test]
+    fn what_was_met_lately_is_held_and_the_rest_is_not() {
+        let key = |n: usize| FingerprintKey::new([7; 16]).fingerprint(&url(&format!("/{n}")));
+        let mut recent = RecentUrls::new(8);
+        for n in 0..100 {
+            recent.put(key(n), CurrentState::Settled);
+            assert!(matches!(recent.get(key(0)), Some(CurrentState::Settled)));
+            assert!(recent.newer.len() + recent.older.len() <= 8);
+        }
+        assert!(recent.get(key(99)).is_some() && recent.get(key(50)).is_none());
+    }
+}

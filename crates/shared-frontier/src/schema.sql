@@ -1,0 +1,149 @@
+-- The tables of shared frontiers, in a namespace of their own. All keys but those of a crawl and of
+-- a worker begin with (crawl, b): the crawl's number and a bucket. A bucket holds whole hosts, and
+-- one worker at a time owns it, so nobody else writes its rows. Columns are sorted by width, which
+-- saves what would be lost between them.
+CREATE SCHEMA crawl_frontier;
+
+CREATE TABLE crawl_frontier.layout (version int NOT NULL);
+
+CREATE TABLE crawl_frontier.crawl (
+    number int NOT NULL PRIMARY KEY,
+    buckets int NOT NULL,
+    name text NOT NULL UNIQUE,
+    -- Of the fingerprints of its URLs.
+    fingerprint_key bytea NOT NULL
+);
+
+-- One life of one process that has this name.
+CREATE TABLE crawl_frontier.worker (
+    commits bigint NOT NULL,
+    lease_until timestamptz NOT NULL,
+    crawl int NOT NULL,
+    name text NOT NULL,
+    owner text NOT NULL,
+    PRIMARY KEY (crawl, name)
+) WITH (fillfactor = 50);
+
+-- The owner, and the number of URLs in each state.
+CREATE TABLE crawl_frontier.bucket (
+    epoch bigint NOT NULL,
+    lease_until timestamptz NOT NULL,
+    -- The last number that orders URLs by their admission.
+    seq bigint NOT NULL,
+    pending bigint NOT NULL,
+    deferred bigint NOT NULL,
+    fetched bigint NOT NULL,
+    failed bigint NOT NULL,
+    excluded bigint NOT NULL,
+    crawl int NOT NULL,
+    b int NOT NULL,
+    owner text NOT NULL,
+    PRIMARY KEY (crawl, b)
+) WITH (fillfactor = 50);
+
+CREATE TABLE crawl_frontier.origin (
+    origin bigint NOT NULL,
+    pending bigint NOT NULL,
+    crawl int NOT NULL,
+    b int NOT NULL,
+    name text NOT NULL,
+    robots bytea,
+    PRIMARY KEY (crawl, b, origin)
+    -- Each commit changes `pending`: with room in its page, and no index of it, a row is changed there.
+) WITH (fillfactor = 70);
+
+CREATE TABLE crawl_frontier.host (
+    host bigint NOT NULL,
+    -- Microseconds since 1970, as 64 bits without a sign.
+    wake bigint NOT NULL,
+    crawl int NOT NULL,
+    b int NOT NULL,
+    name text NOT NULL,
+    politeness bytea NOT NULL,
+    PRIMARY KEY (crawl, b, host)
+);
+
+CREATE TABLE crawl_frontier.url (
+    origin bigint NOT NULL,
+    fingerprint bigint NOT NULL,
+    -- Orders the pending URLs of an origin: round, priority and distance, then seq.
+    place bigint NOT NULL,
+    seq bigint NOT NULL,
+    crawl int NOT NULL,
+    b int NOT NULL,
+    distance int NOT NULL,
+    attempt int NOT NULL,
+    -- The line of the rule that excludes or defers it.
+    line int,
+    -- 0 pending, 1 deferred, 2 fetched, 3 failed, 4 excluded.
+    state smallint NOT NULL,
+    priority smallint NOT NULL,
+    redirects smallint NOT NULL,
+    -- 1 a seed, 2 tried before, 4 a page, 8 a sitemap.
+    flags smallint NOT NULL,
+    -- The status of what was fetched, or the number of a reason.
+    code smallint,
+    path text NOT NULL,
+    via text,
+    -- Why it failed, or the rule that excludes or defers it.
+    note text,
+    PRIMARY KEY (crawl, b, origin, fingerprint)
+) WITH (fillfactor = 90);
+CREATE INDEX ON crawl_frontier.url (crawl, b, origin, place, seq) WHERE state = 0;
+CREATE INDEX ON crawl_frontier.url (crawl, b, origin, fingerprint) WHERE state = 1;
+
+CREATE TABLE crawl_frontier.visit (
+    origin bigint NOT NULL,
+    fingerprint bigint NOT NULL,
+    made_at bigint NOT NULL,
+    due bigint NOT NULL,
+    crawl int NOT NULL,
+    b int NOT NULL,
+    distance int NOT NULL,
+    priority smallint NOT NULL,
+    redirects smallint NOT NULL,
+    flags smallint NOT NULL,
+    is_settled bool NOT NULL,
+    via text,
+    kept bytea NOT NULL,
+    PRIMARY KEY (crawl, b, origin, fingerprint)
+);
+CREATE INDEX ON crawl_frontier.visit (crawl, b, due) WHERE is_settled;
+
+-- Links to hosts of other workers, until their owner admits them. Each life of a worker numbers
+-- those that it sends.
+CREATE TABLE crawl_frontier.link (
+    number bigint NOT NULL,
+    crawl int NOT NULL,
+    b int NOT NULL,
+    distance int NOT NULL,
+    line int,
+    -- As in the table of URLs: 0, 1 or 4.
+    state smallint NOT NULL,
+    priority smallint NOT NULL,
+    redirects smallint NOT NULL,
+    flags smallint NOT NULL,
+    code smallint,
+    sender text NOT NULL,
+    url text NOT NULL,
+    via text,
+    note text,
+    PRIMARY KEY (crawl, b, sender, number)
+);
+
+-- The bytes of each worker's own files that stand for what is settled.
+CREATE TABLE crawl_frontier.row_file (
+    length bigint NOT NULL,
+    crawl int NOT NULL,
+    worker text NOT NULL,
+    file text NOT NULL,
+    PRIMARY KEY (crawl, worker, file)
+);
+
+CREATE TABLE crawl_frontier.meta (
+    crawl int NOT NULL,
+    worker text NOT NULL,
+    name text NOT NULL,
+    value bytea NOT NULL,
+    PRIMARY KEY (crawl, worker, name)
+);

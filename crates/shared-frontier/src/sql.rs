@@ -1,0 +1,219 @@
+//! The statements, each prepared once for each connection.
+
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
+        /// A prepared statement.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Sql {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Sql {
+            /// The text of each, by its number.
+            pub(crate) const TEXTS: &'static [&'static str] = &[$($text),*];
+        }
+    };
+}
+
+/// The columns that a URL's record is read from.
+macro_rules! record_columns {
+    () => {
+        "u.state, u.seq, u.distance, u.attempt, u.priority, u.redirects, u.flags, u.code, u.line, \
+         u.via, u.note"
+    };
+}
+
+/// Visits with the state and the name of their URLs, by a condition.
+macro_rules! visits {
+    ($condition:literal) => {
+        concat!(
+            "SELECT v.b, v.origin, v.fingerprint, v.made_at, v.due, v.distance, v.priority, \
+             v.redirects, v.flags, v.is_settled, v.via, v.kept, u.state, o.name, u.path
+            FROM crawl_frontier.visit v
+            JOIN crawl_frontier.url u ON u.crawl = v.crawl AND u.b = v.b AND u.origin = v.origin
+                AND u.fingerprint = v.fingerprint
+            JOIN crawl_frontier.origin o ON o.crawl = v.crawl AND o.b = v.b AND o.origin = v.origin
+            WHERE ",
+            $condition
+        )
+    };
+}
+
+statements! {
+    /// Takes buckets whose leases ended: crawl, owner, milliseconds, how many at most. Rows are
+    /// locked in their order wherever several are changed, so that two never wait for each other.
+    TakeBuckets = "WITH ended AS (
+            SELECT b FROM crawl_frontier.bucket
+            WHERE crawl = $1 AND lease_until <= clock_timestamp() ORDER BY b LIMIT $4 FOR UPDATE)
+        UPDATE crawl_frontier.bucket k SET owner = $2, epoch = k.epoch + 1,
+            lease_until = clock_timestamp() + $3::bigint * interval '1 millisecond'
+        FROM ended WHERE k.crawl = $1 AND k.b = ended.b
+        RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
+    /// Takes a worker's name whose lease ended: crawl, name, owner, milliseconds.
+    TakeName = "INSERT INTO crawl_frontier.worker AS w (crawl, name, owner, lease_until, commits)
+        VALUES ($1::int, $2::text, $3::text, clock_timestamp() + $4::bigint * interval '1 millisecond', 0)
+        ON CONFLICT (crawl, name) DO UPDATE
+            SET owner = excluded.owner, lease_until = excluded.lease_until
+            WHERE w.lease_until <= clock_timestamp()
+        RETURNING w.commits";
+    /// Renews the leases of buckets by their epochs, and tells which: crawl, owner, milliseconds,
+    /// buckets, epochs. One that ended is not renewed: another may be about to take it.
+    RenewBuckets = "WITH held AS (
+            SELECT k.b FROM crawl_frontier.bucket k
+            JOIN unnest($4::int[], $5::bigint[]) AS want(b, epoch)
+                ON k.b = want.b AND k.epoch = want.epoch
+            WHERE k.crawl = $1 AND k.owner = $2 AND k.lease_until > clock_timestamp()
+            ORDER BY k.b FOR UPDATE OF k)
+        UPDATE crawl_frontier.bucket k
+            SET lease_until = clock_timestamp() + $3::bigint * interval '1 millisecond'
+        FROM held WHERE k.crawl = $1 AND k.b = held.b RETURNING k.b";
+    /// Renews the lease of a name: crawl, name, owner, milliseconds.
+    RenewName = "UPDATE crawl_frontier.worker
+        SET lease_until = clock_timestamp() + $4::bigint * interval '1 millisecond'
+        WHERE crawl = $1 AND name = $2 AND owner = $3 AND lease_until > clock_timestamp()";
+    /// Ends the leases of an owner's buckets: crawl, owner.
+    EndBuckets = "WITH held AS (
+            SELECT b FROM crawl_frontier.bucket
+            WHERE crawl = $1 AND owner = $2 ORDER BY b FOR UPDATE)
+        UPDATE crawl_frontier.bucket k SET lease_until = '-infinity'
+        FROM held WHERE k.crawl = $1 AND k.b = held.b";
+    /// Ends the lease of a name: crawl, name, owner.
+    EndName = "UPDATE crawl_frontier.worker SET lease_until = '-infinity'
+        WHERE crawl = $1 AND name = $2 AND owner = $3";
+
+    /// The origins with pending URLs: crawl, buckets.
+    Origins = "SELECT name, origin, pending FROM crawl_frontier.origin
+        WHERE crawl = $1 AND b = ANY($2) AND pending > 0";
+    /// The records of URLs: crawl, and of each its bucket, origin and fingerprint. The limit has the
+    /// engine look up each, also where it takes the table to be small.
+    Records = concat!("SELECT k.at, ", record_columns!(), "
+        FROM unnest($2::int[], $3::bigint[], $4::bigint[])
+            WITH ORDINALITY AS k(b, origin, fingerprint, at)
+        CROSS JOIN LATERAL (SELECT * FROM crawl_frontier.url WHERE crawl = $1 AND b = k.b
+            AND origin = k.origin AND fingerprint = k.fingerprint LIMIT 1) u");
+    /// The entries of a queue behind a rank: crawl, bucket, origin, place, seq, how many.
+    Queue = concat!("SELECT u.path, ", record_columns!(), " FROM crawl_frontier.url u
+        WHERE crawl = $1 AND b = $2 AND origin = $3 AND state = 0 AND (place, seq) > ($4, $5)
+        ORDER BY place, seq LIMIT $6");
+    /// Deferred URLs behind a key: crawl, buckets, bucket, origin, fingerprint, how many.
+    Deferred = concat!("SELECT u.b, u.origin, u.fingerprint, o.name, u.path, ", record_columns!(), "
+        FROM crawl_frontier.url u
+        JOIN crawl_frontier.origin o ON o.crawl = u.crawl AND o.b = u.b AND o.origin = u.origin
+        WHERE u.crawl = $1 AND u.b = ANY($2) AND u.state = 1
+            AND (u.b, u.origin, u.fingerprint) > ($3, $4, $5)
+        ORDER BY u.b, u.origin, u.fingerprint LIMIT $6");
+    /// The last visit of a URL: crawl, bucket, origin, fingerprint.
+    Visit = visits!("v.crawl = $1 AND v.b = $2 AND v.origin = $3 AND v.fingerprint = $4");
+    /// Visits that are due: crawl, buckets, until, how many.
+    VisitsDue = visits!("v.crawl = $1 AND v.b = ANY($2) AND v.is_settled AND v.due <= $3
+        ORDER BY v.due LIMIT $4");
+    /// Visits that are due too late: crawl, buckets, the latest that may be, now, the longest
+    /// between a visit and the next, how many.
+    VisitsMisdated = visits!("v.crawl = $1 AND v.b = ANY($2) AND v.is_settled AND v.due > $3
+        AND (v.made_at > $4 OR least(v.made_at + $5, 4294967295) <= $4)
+        ORDER BY v.due LIMIT $6");
+    /// When the next visit is due: crawl, buckets, after.
+    NextDue = "SELECT min(due) FROM crawl_frontier.visit
+        WHERE crawl = $1 AND b = ANY($2) AND is_settled AND due > $3";
+    /// A copy of robots.txt: crawl, bucket, origin.
+    Robots = "SELECT robots FROM crawl_frontier.origin WHERE crawl = $1 AND b = $2 AND origin = $3";
+    /// The state of a host: crawl, bucket, host.
+    Host = "SELECT wake, politeness FROM crawl_frontier.host
+        WHERE crawl = $1 AND b = $2 AND host = $3";
+    /// The states of hosts: crawl, buckets.
+    Hosts = "SELECT name, wake, politeness FROM crawl_frontier.host
+        WHERE crawl = $1 AND b = ANY($2)";
+    /// The lengths of files: crawl, worker.
+    Marks = "SELECT file, length FROM crawl_frontier.row_file WHERE crawl = $1 AND worker = $2";
+    /// What is kept under a name: crawl, worker, name.
+    Meta = "SELECT value FROM crawl_frontier.meta WHERE crawl = $1 AND worker = $2 AND name = $3";
+    /// The commits of a worker: crawl, name, owner.
+    Commits = "SELECT commits FROM crawl_frontier.worker
+        WHERE crawl = $1 AND name = $2 AND owner = $3";
+
+    /// Counts a commit of this life: crawl, name, owner, its number. It fails where the name is
+    /// another life's, or that commit took effect, by a division by zero: so what is sent behind it
+    /// fails too.
+    CountCommit = "WITH one AS (UPDATE crawl_frontier.worker SET commits = $4
+            WHERE crawl = $1 AND name = $2 AND owner = $3 AND commits = $4::bigint - 1 RETURNING 1)
+        SELECT 1 / count(*) FROM one";
+    /// Fences a commit, and counts what it changes: crawl, owner; of each bucket its number and
+    /// epoch, the last seq, and how many URLs came to or left each state. It fails as
+    /// [`Sql::CountCommit`] does where one of the buckets is another's.
+    Fence = "WITH held AS (
+            SELECT b FROM crawl_frontier.bucket
+            WHERE crawl = $1 AND owner = $2 AND b = ANY($3::int[])
+                AND epoch = ($4::bigint[])[array_position($3, b)]
+            ORDER BY b FOR UPDATE),
+        counted AS (
+            UPDATE crawl_frontier.bucket k SET
+                seq = greatest(seq, ($5::bigint[])[array_position($3, b)]),
+                pending = pending + ($6::bigint[])[array_position($3, b)],
+                deferred = deferred + ($7::bigint[])[array_position($3, b)],
+                fetched = fetched + ($8::bigint[])[array_position($3, b)],
+                failed = failed + ($9::bigint[])[array_position($3, b)],
+                excluded = excluded + ($10::bigint[])[array_position($3, b)]
+            WHERE crawl = $1 AND b = ANY($3)
+                AND (SELECT count(*) FROM held) = cardinality($3) RETURNING 1)
+        SELECT 1 / (CASE WHEN count(*) = cardinality($3) THEN 1 ELSE 0 END) FROM counted";
+    /// Puts records: crawl, then a list for each column.
+    PutRecords = "INSERT INTO crawl_frontier.url AS u (crawl, b, origin, fingerprint, place, seq,
+            distance, attempt, line, state, priority, redirects, flags, code, path, via, note)
+        SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+            $7::int[], $8::int[], $9::int[], $10::smallint[], $11::smallint[], $12::smallint[],
+            $13::smallint[], $14::smallint[], $15::text[], $16::text[], $17::text[])
+        ON CONFLICT (crawl, b, origin, fingerprint) DO UPDATE SET place = excluded.place,
+            seq = excluded.seq, distance = excluded.distance, attempt = excluded.attempt,
+            line = excluded.line, state = excluded.state, priority = excluded.priority,
+            redirects = excluded.redirects, flags = excluded.flags, code = excluded.code,
+            via = excluded.via, note = excluded.note";
+    /// Puts origins: crawl, then lists of bucket, number, URLs pending, name. No robots.txt is
+    /// changed by it.
+    PutOrigins = "INSERT INTO crawl_frontier.origin (crawl, b, origin, pending, name)
+        SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::text[])
+        ON CONFLICT (crawl, b, origin) DO UPDATE SET pending = excluded.pending";
+    /// Puts copies of robots.txt: crawl, then lists of bucket, number, name, bytes.
+    PutRobots = "INSERT INTO crawl_frontier.origin (crawl, b, origin, pending, name, robots)
+        SELECT $1::int, b, origin, 0, name, robots
+        FROM unnest($2::int[], $3::bigint[], $4::text[], $5::bytea[]) AS k(b, origin, name, robots)
+        ON CONFLICT (crawl, b, origin) DO UPDATE SET robots = excluded.robots";
+    /// Puts states of hosts: crawl, then lists of bucket, number, wake, name, bytes.
+    PutHosts = "INSERT INTO crawl_frontier.host (crawl, b, host, wake, name, politeness)
+        SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[])
+        ON CONFLICT (crawl, b, host) DO UPDATE
+            SET wake = excluded.wake, politeness = excluded.politeness";
+    /// Puts visits: crawl, then a list for each column.
+    PutVisits = "INSERT INTO crawl_frontier.visit (crawl, b, origin, fingerprint, made_at, due,
+            distance, priority, redirects, flags, is_settled, via, kept)
+        SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+            $7::int[], $8::smallint[], $9::smallint[], $10::smallint[], $11::bool[], $12::text[],
+            $13::bytea[])
+        ON CONFLICT (crawl, b, origin, fingerprint) DO UPDATE SET made_at = excluded.made_at,
+            due = excluded.due, distance = excluded.distance, priority = excluded.priority,
+            redirects = excluded.redirects, flags = excluded.flags,
+            is_settled = excluded.is_settled, via = excluded.via, kept = excluded.kept";
+    /// Links that others met: crawl, buckets, how many.
+    Links = "SELECT b, sender, number, state, distance, priority, redirects, flags, code, line, via,
+            note, url
+        FROM crawl_frontier.link WHERE crawl = $1 AND b = ANY($2) ORDER BY b, sender, number
+        LIMIT $3";
+    /// Sends links to the owners of their hosts: crawl, sender, then a list for each column.
+    PutLinks = "INSERT INTO crawl_frontier.link (crawl, sender, b, number, distance, line, state,
+            priority, redirects, flags, code, url, via, note)
+        SELECT $1::int, $2::text, * FROM unnest($3::int[], $4::bigint[], $5::int[], $6::int[],
+            $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::smallint[],
+            $12::text[], $13::text[], $14::text[])
+        ON CONFLICT DO NOTHING";
+    /// Removes links that were admitted: crawl, then lists of bucket, sender, number.
+    TakeLinks = "DELETE FROM crawl_frontier.link l
+        USING unnest($2::int[], $3::text[], $4::bigint[]) AS k(b, sender, number)
+        WHERE l.crawl = $1 AND l.b = k.b AND l.sender = k.sender AND l.number = k.number";
+    /// Puts lengths of files: crawl, worker, then lists of file and length.
+    PutMarks = "INSERT INTO crawl_frontier.row_file (crawl, worker, file, length)
+        SELECT $1::int, $2::text, * FROM unnest($3::text[], $4::bigint[])
+        ON CONFLICT (crawl, worker, file) DO UPDATE SET length = excluded.length";
+    /// Puts what is kept under names: crawl, worker, then lists of name and bytes.
+    PutMeta = "INSERT INTO crawl_frontier.meta (crawl, worker, name, value)
+        SELECT $1::int, $2::text, * FROM unnest($3::text[], $4::bytea[])
+        ON CONFLICT (crawl, worker, name) DO UPDATE SET value = excluded.value";
+}

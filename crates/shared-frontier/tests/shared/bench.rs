@@ -1,0 +1,72 @@
+//! The shared frontier, on the bench: its process can die and start again.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crawl_frontier::Frontier;
+use crawl_frontier::conformance::Bench;
+use crawl_shared_frontier::{Options, SharedFrontier};
+
+use crate::postgres::{Served, execute};
+
+pub(crate) struct OnEngine {
+    frontier: Option<SharedFrontier>,
+    options: Options,
+    served: Served,
+}
+
+/// Options of a worker whose heartbeats are sent by the test alone. Heads and recent URLs are as
+/// few as can be, so that few URLs are enough to go beyond them.
+pub(crate) fn options(crawl: &str, worker: &str) -> Options {
+    Options {
+        buckets: 4,
+        heartbeat: Duration::from_secs(3600),
+        lease: Duration::from_secs(7200),
+        head_entries: 0,
+        recent_urls: 4,
+        ..Options::new(crawl, worker)
+    }
+}
+
+impl OnEngine {
+    pub(crate) fn new() -> OnEngine {
+        let mut bench = OnEngine {
+            frontier: None,
+            options: options(&new_crawl(), "w1"),
+            served: Served::new(),
+        };
+        bench.die();
+        bench
+    }
+}
+
+/// The name of a crawl that no other test has.
+pub(crate) fn new_crawl() -> String {
+    static CRAWLS: AtomicU32 = AtomicU32::new(0);
+    format!("crawl {}", CRAWLS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Lets all leases of a crawl end, as time does.
+pub(crate) fn end_leases(url: &str, crawl: &str) {
+    let end = |table| {
+        format!(
+            "UPDATE crawl_frontier.{table} SET lease_until = '-infinity' FROM crawl_frontier.crawl c
+            WHERE crawl = c.number AND c.name = '{crawl}';"
+        )
+    };
+    execute(url, &(end("bucket") + &end("worker")));
+}
+
+impl Bench for OnEngine {
+    fn frontier(&self) -> &dyn Frontier {
+        self.frontier.as_ref().unwrap()
+    }
+
+    fn die(&mut self) {
+        if self.frontier.take().is_some() {
+            end_leases(&self.served.url, &self.options.crawl);
+        }
+        let opened = SharedFrontier::open(&self.served.url, &self.options);
+        self.frontier = Some(opened.unwrap());
+    }
+}

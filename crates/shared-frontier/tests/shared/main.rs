@@ -1,0 +1,15 @@
+//! Tests of the shared frontier against a PostgreSQL of their own.
+//!
+//! They are ignored where none is fetched: `cargo xtask test --step debian-packages
+//! --step test-with-servers` runs them.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
+
+mod bench;
+mod conforms;
+mod postgres;
+mod proxy;
+mod workers;
+
+#[path = "../../../frontier/tests/frontier/random_steps.rs"]
+mod random_steps;

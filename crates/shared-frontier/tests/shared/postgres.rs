@@ -1,0 +1,203 @@
+//! A PostgreSQL for the tests of this program.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long the server may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A running server. Its process ends with the last test that uses it.
+pub(crate) struct Postgres {
+    server: Child,
+    port: u16,
+    _dir: TempDir,
+}
+
+/// The server, for as long as a test needs it.
+pub(crate) struct Served {
+    pub(crate) port: u16,
+    pub(crate) url: String,
+}
+
+/// How many need the server, and the server while any does.
+static SERVER: Mutex<(usize, Option<Postgres>)> = Mutex::new((0, None));
+
+impl Served {
+    pub(crate) fn new() -> Served {
+        let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+        server.0 += 1;
+        let port = server.1.get_or_insert_with(Postgres::start).port;
+        Served {
+            port,
+            url: format!("postgres://crawl@127.0.0.1:{port}/postgres"),
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+        server.0 -= 1;
+        if server.0 == 0 {
+            server.1 = None;
+        }
+    }
+}
+
+/// Executes statements, over a connection of their own.
+pub(crate) fn execute(url: &str, sql: &str) {
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        let serving = tokio::spawn(connection);
+        client.batch_execute(sql).await.unwrap();
+        drop(client);
+        serving.await.unwrap().unwrap();
+    });
+}
+
+/// The one number that a query gives.
+pub(crate) fn number(url: &str, sql: &str) -> i64 {
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        client.query_one(sql, &[]).await.unwrap().get(0)
+    })
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+impl Postgres {
+    fn start() -> Postgres {
+        let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let data = dir.path().join("data");
+        fs::create_dir(&data).unwrap();
+        if is_root() {
+            // The server refuses to run as root.
+            let owned = Command::new("chown")
+                .args(["-R", "nobody"])
+                .arg(dir.path())
+                .status();
+            assert!(owned.unwrap().success());
+        }
+        let made = program("initdb")
+            .arg("--pgdata")
+            .arg(&data)
+            .args([
+                "--username=crawl",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+            ])
+            .args(["--no-sync", "--no-instructions"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        assert!(made.status.success(), "initdb: {said}");
+        // Another may take a port that was free a moment ago.
+        for _ in 0..10 {
+            if let Some((server, port)) = serve(dir.path(), &data) {
+                return Postgres {
+                    server,
+                    port,
+                    _dir: dir,
+                };
+            }
+        }
+        panic!("PostgreSQL does not start: {}", log(dir.path()));
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // What it holds is of no use to anybody.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// Starts a server and waits until it takes connections; none where it ended.
+fn serve(dir: &Path, data: &Path) -> Option<(Child, u16)> {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let log = fs::File::create(dir.join("log")).unwrap();
+    let mut command = program("postgres");
+    command.arg("-D").arg(data).arg("-p").arg(port.to_string());
+    for setting in [
+        "listen_addresses=127.0.0.1",
+        "unix_socket_directories=",
+        // Nothing here tests what a power cut leaves.
+        "fsync=off",
+        "synchronous_commit=off",
+        "full_page_writes=off",
+        "max_connections=200",
+        "shared_buffers=16MB",
+    ] {
+        command.args(["-c", setting]);
+    }
+    let mut server = command.stderr(log).stdout(Stdio::null()).spawn().unwrap();
+    let url = format!("postgres://crawl@127.0.0.1:{port}/postgres");
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if server.try_wait().unwrap().is_some() {
+            return None;
+        }
+        let asked = runtime().block_on(tokio_postgres::connect(&url, tokio_postgres::NoTls));
+        if asked.is_ok() {
+            return Some((server, port));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let _ = server.kill();
+    let _ = server.wait();
+    None
+}
+
+fn log(dir: &Path) -> String {
+    fs::read_to_string(dir.join("log")).unwrap_or_default()
+}
+
+/// A program of the server, as a user that is not root.
+fn program(name: &str) -> Command {
+    static PROGRAMS: OnceLock<(PathBuf, String)> = OnceLock::new();
+    let (folder, libraries) = PROGRAMS.get_or_init(|| {
+        let folder = std::env::var_os("CRAWL_POSTGRES")
+            .expect("CRAWL_POSTGRES names no folder: cargo xtask test --step debian-packages");
+        let libraries = std::env::var("CRAWL_POSTGRES_LIBRARIES").unwrap_or_default();
+        (folder.into(), libraries)
+    });
+    let path = folder.join(name);
+    let mut command = match is_root() {
+        true => {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]);
+            command.arg(path);
+            command
+        }
+        false => Command::new(path),
+    };
+    command.env("LD_LIBRARY_PATH", libraries).env("LC_ALL", "C");
+    // The folder of this process may be closed to that user.
+    command.current_dir("/").stdin(Stdio::null());
+    command
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    id.stdout.trim_ascii() == b"0"
+}

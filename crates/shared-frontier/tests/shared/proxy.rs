@@ -1,0 +1,85 @@
+//! A proxy before the engine that cuts a connection in the middle of a commit.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+
+/// What a client sends at the end of a commit, and an engine answers.
+const COMMIT: &[u8] = b"COMMIT\0";
+
+/// When the connection of the next commit is cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Cut {
+    Never,
+    /// Before the engine is told to commit.
+    Before,
+    /// After it did, before the client hears of it.
+    After,
+}
+
+/// The proxy. Each cut is made once.
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
+    cut: Arc<AtomicU8>,
+}
+
+impl Proxy {
+    /// Serves until the program ends.
+    pub(crate) fn before(engine: u16) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let cut = Arc::new(AtomicU8::new(Cut::Never as u8));
+        let armed = Arc::clone(&cut);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(engine) = TcpStream::connect(("127.0.0.1", engine)) else {
+                    return;
+                };
+                relay(&client, &engine, Cut::Before, &armed);
+                relay(&engine, &client, Cut::After, &armed);
+            }
+        });
+        Proxy { port, cut }
+    }
+
+    pub(crate) fn arm(&self, cut: Cut) {
+        self.cut.store(cut as u8, Ordering::SeqCst);
+    }
+
+    /// True if what was armed was not needed yet.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.cut.load(Ordering::SeqCst) != Cut::Never as u8
+    }
+}
+
+/// Copies bytes on a thread of its own, until one that ends a commit where that is to be cut.
+fn relay(from: &TcpStream, to: &TcpStream, cut: Cut, armed: &Arc<AtomicU8>) {
+    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    let armed = Arc::clone(armed);
+    thread::spawn(move || {
+        let mut last: Vec<u8> = Vec::new();
+        let mut buffer = [0; 16 * 1024];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            // The word may be torn between two reads.
+            last.extend_from_slice(&buffer[..count]);
+            let ends = last.windows(COMMIT.len()).any(|part| part == COMMIT);
+            let disarm = || {
+                let order = Ordering::SeqCst;
+                armed.compare_exchange(cut as u8, Cut::Never as u8, order, order)
+            };
+            if ends && disarm().is_ok() {
+                break;
+            }
+            let kept = last.len().saturating_sub(COMMIT.len() - 1);
+            last.drain(..kept);
+            if to.write_all(&buffer[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = from.shutdown(Shutdown::Both);
+        let _ = to.shutdown(Shutdown::Both);
+    });
+}

@@ -1,0 +1,326 @@
+//! Several workers, and lives of one, on one engine.
+
+use std::sync::Arc;
+
+use crawl_frontier::conformance::helpers::{
+    admit, deferred, excluded, lease, link, order, origin, settle, url,
+};
+use crawl_frontier::{Admission, Frontier as _, FrontierError, Outcome, Reason};
+use crawl_shared_frontier::{OpenError, Options, SharedFrontier};
+
+use crate::bench::{end_leases, new_crawl, options};
+use crate::postgres::{Served, execute, number};
+use crate::proxy::{Cut, Proxy};
+
+const FETCHED: Outcome = Outcome::Fetched { status: 200 };
+
+fn open(served: &Served, options: &Options) -> SharedFrontier {
+    SharedFrontier::open(&served.url, options).unwrap()
+}
+
+fn is_lost(why: &FrontierError) -> bool {
+    matches!(why, FrontierError::LeaseLost { .. })
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_commit_of_a_worker_that_lost_its_buckets_has_not_happened() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let first = open(&served, &options(&crawl, "w1"));
+    admit(&first, [link("/a", 1), link("/b", 1)]);
+    let held = lease(&first);
+    let mut transaction = first.begin().unwrap();
+    transaction.settle(held, FETCHED).unwrap();
+    transaction.admit(link("/c", 1)).unwrap();
+    transaction.mark("pages.jsonl", 7);
+    // The process is frozen here, and another takes over meanwhile.
+    end_leases(&served.url, &crawl);
+    let second = open(&served, &options(&crawl, "w2"));
+    let refused = transaction.commit().unwrap_err();
+    assert!(is_lost(&refused), "{refused}");
+    assert!(is_lost(&first.begin().err().unwrap()));
+    assert!(is_lost(&first.lease(&url("/").origin()).unwrap_err()));
+    assert_eq!(order(&second), "/a /b");
+    assert!(first.marks().unwrap().is_empty());
+    assert_eq!((second.counts().known, second.counts().pending), (2, 2));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn another_life_under_the_same_name_has_the_commits_to_itself() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let first = open(&served, &options(&crawl, "w1"));
+    // A commit that touches no bucket is fenced too.
+    let mut transaction = first.begin().unwrap();
+    transaction.mark("pages.jsonl", 7);
+    end_leases(&served.url, &crawl);
+    let second = open(&served, &options(&crawl, "w1"));
+    assert!(is_lost(&transaction.commit().unwrap_err()));
+    assert!(second.marks().unwrap().is_empty());
+    admit(&second, [link("/a", 1)]);
+    assert_eq!(order(&second), "/a");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_heartbeat_renews_what_is_held_and_nothing_that_ended() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let frontier = open(&served, &options(&crawl, "w1"));
+    assert_eq!(frontier.buckets(), 4);
+    let until = || {
+        let text = format!(
+            "SELECT min((extract(epoch FROM k.lease_until) * 1000)::bigint)
+            FROM crawl_frontier.bucket k JOIN crawl_frontier.crawl c ON c.number = k.crawl
+            WHERE c.name = '{crawl}'"
+        );
+        number(&served.url, &text)
+    };
+    let before = until();
+    frontier.renew().unwrap();
+    assert!(until() > before);
+    assert!(frontier.held_for() > std::time::Duration::from_secs(3600));
+    end_leases(&served.url, &crawl);
+    frontier.renew().unwrap();
+    assert!(is_lost(&frontier.begin().err().unwrap()));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_name_is_used_once_at_a_time() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let first = open(&served, &options(&crawl, "w1"));
+    let refused = SharedFrontier::open(&served.url, &options(&crawl, "w1"));
+    assert!(matches!(refused, Err(OpenError::WorkerInUse { .. })));
+    // Another name is free, but no bucket is.
+    assert_eq!(open(&served, &options(&crawl, "w2")).buckets(), 0);
+    first.give_up().unwrap();
+    assert!(is_lost(&first.begin().err().unwrap()));
+    assert_eq!(open(&served, &options(&crawl, "w1")).buckets(), 4);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn crawls_of_one_engine_know_nothing_of_each_other() {
+    let served = Served::new();
+    let one = open(&served, &options(&new_crawl(), "w1"));
+    let other = open(&served, &options(&new_crawl(), "w1"));
+    admit(&one, [link("/a", 1)]);
+    assert!(other.known(&url("/a")).unwrap().is_none());
+    admit(&other, [link("/b", 1)]);
+    assert_eq!((order(&one).as_str(), order(&other).as_str()), ("/a", "/b"));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_connection_that_is_cut_is_made_again() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    // In a database of its own, whose connections are no other test's.
+    execute(&served.url, "CREATE DATABASE cut");
+    let at = served.url.replace("/postgres", "/cut");
+    let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
+    let cut = || {
+        execute(
+            &served.url,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'cut'",
+        );
+    };
+    admit(&frontier, [link("/a", 1), link("/b", 1)]);
+    cut();
+    settle(&frontier, lease(&frontier), FETCHED);
+    cut();
+    assert!(frontier.known(&url("/a")).unwrap().is_some());
+    assert_eq!(order(&frontier), "/b");
+    assert_eq!(frontier.counts().fetched, 1);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_commit_that_is_cut_in_the_middle_takes_effect_once() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let proxy = Proxy::before(served.port);
+    let port = |port: u16| format!(":{port}/");
+    let at = served.url.replace(&port(served.port), &port(proxy.port));
+    let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
+    admit(&frontier, [link("/0", 1), link("/1", 1), link("/2", 1)]);
+    for (n, cut) in [Cut::Before, Cut::After].into_iter().enumerate() {
+        proxy.arm(cut);
+        let mut transaction = frontier.begin().unwrap();
+        transaction.settle(lease(&frontier), FETCHED).unwrap();
+        transaction.admit(link(&format!("/new{n}"), 9)).unwrap();
+        transaction.mark("pages.jsonl", n as u64 + 1);
+        transaction.commit().unwrap();
+        assert!(!proxy.is_armed());
+    }
+    let before = (frontier.counts(), order(&frontier));
+    assert_eq!((before.0.known, before.0.fetched), (5, 2));
+    assert_eq!(before.1, "/2 /new0 /new1");
+    // As the engine has it, too.
+    drop(frontier);
+    end_leases(&served.url, &crawl);
+    let again = open(&served, &options(&crawl, "w1"));
+    assert_eq!((again.counts(), order(&again)), before);
+    assert_eq!(again.marks().unwrap()["pages.jsonl"], 2);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_commit_that_is_cut_is_not_sent_again_by_who_lost_its_buckets() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let proxy = Proxy::before(served.port);
+    let port = |port: u16| format!(":{port}/");
+    let at = served.url.replace(&port(served.port), &port(proxy.port));
+    let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
+    admit(&frontier, [link("/a", 1)]);
+    let mut transaction = frontier.begin().unwrap();
+    transaction.settle(lease(&frontier), FETCHED).unwrap();
+    end_leases(&served.url, &crawl);
+    let other = open(&served, &options(&crawl, "w2"));
+    proxy.arm(Cut::Before);
+    assert!(is_lost(&transaction.commit().unwrap_err()));
+    assert_eq!((order(&other).as_str(), other.counts().fetched), ("/a", 0));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
+    let (served, crawl) = (Arc::new(Served::new()), new_crawl());
+    let threads = (0..4).map(|n| {
+        let (served, crawl) = (Arc::clone(&served), crawl.clone());
+        std::thread::spawn(move || {
+            let options = Options {
+                buckets: 64,
+                most_buckets: 24,
+                ..options(&crawl, &format!("w{n}"))
+            };
+            open(&served, &options)
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    let workers: Vec<_> = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .collect();
+    let buckets: Vec<_> = workers.iter().map(SharedFrontier::buckets).collect();
+    assert!(buckets.iter().all(|count| *count <= 24), "{buckets:?}");
+    assert_eq!(buckets.iter().sum::<usize>(), 64);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let owner = open(&served, &options(&crawl, "w1"));
+    let other = open(&served, &options(&crawl, "w2"));
+    let aside = deferred("/aside", 9, Reason::Depth);
+    let admitted = admit(
+        &other,
+        [link("/far", 3), link("/b", 2), aside, excluded("/never", 1)],
+    );
+    assert_eq!(admitted.origins, []);
+    assert_eq!((other.counts().known, owner.counts().known), (0, 0));
+    assert_eq!(owner.take_links(99).unwrap().origins, [(origin(), 2)]);
+    assert_eq!(order(&owner), "/b /far");
+    // What the owner was told before is not sent again; what is nearer is.
+    let waiting = || {
+        let text = format!(
+            "SELECT count(*) FROM crawl_frontier.link l
+            JOIN crawl_frontier.crawl c ON c.number = l.crawl WHERE c.name = '{crawl}'"
+        );
+        number(&served.url, &text)
+    };
+    assert_eq!(waiting(), 0);
+    let mut links = vec![link("/b", 2), link("/b", 7), link("/new", 7)];
+    other.leave_out_known(&mut links, &mut |url| panic!("{url} is not settled"));
+    let mut transaction = other.begin().unwrap();
+    transaction
+        .admit_all(&[link("/b", 2), link("/b", 3), excluded("/never", 0)])
+        .unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(waiting(), 0);
+    let nearer = Admission {
+        via: Some(url("/n")),
+        ..link("/far", 1)
+    };
+    admit(&other, [nearer, link("/far", 2), link("/aside", 4)]);
+    assert_eq!(waiting(), 2);
+    // Part by part, in the order in which they were sent.
+    owner.take_links(1).unwrap();
+    assert_eq!((order(&owner).as_str(), waiting()), ("/far /b", 1));
+    owner.take_links(1).unwrap();
+    assert_eq!((order(&owner).as_str(), waiting()), ("/far /b /aside", 0));
+    let first = lease(&owner);
+    assert_eq!((first.depth, first.via.clone()), (1, Some(url("/n"))));
+    owner.release(first);
+    assert_eq!(owner.counts().excluded, 1);
+    assert!(owner.take_links(99).unwrap().origins.is_empty());
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_link_is_sent_with_the_page_that_has_it_or_not_at_all() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let owner = open(&served, &options(&crawl, "w1"));
+    let other = open(&served, &options(&crawl, "w2"));
+    let mut transaction = other.begin().unwrap();
+    transaction.admit(link("/a", 1)).unwrap();
+    drop(transaction);
+    owner.take_links(99).unwrap();
+    assert_eq!(owner.counts().known, 0);
+    // It was not told yet, so it is sent now.
+    admit(&other, [link("/a", 1)]);
+    owner.take_links(99).unwrap();
+    assert_eq!(order(&owner), "/a");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn states_of_hosts_of_another_worker_are_refused() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let owner = open(&served, &options(&crawl, "w1"));
+    let other = open(&served, &options(&crawl, "w2"));
+    let host = url("/").host_key();
+    let mut transaction = other.begin().unwrap();
+    transaction.keep_host(&host, 1, b"mine");
+    assert!(is_lost(&transaction.commit().unwrap_err()));
+    assert_eq!(owner.host(&host).unwrap(), None);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn what_stands_in_the_way_is_named() {
+    let served = Served::new();
+    let open = |url: &str| {
+        let refused = SharedFrontier::open(url, &options("x", "w1"))
+            .err()
+            .unwrap();
+        let mut text = refused.to_string();
+        let mut source = std::error::Error::source(&refused);
+        while let Some(why) = source {
+            text += &format!(": {why}");
+            source = why.source();
+        }
+        text
+    };
+    let text = open("postgres://me:secret@db.example.org/crawl");
+    assert!(
+        text.contains("postgres://db.example.org:5432/crawl is on another machine"),
+        "{text}"
+    );
+    assert!(!text.contains("secret"), "{text}");
+    let text = open("postgres://me:secret@127.0.0.1:port/crawl");
+    assert!(
+        text.contains("connection string") && !text.contains("secret"),
+        "{text}"
+    );
+    // Nobody listens: the socket that holds the port does not.
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = held.local_addr().unwrap().port();
+    drop(held);
+    let text = open(&format!("postgres://me:secret@127.0.0.1:{closed}/crawl"));
+    assert!(
+        text.contains("can't connect") && !text.contains("secret"),
+        "{text}"
+    );
+    let read_only = format!("{}?options=-cdefault_transaction_read_only=on", served.url);
+    assert!(open(&read_only).contains("is read-only"));
+}
