@@ -135,7 +135,7 @@ fn columns() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{Hit, SearchResults, TextPart};
+    use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
     use expect_test::expect;
 
     use super::shown;
@@ -149,8 +149,16 @@ mod tests {
 
     #[test]
     fn results_fit_the_terminal() {
+        let url = "http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html";
+        let section = |heading: &str, url: String| ResultSection {
+            heading: heading.to_owned(),
+            parents: vec!["Making it".to_owned()],
+            url,
+        };
         let hit = Hit {
-            url: "http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html".into(),
+            url: url.to_owned(),
+            leads_to: url.to_owned(),
+            sections: vec![section("Steaming", format!("{url}#steam"))],
             title_parts: vec![part("Green ", false), part("tea", true)],
             excerpt: "x".to_owned(),
             excerpt_parts: vec![
@@ -172,7 +180,8 @@ mod tests {
             11. Green tea
                 … leaves of green tea 東京都のお茶
                 are steamed �[31mand dried …
-    
+                http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html
+                Steaming · Making it: http://a.example/a/very/long/address/that/is/one/word/and/stays/so.html#steam
 
             11 to 11 of 12 pages
         "#]]
