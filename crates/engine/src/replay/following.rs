@@ -254,6 +254,9 @@ impl Replay {
             let mut group = Vec::with_capacity(facts.len());
             for fact in facts {
                 let Some(mut message) = self.message(fact.key)? else {
+                    // What was taken for this group is committed all the same: the loop waits for it.
+                    let taken = group.into_iter().map(|keyed: Keyed| keyed.message);
+                    self.items.extend(taken);
                     return Ok(Err(Lost(Some(fact.key.to_string()))));
                 };
                 if let Some(following) = &mut self.following {
