@@ -55,14 +55,17 @@ pub(super) fn holds_all(output: &Path, rows: &[PageRow], breaches: &mut Breaches
     Ok(held)
 }
 
-/// The pages that a search can find; nothing where there is no index yet.
+/// The pages that a search can find, without those that stay though a visit would take them out;
+/// nothing where there is no index yet.
 fn pages(output: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::new();
     match SearchIndex::open(&output.join("index")) {
         // Killed before the first commit.
         Err(IndexError::Missing { .. }) => {}
         index => index?.each_page(|page| {
-            pages.insert(page.url);
+            if page.leaving.is_none() {
+                pages.insert(page.url);
+            }
             Ok::<(), IndexError>(())
         })?,
     }
