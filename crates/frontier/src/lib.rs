@@ -56,8 +56,8 @@ mod transaction;
 mod url_state;
 mod visit;
 
-/// What implementations of [`Frontier`] share: the rule of admission, the order of queues, and the
-/// table of leases.
+/// The parts that implementations of [`Frontier`] share: the rule of admission, the order of
+/// queues, and the table of leases.
 pub mod parts {
     pub use crate::admission::{depth_and_hops, distance};
     pub use crate::admit_rule::{

@@ -8,7 +8,7 @@ use crate::exclusion::Exclusion;
 use crate::lease::Outcome;
 use crate::url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 
-/// What is stored of one URL.
+/// The record that is stored of one URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlRecord {
     /// The state that it is in; one that is leased is pending.

@@ -38,7 +38,7 @@ pub struct StoredVisit {
     pub via: Option<CanonicalUrl>,
     /// Without a number of its own.
     pub place: QueuePlace,
-    /// What was kept of the visit.
+    /// The bytes that were kept of the visit.
     pub visit: Visit,
     /// The URL is settled, and `visit.due` counts. Where not, it is pending or leased, or
     /// settled for ever.

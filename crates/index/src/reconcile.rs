@@ -317,11 +317,9 @@ fn reconcile(
     let mut done = Reconciled::default();
     let mut settle = |entry: IndexEntry, is_new: bool| {
         let url = entry.url().to_owned();
-        let mut is_marked_now = false;
         let known = match (entry, leaving.why_it_stays(&url)) {
             (IndexEntry::Put(page), _) if !all.is_over(&page) && !leaving.goes(&url) => Some(page),
             (IndexEntry::Drop { .. }, Some(why)) => {
-                is_marked_now = true;
                 let page = all.page_at(&url)?.filter(|page| !all.is_over(page));
                 page.map(|page| {
                     Box::new(IndexedPage {
@@ -354,7 +352,7 @@ fn reconcile(
         let is_as_it_was = page.same_as == facts.same_as
             && page.anchors == facts.anchors
             && power_of_two(page.linked_from) == power_of_two(facts.linked_from);
-        if is_as_it_was && !is_new && !is_marked_now {
+        if is_as_it_was && !is_new {
             return Ok(());
         }
         page.same_as = facts.same_as;

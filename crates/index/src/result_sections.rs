@@ -46,7 +46,7 @@ const FRAGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'}')
     .remove(b'~');
 
-/// What a section has of a query: terms, those in its heading, and words.
+/// The part of a query in a section: terms, those in its heading, and words.
 type Worth = (usize, usize, usize);
 
 /// The best sections of a page for a query, best first, and whether the page is best entered by

@@ -55,7 +55,7 @@ pub struct IndexWriter {
     queue: ByteGate,
     note: Option<String>,
     stop: Stop,
-    /// What the last commit holds, where it was asked for since.
+    /// The pages of the last commit, where they were asked for since.
     committed: Option<Searcher>,
 }
 

@@ -32,7 +32,7 @@ pub struct Faults {
     pub format: u32,
     /// The last round of the crawl, from 1.
     pub round: u32,
-    /// What pages were read from: `archive`, or what [`BrokenLinks`] names: then only links to
+    /// The source of the pages: `archive`, or what [`BrokenLinks`] names: then only links to
     /// broken pages are known.
     pub source: String,
     /// The number of faults of each kind.
@@ -56,7 +56,7 @@ pub struct Fault {
     pub to: String,
     /// The kind.
     pub kind: FaultKind,
-    /// What was found: a status, an error, or where it should lead.
+    /// The finding: a status, an error, or where it should lead.
     pub why: String,
     /// The link's text, where it has one.
     pub text: Option<String>,

@@ -66,7 +66,7 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// What is wrong so far.
+    /// The faults found so far.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CommandError> {
         self.0.iter()
     }

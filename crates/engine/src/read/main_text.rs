@@ -54,7 +54,7 @@ const PASSING_PHRASES: [&str; 9] = [
     "trace id",
 ];
 
-/// What is to be compared with the last visit of a page, told before it is read.
+/// The parts of a page that are compared with its last visit, told before it is read.
 #[derive(Debug, Default)]
 pub(super) struct ComparedText {
     /// True if the digest of the main text is needed.

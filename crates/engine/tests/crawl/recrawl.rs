@@ -202,7 +202,7 @@ fn answers(round: u32) -> Vec<(&'static str, Answer)> {
     ]
 }
 
-/// What rounds 2 to 4 say of the site of [`answers`]: path, change, and what differs.
+/// The words of rounds 2 to 4 about the site of [`answers`]: path, change, and what differs.
 fn told_of_rounds(setting: impl Fn(&mut Crawl)) -> Vec<(u32, String, String, String)> {
     let web = small(&[]);
     let mut crawl = eager(&web);

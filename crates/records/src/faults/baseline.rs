@@ -17,8 +17,8 @@ pub struct Baseline {
     known: HashSet<Key>,
 }
 
-/// What makes a fault the same: its page, its kind and where it leads. Its text and the words of its
-/// cause may be others.
+/// The parts by which two faults are the same: page, kind and where the link leads. Its text and
+/// the words of the cause may be others.
 #[derive(Debug, PartialEq, Eq, Hash, Deserialize)]
 struct Key {
     page: Option<String>,
