@@ -158,8 +158,9 @@ impl Coordinator {
         let most = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // What came of them is to be known soon, and their host is to be as busy as it may be.
-            _ => self.config.politeness.per_host.saturating_mul(2),
+            // What came of them is to be known soon, and their host is to be as busy as it may be:
+            // a commit takes as long as several rounds of requests to a quick host.
+            _ => self.config.politeness.per_host.saturating_mul(4),
         };
         if out >= most || out > 0 && traps.needs_care(&lease.url, at.level()) {
             return Ok(LeaseDisposition::Wait(lease));
@@ -275,8 +276,8 @@ mod tests {
             ("/p", usual, 900, "fetch"),
             ("/p", late, 0, "fetch"),
             ("/p", late, 1, "wait"),
-            ("/p", barren, 5, "fetch"),
-            ("/p", barren, 6, "wait"),
+            ("/p", barren, 11, "fetch"),
+            ("/p", barren, 12, "wait"),
             ("/calendar?month=1", usual, 0, "fetch"),
             ("/calendar?month=1", usual, 1, "wait"),
         ] {
