@@ -1,6 +1,6 @@
 //! Files that a command reads whole, up to a bound.
 
-use std::io::Read as _;
+use std::io::{Error, ErrorKind, Read as _};
 use std::path::Path;
 
 use crate::error::CommandError;
@@ -14,9 +14,18 @@ pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, CommandError>
     };
     match read {
         Ok(_) => Ok(bytes),
-        Err(why) => Err(CommandError::usage(format!(
-            "can't read {}: {why}",
-            path.display()
-        ))),
+        Err(why) => Err(unreadable(path, &why)),
+    }
+}
+
+fn unreadable(path: &Path, why: &Error) -> CommandError {
+    let problem = CommandError::usage(format!("can't read {}: {why}", path.display()));
+    match why.kind() {
+        ErrorKind::NotFound if path.is_relative() => problem
+            .hint("name a file that exists; a relative path begins where the command is given"),
+        ErrorKind::NotFound => problem.hint("name a file that exists"),
+        ErrorKind::IsADirectory => problem.hint("it is a folder: name a file in it"),
+        ErrorKind::PermissionDenied => problem.hint("this user may not read it: name another"),
+        _ => problem,
     }
 }

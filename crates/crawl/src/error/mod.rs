@@ -32,7 +32,7 @@ const MAX_WORD_CHARS: usize = 200;
 const MAX_LINE_CHARS: usize = 2000;
 
 /// The kind of a table that has a name, and that name.
-type NamedTable = (&'static str, String);
+pub(crate) type NamedTable = (&'static str, String);
 
 /// Why a command failed, in words for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +43,41 @@ pub(crate) struct CommandError {
     pub(crate) hint: Option<String>,
     /// The exit code.
     pub(crate) code: u8,
-    /// The setting that it is about, by its key, where it is one.
-    pub(crate) key: Option<&'static str>,
-    /// The table `[site."NAME"]` or `[group.NAME]` that it is about.
-    pub(crate) named_table: Option<Box<NamedTable>>,
+    /// The settings that it is about, where it is about some.
+    pub(crate) subject: Box<Subject>,
     /// What else is wrong, found in the same look.
     pub(crate) others: Vec<CommandError>,
+}
+
+/// The settings that a problem is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Subject {
+    /// The key of the one where a file is to be mended.
+    pub(crate) key: Option<&'static str>,
+    /// The table `[site."NAME"]` or `[group.NAME]` that holds it.
+    pub(crate) table: Option<NamedTable>,
+    /// The keys of those without which there may be no problem, or another one: of that table or,
+    /// where it has none of them, of the crawl.
+    pub(crate) rests_on: Vec<&'static str>,
+    /// What was not read because of the problem.
+    pub(crate) unread: Unread,
+}
+
+/// The settings that a problem keeps from being read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those that have these keys.
+    Keys {
+        /// The table `[site."NAME"]` or `[group.NAME]` that holds them, if it is one.
+        table: Option<NamedTable>,
+        /// As a file has them.
+        keys: Vec<String>,
+    },
+    /// Some, and no one can say which: a line that can't be read may be any.
+    Anything,
 }
 
 /// What is wrong, gathered so that all of it is told at once.
@@ -58,7 +87,12 @@ pub(crate) struct Problems(Vec<CommandError>);
 impl Problems {
     /// Notes what is wrong; gives the value where nothing is.
     pub(crate) fn note<T>(&mut self, found: Result<T, CommandError>) -> Option<T> {
-        found.map_err(|problem| self.0.push(problem)).ok()
+        let note = |mut problem: CommandError| {
+            let others = std::mem::take(&mut problem.others);
+            self.0.push(problem);
+            self.0.extend(others);
+        };
+        found.map_err(note).ok()
     }
 
     /// Returns whether nothing is wrong so far.
@@ -71,13 +105,20 @@ impl Problems {
         self.0.iter()
     }
 
-    /// Notes of what was noted elsewhere that which `is_new`.
-    pub(crate) fn note_further(
-        &mut self,
-        further: Problems,
-        is_new: impl Fn(&CommandError) -> bool,
-    ) {
-        self.0.extend(further.0.into_iter().filter(is_new));
+    /// Notes what was noted elsewhere.
+    pub(crate) fn extend(&mut self, further: Problems) {
+        self.0.extend(further.0);
+    }
+
+    /// The same with each as `change` leaves it.
+    pub(crate) fn map(self, change: impl FnMut(CommandError) -> CommandError) -> Problems {
+        Problems(self.0.into_iter().map(change).collect())
+    }
+
+    /// Those of them that `is_meant`.
+    pub(crate) fn filter(mut self, is_meant: impl FnMut(&CommandError) -> bool) -> Problems {
+        self.0.retain(is_meant);
+        self
     }
 
     /// The value, where nothing is wrong.
@@ -103,8 +144,7 @@ impl CommandError {
             message: message.into(),
             hint: None,
             code: USAGE,
-            key: None,
-            named_table: None,
+            subject: Box::default(),
             others: Vec::new(),
         }
     }
@@ -117,12 +157,6 @@ impl CommandError {
         }
     }
 
-    /// Returns whether it is about a table `[group.NAME]`.
-    pub(crate) fn is_of_group(&self) -> bool {
-        let table = self.named_table.as_deref();
-        table.is_some_and(|(kind, _)| *kind == "group")
-    }
-
     /// The same with advice.
     pub(crate) fn hint(self, hint: impl Into<String>) -> CommandError {
         CommandError {
@@ -132,27 +166,37 @@ impl CommandError {
     }
 
     /// The same about a setting, by its key.
-    pub(crate) fn about(self, key: &'static str) -> CommandError {
-        CommandError {
-            key: Some(key),
-            ..self
-        }
+    pub(crate) fn about(mut self, key: &'static str) -> CommandError {
+        self.subject.key = Some(key);
+        self.resting_on(&[key])
+    }
+
+    /// The same, which further settings might undo.
+    pub(crate) fn resting_on(mut self, keys: &[&'static str]) -> CommandError {
+        self.subject.rests_on.extend(keys);
+        self
     }
 
     /// The same about the table of a site, by its name.
     pub(crate) fn about_site(self, name: &str) -> CommandError {
-        CommandError {
-            named_table: Some(Box::new(("site", name.to_owned()))),
-            ..self
-        }
+        self.about_table(Some(("site", name.to_owned())))
     }
 
     /// The same about the table of a group, by its name.
     pub(crate) fn about_group(self, name: &str) -> CommandError {
-        CommandError {
-            named_table: Some(Box::new(("group", name.to_owned()))),
-            ..self
-        }
+        self.about_table(Some(("group", name.to_owned())))
+    }
+
+    /// The same about a table that has a name, if it is about one.
+    pub(crate) fn about_table(mut self, table: Option<NamedTable>) -> CommandError {
+        self.subject.table = table;
+        self
+    }
+
+    /// The same, which keeps settings from being read.
+    pub(crate) fn hiding(mut self, unread: Unread) -> CommandError {
+        self.subject.unread = unread;
+        self
     }
 
     /// The exit code as the operating system gets it.

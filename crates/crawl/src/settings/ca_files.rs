@@ -1,40 +1,48 @@
 //! Certificates that are trusted besides the platform's: the files of `--ca-file`.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use crawl_fetcher::check_roots;
 
-use crate::error::CommandError;
+use crate::error::{CommandError, Problems};
 use crate::values::FilePath;
 
 /// A file with more is none of certificates; all roots of a browser have 250 KiB.
 const MAX_CA_FILE_BYTES: u64 = 4 << 20;
 
 /// Reads the files of `--ca-file`; all their certificates as one PEM text.
+///
+/// # Errors
+/// All that is wrong with them.
 pub(super) fn check_ca_files(files: &[FilePath]) -> Result<Option<Vec<u8>>, CommandError> {
+    let mut problems = Problems::default();
     let mut all = Vec::new();
     for FilePath(file) in files {
-        let refuse = |why: String| {
+        let read = certificates(file).map_err(|why| {
             CommandError::usage(format!("unusable --ca-file `{}`: {why}", file.display()))
                 .hint("give a PEM file, with certificates between `BEGIN CERTIFICATE` and `END CERTIFICATE`")
-        };
-        let about = fs::metadata(file).map_err(|why| refuse(why.to_string()))?;
-        if !about.is_file() {
-            return Err(refuse("it is no regular file".to_owned()));
-        }
-        let opened = File::open(file).map_err(|why| refuse(why.to_string()))?;
-        let mut pem = Vec::new();
-        let read = opened.take(MAX_CA_FILE_BYTES + 1).read_to_end(&mut pem);
-        read.map_err(|why| refuse(why.to_string()))?;
-        if pem.len() as u64 > MAX_CA_FILE_BYTES {
-            return Err(refuse(format!(
-                "it has more than {MAX_CA_FILE_BYTES} bytes"
-            )));
-        }
-        check_roots(&pem).map_err(|why| refuse(why.to_string()))?;
-        all.extend_from_slice(&pem);
+                .about("ca-file")
+        });
+        all.extend(problems.note(read).unwrap_or_default());
         all.push(b'\n');
     }
-    Ok((!all.is_empty()).then_some(all))
+    problems.or((!files.is_empty()).then_some(all))
+}
+
+fn certificates(file: &Path) -> Result<Vec<u8>, String> {
+    let text = |why: io::Error| why.to_string();
+    if !fs::metadata(file).map_err(text)?.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let mut pem = Vec::new();
+    let opened = File::open(file).map_err(text)?;
+    let read = opened.take(MAX_CA_FILE_BYTES + 1).read_to_end(&mut pem);
+    read.map_err(text)?;
+    if pem.len() as u64 > MAX_CA_FILE_BYTES {
+        return Err(format!("it has more than {MAX_CA_FILE_BYTES} bytes"));
+    }
+    check_roots(&pem).map_err(|why| why.to_string())?;
+    Ok(pem)
 }

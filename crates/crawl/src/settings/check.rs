@@ -136,7 +136,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
         problems.note(Err::<(), _>(no_contact(seed)));
     }
     if let Some(seed) = public {
-        problems.note(check_manners(settings, seed));
+        check_manners(settings, seed, problems);
     }
     let roots = problems.note(check_ca_files(&settings.fetch.ca_file));
     let output = match settings.output.output.is_empty() {
@@ -173,7 +173,8 @@ fn check_log(log: &Path, output: &Path) -> Result<(), CommandError> {
         "--log {log} lies in the crawl's directory {output}, which holds the crawl's own files alone"
     ))
     .hint("name a file beside that directory")
-    .about("log"))
+    .about("log")
+    .resting_on(&["output"]))
 }
 
 /// Returns whether a name is sent to someone else's address.
@@ -188,6 +189,7 @@ pub(crate) fn no_contact(url: &CanonicalUrl) -> CommandError {
         "give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you",
     )
     .about("contact")
+    .resting_on(&["resolve"])
 }
 
 /// Reads a product token.
@@ -230,7 +232,10 @@ fn check_study(operator: &Operator, problems: &mut Problems) {
             let what = format!("a crawl of the kind research says its {key}, and none is given");
             let hint = format!("give --{key}, or `{key}` in [operator] of a file of --config");
             problems.note(Err::<(), _>(
-                CommandError::usage(what).hint(hint).about("kind"),
+                CommandError::usage(what)
+                    .hint(hint)
+                    .about("kind")
+                    .resting_on(&[key]),
             ));
         }
     }
@@ -248,7 +253,13 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
     let mut areas = SeedAreas::default();
     let mut listed_at: HashMap<CanonicalUrl, &str> = HashMap::new();
     for listed in seeds {
-        let seed = check_seed(&listed.url).map_err(|problem| problem.about("seed"));
+        let seed = check_seed(&listed.url).map_err(|mut problem| match &listed.place {
+            Some(place) => {
+                problem.message = format!("{place}: {}", problem.message);
+                problem
+            }
+            None => problem.about("seed"),
+        });
         let Some(mut seed) = problems.note(seed) else {
             continue;
         };
@@ -367,49 +378,52 @@ fn check_proxy(proxy: &str) -> Result<(), CommandError> {
     }
 }
 
-fn check_manners(settings: &Settings, seed: &CanonicalUrl) -> Result<(), CommandError> {
+fn check_manners(settings: &Settings, seed: &CanonicalUrl, problems: &mut Problems) {
     let politeness = &settings.politeness;
     if politeness.own_site.is_on() {
-        return Ok(());
+        return;
     }
     let host = seed.host();
-    check_pace(politeness.delay, politeness.per_host, "--", host)?;
+    check_pace(politeness.delay, politeness.per_host, "--", host, problems);
     let is_public = |name: &str| {
         let url = canonicalize(None, &format!("http://{name}/"));
         url.is_ok_and(|url| reach(&url, &settings.fetch.resolve) == Reach::Public)
     };
-    let check_terms = |terms: &HostTerms, host: &str| {
+    let of_terms = |terms: &HostTerms, host: &str| {
+        let mut of_terms = Problems::default();
         let delay = terms.delay.unwrap_or(politeness.delay);
-        check_pace(delay, terms.per_host.unwrap_or(1), "", host)
+        check_pace(delay, terms.per_host.unwrap_or(1), "", host, &mut of_terms);
+        of_terms
     };
     for (name, terms) in settings.site.iter().filter(|(name, _)| is_public(name)) {
-        check_terms(&terms.politeness, name).map_err(|problem| problem.about_site(name))?;
+        let of_site = of_terms(&terms.politeness, name);
+        problems.extend(of_site.map(|problem| problem.about_site(name)));
     }
     for (name, terms) in &settings.group {
         if let Some(host) = names(&terms.hosts).find(|host| is_public(host)) {
-            check_terms(&terms.politeness, host).map_err(|problem| problem.about_group(name))?;
+            let of_group = of_terms(&terms.politeness, host);
+            problems.extend(of_group.map(|problem| problem.about_group(name)));
         }
     }
-    Ok(())
 }
 
-/// Returns whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
-fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str) -> Result<(), CommandError> {
-    let (key, what) = if delay.get() < MIN_OTHERS_DELAY {
-        let least = MIN_OTHERS_DELAY.as_millis();
-        let what = format!("{dashes}delay {delay} is under {least}ms");
-        ("delay", what)
-    } else if per_host > MAX_PER_OTHERS_HOST {
-        let what = format!("{dashes}per-host {per_host} is more than {MAX_PER_OTHERS_HOST}");
-        ("per-host", what)
-    } else {
-        return Ok(());
+/// Checks whether a host of others may be asked at this pace; `dashes` stand before a flag's name.
+fn check_pace(delay: Span, per_host: u32, dashes: &str, host: &str, problems: &mut Problems) {
+    let mut refuse = |key: &'static str, what: String| {
+        let what = format!("{what}, and {host} is not on loopback or in a private range");
+        let problem = CommandError::usage(what)
+            .hint("add --own-site if you answer for the hosts of this crawl");
+        let problem = problem.about(key).resting_on(&["own-site", "resolve"]);
+        problems.note::<()>(Err(problem));
     };
-    Err(CommandError::usage(format!(
-        "{what}, and {host} is not on loopback or in a private range"
-    ))
-    .hint("add --own-site if you answer for the hosts of this crawl")
-    .about(key))
+    if delay.get() < MIN_OTHERS_DELAY {
+        let least = MIN_OTHERS_DELAY.as_millis();
+        refuse("delay", format!("{dashes}delay {delay} is under {least}ms"));
+    }
+    if per_host > MAX_PER_OTHERS_HOST {
+        let what = format!("{dashes}per-host {per_host} is more than {MAX_PER_OTHERS_HOST}");
+        refuse("per-host", what);
+    }
 }
 
 /// `crawl-HOST`, on loopback with the port; what is unsafe in file names becomes `-`.

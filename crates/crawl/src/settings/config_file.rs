@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
+use self::statements::{Fault, readable};
 use super::contact::{
     AGENT_HINT, CONTACT_HINT, PATTERN_HINT, check_pattern, read_agent, read_contact,
 };
@@ -15,7 +16,9 @@ use super::groups;
 use super::host_access;
 use super::sites;
 use super::tables::{Layer, TABLES};
-use crate::error::{CommandError, Problems, nearest};
+use crate::error::{CommandError, NamedTable, Problems, Unread, nearest};
+
+mod statements;
 
 /// The table in which a crawl.toml notes which program wrote it; nothing is read from it.
 pub(crate) const NOTES: &str = "crawl";
@@ -49,9 +52,10 @@ pub(super) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> CommandError 
 }
 
 fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
-    let source = Source { text, name };
-    let layer = source.read(problems);
-    source.check_values(problems);
+    let text = Source { text, name }.without_faults(problems);
+    let source = Source { text: &text, name };
+    let mut layer = source.read(problems);
+    source.check_values(&mut layer, problems);
     layer
 }
 
@@ -61,7 +65,8 @@ fn usable(text: &str, name: &str, problems: &mut Problems) -> Layer {
 /// All that is wrong with it.
 pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
     let mut problems = Problems::default();
-    let layer = Source { text, name }.read(&mut problems);
+    let text = Source { text, name }.without_faults(&mut problems);
+    let layer = Source { text: &text, name }.read(&mut problems);
     problems.or(layer)
 }
 
@@ -69,16 +74,18 @@ pub(crate) fn parse(text: &str, name: &str) -> Result<Layer, CommandError> {
 pub(crate) fn located(mut problem: CommandError, file: &Path, flags: &Layer) -> CommandError {
     // What can't be read any more is told without its place.
     let text = fs::read_to_string(file).unwrap_or_default();
+    let text = readable(&text).text;
     let name = file.display().to_string();
     let source = Source {
         text: &text,
         name: &name,
     };
     let located = |problem: &mut CommandError| {
-        let place = match problem.named_table.as_deref() {
-            Some((kind, name)) => source.place_of_table(kind, name, problem.key),
+        let key = problem.subject.key;
+        let place = match &problem.subject.table {
+            Some((kind, name)) => source.place_of_table(kind, name, key),
             None => {
-                let key = problem.key.filter(|key| !flags.says_key(key));
+                let key = key.filter(|key| !flags.says_key(key));
                 key.and_then(|key| source.place(key))
             }
         };
@@ -99,22 +106,31 @@ struct Source<'a> {
 type Entry<'a> = (Spanned<DeString<'a>>, Spanned<DeValue<'a>>);
 
 impl<'a> Source<'a> {
+    /// The text without what is no TOML, which is noted.
+    fn without_faults(&self, problems: &mut Problems) -> String {
+        let readable = readable(self.text);
+        for Fault {
+            error,
+            offset,
+            unread,
+        } in readable.faults
+        {
+            let problem = self.problem(&error, offset, None).hiding(unread);
+            problems.note::<()>(Err(problem));
+        }
+        readable.text
+    }
+
     /// What the text says, without what is wrong in it.
     fn read(&self, problems: &mut Problems) -> Layer {
-        let (mut root, broken) = DeTable::parse_recoverable(self.text);
-        let is_whole = broken.is_empty();
-        for error in &broken {
-            problems.note::<()>(Err(self.broken(error)));
-        }
-        let entries = in_order(std::mem::take(root.get_mut()));
-        // What stands behind a broken line may be a part of it.
-        for entry in entries.into_iter().filter(|_| is_whole) {
+        let (mut root, _) = DeTable::parse_recoverable(self.text);
+        for entry in in_order(std::mem::take(root.get_mut())) {
             if let Some((name, value)) = self.usable(entry, problems) {
                 root.get_mut().insert(name, value);
             }
         }
         let layer = Layer::deserialize(toml::Deserializer::from(root));
-        let layer = layer.map_err(|error| self.broken(&error));
+        let layer = layer.map_err(|error| self.problem(&error, 0, None).hiding(Unread::Anything));
         problems.note(layer).unwrap_or_default()
     }
 
@@ -129,29 +145,35 @@ impl<'a> Source<'a> {
             }
             ("seed" | "seed-file" | "seed-sitemap", _) => {
                 let alone = DeTable::from_iter([(name.clone(), value.clone())]);
-                problems.note(self.check_types(name.get_ref(), alone))?;
+                let read = self.check_types(name.get_ref(), alone);
+                problems
+                    .note(read.map_err(|problem| problem.hiding(keys_unread(None, ["seed"]))))?;
             }
             (kind @ (sites::TABLE | groups::TABLE), _) => {
-                let (fields, example) = match kind {
-                    sites::TABLE => (sites::FIELDS, "[site.\"example.org\"]"),
-                    _ => (groups::FIELDS, "[group.ministries]"),
+                let (kind, fields, example) = match kind {
+                    sites::TABLE => (sites::TABLE, sites::FIELDS, "[site.\"example.org\"]"),
+                    _ => (groups::TABLE, groups::FIELDS, "[group.ministries]"),
                 };
                 match value.get_mut() {
                     DeValue::Table(names) => self.keep_named((kind, fields), names, problems),
                     _ => {
                         let what = format!("`{kind}` holds tables, as {example}");
-                        problems.note::<()>(Err(self.at(at, what)))?;
+                        problems.note::<()>(Err(self.at(at, what).hiding(Unread::Anything)))?;
                     }
                 }
             }
             (table, Some((_, fields))) => match value.get_mut() {
                 DeValue::Table(keys) => {
                     let within = |entry| DeTable::from_iter([(name.clone(), table_with(entry))]);
-                    self.keep_usable((table, fields), keys, problems, within);
+                    self.keep_usable((table, fields), None, keys, problems, within);
                 }
-                _ => problems.note::<()>(Err(self.at(at, format!("`{table}` is a table"))))?,
+                _ => {
+                    let what = format!("`{table}` is a table");
+                    let unread = keys_unread(None, fields.iter().copied());
+                    problems.note::<()>(Err(self.at(at, what).hiding(unread)))?;
+                }
             },
-            (unknown, None) => problems.note::<()>(Err(self.unknown(at, None, unknown)))?,
+            (unknown, None) => problems.note::<()>(Err(self.unknown(at, None, None, unknown)))?,
         }
         Some((name, value))
     }
@@ -171,7 +193,9 @@ impl<'a> Source<'a> {
             let alone = DeArray::from_iter([seed.clone()]);
             let alone = Spanned::new(span.clone(), DeValue::Array(alone));
             let alone = DeTable::from_iter([(name.clone(), alone)]);
-            if problems.note(self.check_types("seed", alone)).is_some() {
+            let read = self.check_types("seed", alone);
+            let read = read.map_err(|problem| problem.hiding(keys_unread(None, ["seed"])));
+            if problems.note(read).is_some() {
                 seeds.push(seed);
             }
         }
@@ -180,7 +204,7 @@ impl<'a> Source<'a> {
     /// Leaves of the tables of one kind, each of which has a name, what `keep_usable` does.
     fn keep_named(
         &self,
-        (kind, fields): (&str, &[&str]),
+        (kind, fields): (&'static str, &[&'static str]),
         names: &mut DeTable<'a>,
         problems: &mut Problems,
     ) {
@@ -188,23 +212,26 @@ impl<'a> Source<'a> {
             let table = format!("{kind}.\"{}\"", name.get_ref());
             let DeValue::Table(keys) = value.get_mut() else {
                 let what = format!("`{}` in [{kind}] is a table: [{table}]", name.get_ref());
-                problems.note::<()>(Err(self.at(name.span().start, what)));
+                let problem = self.at(name.span().start, what);
+                problems.note::<()>(Err(problem.hiding(Unread::Anything)));
                 continue;
             };
+            let of = Some((kind, name.get_ref().to_string()));
             let within = |entry| {
                 let kind = Spanned::new(0..0, DeString::Owned(kind.to_owned()));
                 DeTable::from_iter([(kind, table_with((name.clone(), table_with(entry))))])
             };
-            self.keep_usable((&table, fields), keys, problems, within);
+            self.keep_usable((&table, fields), of.as_ref(), keys, problems, within);
             names.insert(name, value);
         }
     }
 
     /// Leaves of a table the known keys with a value that they can have, each written in one way.
-    /// `within` is a file with one of its entries alone.
+    /// `named` is the table where it has a name, `within` a file with one of its entries alone.
     fn keep_usable(
         &self,
-        (table, fields): (&str, &[&str]),
+        (table, fields): (&str, &[&'static str]),
+        named: Option<&NamedTable>,
         keys: &mut DeTable<'a>,
         problems: &mut Problems,
         within: impl Fn(Entry<'a>) -> DeTable<'a>,
@@ -213,17 +240,17 @@ impl<'a> Source<'a> {
             let span = name.span();
             let field = name.get_ref().replace('-', "_");
             if !fields.contains(&field.as_str()) {
-                let unknown = self.unknown(span.start, Some((table, fields)), name.get_ref());
+                let unknown =
+                    self.unknown(span.start, Some((table, fields)), named, name.get_ref());
                 problems.note::<()>(Err(unknown));
                 continue;
             }
             let key = Spanned::new(span.clone(), DeString::Owned(key_of(&field)));
             let alone = within((key.clone(), value.clone()));
-            if problems
-                .note(self.check_types(&key_of(&field), alone))
-                .is_some()
-                && keys.insert(key, value).is_some()
-            {
+            let unread = || keys_unread(named, [&*field]);
+            let read = self.check_types(&key_of(&field), alone);
+            let read = read.map_err(|problem| problem.hiding(unread()));
+            if problems.note(read).is_some() && keys.insert(key, value).is_some() {
                 let what = format!("`{}` stands here twice", key_of(&field));
                 problems.note::<()>(Err(self.at(span.start, what)));
             }
@@ -235,24 +262,33 @@ impl<'a> Source<'a> {
         let root = Spanned::new(0..self.text.len(), root);
         let read = Layer::deserialize(toml::Deserializer::from(root));
         read.map(drop)
-            .map_err(|error| self.problem(&error, Some(key)))
+            .map_err(|error| self.problem(&error, 0, Some(key)))
     }
 
-    fn check_values(&self, problems: &mut Problems) {
+    /// Looks at texts that not every text of their type can be, and takes those that are unusable
+    /// out of what was read.
+    fn check_values(&self, layer: &mut Layer, problems: &mut Problems) {
         let (root, _) = DeTable::parse_recoverable(self.text);
         for table in root.get_ref().values() {
             let DeValue::Table(keys) = table.get_ref() else {
                 continue;
             };
             for (name, value) in keys {
-                self.check_value(name.get_ref(), value, problems);
+                self.check_value(name.get_ref(), value, layer, problems);
             }
         }
     }
 
-    fn check_value(&self, field: &str, value: &Spanned<DeValue<'_>>, problems: &mut Problems) {
+    fn check_value(
+        &self,
+        field: &str,
+        value: &Spanned<DeValue<'_>>,
+        layer: &mut Layer,
+        problems: &mut Problems,
+    ) {
         let refuse = |value: &Spanned<DeValue<'_>>, what: String, hint: &str| {
-            Err::<(), _>(self.at(value.span().start, what).hint(hint))
+            let problem = self.at(value.span().start, what).hint(hint);
+            Err::<(), _>(problem.hiding(keys_unread(None, [field])))
         };
         match (field, value.get_ref()) {
             ("include" | "exclude", DeValue::Array(patterns)) => {
@@ -263,17 +299,24 @@ impl<'a> Source<'a> {
                         problems.note(refuse(pattern, what, PATTERN_HINT));
                     }
                 }
+                let scope = &mut layer.scope;
+                for patterns in [&mut scope.include, &mut scope.exclude] {
+                    let patterns = patterns.iter_mut();
+                    patterns.for_each(|list| list.retain(|text| check_pattern(text).is_ok()));
+                }
             }
             ("contact", DeValue::String(text)) => {
                 if let Err(why) = read_contact(text) {
                     let what = format!("unusable `contact` {why}");
                     problems.note(refuse(value, what, CONTACT_HINT));
+                    layer.operator.contact = None;
                 }
             }
             ("agent", DeValue::String(text)) => {
                 if let Err(why) = read_agent(text) {
                     let what = format!("unusable `agent`: {why}");
                     problems.note(refuse(value, what, AGENT_HINT));
+                    layer.operator.agent = None;
                 }
             }
             _ => {}
@@ -306,8 +349,15 @@ impl<'a> Source<'a> {
         Some(place.span().start)
     }
 
-    /// The error for a name that is none; `table` is where it stands, if not above all tables.
-    fn unknown(&self, at: usize, table: Option<(&str, &[&str])>, name: &str) -> CommandError {
+    /// The error for a name that is none; `table` is where it stands, if not above all tables, and
+    /// `named` that table where it has a name.
+    fn unknown(
+        &self,
+        at: usize,
+        table: Option<(&str, &[&'static str])>,
+        named: Option<&NamedTable>,
+        name: &str,
+    ) -> CommandError {
         let refusal = self.at(
             at,
             match table {
@@ -316,35 +366,45 @@ impl<'a> Source<'a> {
             },
         );
         if let Some(other) = table_of(name) {
-            return refusal.hint(format!("`{}` belongs to the table [{other}]", key_of(name)));
+            let hint = format!("`{}` belongs to the table [{other}]", key_of(name));
+            return refusal.hint(hint).hiding(keys_unread(None, [name]));
         }
-        let here = match table {
-            None => {
-                let tables = TABLES.iter().map(|(table, _)| *table);
-                let shown = tables.map(|table| (table.to_owned(), format!("`[{table}]`")));
-                shown
-                    .chain(keys(&["seed", "seed_file", "seed_sitemap"], ""))
-                    .collect()
-            }
-            Some((_, fields)) => keys(fields, ""),
+        let key = |field: &&str, place: &str, table| {
+            let key = key_of(field);
+            let shown = format!("`{key}`{place}");
+            (key.clone(), (shown, keys_unread(table, [&*key])))
         };
-        let elsewhere = TABLES
-            .iter()
-            .flat_map(|(table, fields)| keys(fields, &format!(" of [{table}]")));
+        let here: Vec<_> = match table {
+            None => {
+                let tables = TABLES.iter().map(|(table, fields)| {
+                    let unread = keys_unread(None, fields.iter().copied());
+                    ((*table).to_owned(), (format!("`[{table}]`"), unread))
+                });
+                let lists = ["seed", "seed_file", "seed_sitemap"];
+                let lists = lists.iter().map(|field| {
+                    let (name, (shown, _)) = key(field, "", None);
+                    (name, (shown, keys_unread(None, ["seed"])))
+                });
+                tables.chain(lists).collect()
+            }
+            Some((_, fields)) => fields.iter().map(|field| key(field, "", named)).collect(),
+        };
+        let elsewhere = TABLES.iter().flat_map(|(table, fields)| {
+            let place = format!(" of [{table}]");
+            fields.iter().map(move |field| key(field, &place, None))
+        });
         let name = key_of(name);
-        let nearest = nearest(&name, here).or_else(|| nearest(&name, elsewhere));
-        refusal.hint(match nearest {
-            Some(shown) => format!("the nearest is {shown}"),
-            None => "`crawl config` prints every table and key".to_owned(),
-        })
+        match nearest(&name, here).or_else(|| nearest(&name, elsewhere)) {
+            Some((shown, unread)) => refusal
+                .hint(format!("the nearest is {shown}"))
+                .hiding(unread),
+            None => refusal.hint("`crawl config` prints every table and key"),
+        }
     }
 
-    fn broken(&self, error: &toml::de::Error) -> CommandError {
-        self.problem(error, None)
-    }
-
-    /// What an error of the reader says, of the value of a key where it is one.
-    fn problem(&self, error: &toml::de::Error, key: Option<&str>) -> CommandError {
+    /// What an error of the reader says, which counts bytes from `offset`; of the value of a key
+    /// where it is one.
+    fn problem(&self, error: &toml::de::Error, offset: usize, key: Option<&str>) -> CommandError {
         let said = error.message().trim().replace('\n', ", ");
         let is_secret =
             key.is_some_and(|key| host_access::FIELDS.contains(&key.replace('-', "_").as_str()));
@@ -360,7 +420,7 @@ impl<'a> Source<'a> {
             None => message,
         };
         match error.span() {
-            Some(span) => self.at(span.start, message),
+            Some(span) => self.at(offset + span.start, message),
             None => CommandError::usage(format!("{}: {message}", self.name)),
         }
         .hint(hint)
@@ -433,8 +493,19 @@ pub(crate) fn key_of(field: &str) -> String {
 }
 
 impl Layer {
+    /// Returns whether this layer says something of a key of a table that has a name.
+    pub(super) fn says_key_of(&self, (kind, name): &NamedTable, key: &str) -> bool {
+        let tables = match *kind {
+            sites::TABLE => serde_json::to_value(&self.site),
+            _ => serde_json::to_value(&self.group),
+        };
+        let tables = tables.unwrap_or_default();
+        let value = &tables[name.as_str()][key];
+        !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+    }
+
     /// Returns whether this layer says something of a key.
-    fn says_key(&self, key: &str) -> bool {
+    pub(super) fn says_key(&self, key: &str) -> bool {
         let of_table =
             || table_of(key).is_some_and(|table| self.says(table, &key.replace('-', "_")));
         let lists = || self.seed_file.is_some() || self.seed_sitemap.is_some();
@@ -451,13 +522,15 @@ fn table_of(name: &str) -> Option<&'static str> {
     Some(table)
 }
 
-/// Fields as keys, each with how it is shown.
-fn keys(fields: &[&str], place: &str) -> Vec<(String, String)> {
-    let shown = |key: String| {
-        let shown = format!("`{key}`{place}");
-        (key, shown)
-    };
-    fields.iter().map(|field| shown(key_of(field))).collect()
+/// The fields of a table as settings that are not read.
+fn keys_unread<'a>(
+    table: Option<&NamedTable>,
+    fields: impl IntoIterator<Item = &'a str>,
+) -> Unread {
+    Unread::Keys {
+        table: table.cloned(),
+        keys: fields.into_iter().map(key_of).collect(),
+    }
 }
 
 #[cfg(test)]

@@ -34,6 +34,9 @@ $ crawl config --schema > crawl.schema.json
 
 - **`--effective`** prints what would be in force.
 - **`--check`** tells all that is wrong with a file at once, each with line and column, and asks nobody for anything.
+  A line that is no TOML is left out, and all others are looked at. What waits until it is mended: keys beneath a head
+  (`[fetch`) that can't be read or stands twice, lines behind a `\"\"\"` that is not closed, and what may be missing only
+  because it stands in such a line.
 - **`--schema`** prints a JSON Schema (draft 2020-12). With `#:schema crawl.schema.json` as the first line of a file
   editors complete keys, show their meaning and underline mistakes. It has keys with hyphens alone; files may have
   underscores too.

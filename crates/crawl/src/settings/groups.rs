@@ -94,22 +94,24 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
     for (name, terms) in groups {
         let politeness = terms.politeness.check(&format!("[group.\"{name}\"]"));
         problems.note(politeness.map_err(|problem| problem.about_group(name)));
-        let mut refuse = |what: String, hint: &str| {
+        let mut refuse = |what: String, hint: &str, key: &[&'static str]| {
             let problem = CommandError::usage(what).hint(hint.to_owned());
-            problems.note::<()>(Err(problem.about_group(name)));
+            problems.note::<()>(Err(problem.about_group(name).resting_on(key)));
         };
         if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
             refuse(
                 format!("unusable name of a group: `{name}`"),
                 "a name has 1 to 64 bytes, on one line, as in [group.ministries]",
+                &[],
             );
         }
         if let Err(problem) = check_read_in("hosts", &terms.hosts) {
-            refuse(problem.message, "name the hosts themselves");
+            refuse(problem.message, "name the hosts themselves", &[]);
         } else if terms.hosts.is_empty() {
             refuse(
                 format!("[group.\"{name}\"] has no hosts"),
                 "`hosts` lists them, as names or as `@FILE`",
+                &["hosts"],
             );
         }
         let group = Arc::new(terms.group(name));
@@ -122,6 +124,7 @@ pub(super) fn host_groups(groups: &Groups) -> Result<HostTable<Arc<HostGroup>>, 
             refuse(
                 format!("unusable host in [group.\"{name}\"]: {why}"),
                 "a host is in one group; a name stands for its subdomains too",
+                &[],
             );
         }
     }

@@ -88,8 +88,9 @@ impl AccessTerms {
     /// The same as the fetcher takes it.
     ///
     /// # Errors
-    /// The key, and what is wrong with its value.
-    pub(super) fn access(&self, host: &str) -> Result<HostAccess, (&'static str, String)> {
+    /// All that is wrong, each with its key.
+    pub(super) fn access(&self, host: &str) -> Result<HostAccess, Vec<(&'static str, String)>> {
+        let mut wrong = Vec::new();
         let mut access = HostAccess::new(host);
         if self.plain_http.is_some_and(Switch::is_on) {
             access = access.over_plain_http();
@@ -100,14 +101,23 @@ impl AccessTerms {
         let basic = self.basic_auth.iter();
         let basic = basic.map(|secret| ("basic-auth", (&no_name, secret)));
         for (key, (name, secret)) in basic.chain(headers).chain(cookies) {
-            let value = secret.value().map_err(|why| (key, why))?;
-            let added = match key {
-                "basic-auth" => access.basic_auth(&value),
-                "headers" => access.header(name, &value),
-                _ => access.cookie(name, &value),
-            };
-            access = added.map_err(|why| (key, why.to_string()))?;
+            let before = access.clone();
+            let added = secret.value().and_then(|value| {
+                let added = match key {
+                    "basic-auth" => before.basic_auth(&value),
+                    "headers" => before.header(name, &value),
+                    _ => before.cookie(name, &value),
+                };
+                added.map_err(|why| why.to_string())
+            });
+            match added {
+                Ok(added) => access = added,
+                Err(why) => wrong.push((key, why)),
+            }
         }
-        Ok(access)
+        match wrong.is_empty() {
+            true => Ok(access),
+            false => Err(wrong),
+        }
     }
 }

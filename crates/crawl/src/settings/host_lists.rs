@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crawl_weburl::{HostKey, HostTable};
 
+use super::groups;
 use super::seed_list::{lines, without_bom};
 use super::tables::Layer;
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, Problems, Unread};
 use crate::input::read_file;
 use crate::values::ListedHost;
 
@@ -25,12 +26,22 @@ pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
     ];
     for (key, hosts) in of_scope {
         let Some(hosts) = hosts else { continue };
-        replace(hosts, problems, |problem| problem.about(key));
+        replace(hosts, problems, |problem| hiding(key, None, problem));
     }
     for (name, terms) in layer.group.iter_mut().flatten() {
-        let about = |problem: CommandError| problem.about("hosts").about_group(name);
+        let about = |problem: CommandError| hiding("hosts", Some(name), problem);
         replace(&mut terms.hosts, problems, about);
     }
+}
+
+/// A problem of a list that is the value of a key, or a part of it, in a group where it has a name.
+fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> CommandError {
+    let table = group.map(|name| (groups::TABLE, name.to_owned()));
+    let unread = Unread::Keys {
+        table: table.clone(),
+        keys: vec![key.to_owned()],
+    };
+    problem.about(key).about_table(table).hiding(unread)
 }
 
 fn replace(
@@ -40,22 +51,31 @@ fn replace(
 ) {
     let listed = std::mem::take(hosts).into_iter();
     let listed = listed.flat_map(|entry| match entry {
-        ListedHost::File(file) => problems
-            .note(of_file(&file).map_err(&about))
-            .unwrap_or_default(),
+        ListedHost::File(file) => {
+            let mut of_list = Problems::default();
+            let hosts = of_file(&file, &mut of_list);
+            problems.extend(of_list.map(&about));
+            hosts
+        }
         host => vec![host],
     });
     *hosts = listed.collect();
 }
 
-fn of_file(file: &Path) -> Result<Vec<ListedHost>, CommandError> {
-    let list = read_file(file, MAX_HOST_LIST_BYTES + 1)?;
+/// The hosts that can be read of a list.
+fn of_file(file: &Path, problems: &mut Problems) -> Vec<ListedHost> {
+    let Some(list) = problems.note(read_file(file, MAX_HOST_LIST_BYTES + 1)) else {
+        return Vec::new();
+    };
     let name = file.display();
+    let mut refuse = |what: String, hint: &str| {
+        let problem = CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned());
+        problems.note::<()>(Err(problem));
+        Vec::new()
+    };
     if list.len() as u64 > MAX_HOST_LIST_BYTES {
-        let what = format!("{name}: a list of hosts of more than {MAX_HOST_LIST_BYTES} bytes");
-        return Err(
-            CommandError::usage(what).hint("name the domains above them, or leave some out")
-        );
+        let what = format!("a list of hosts of more than {MAX_HOST_LIST_BYTES} bytes");
+        return refuse(what, "name the domains above them, or leave some out");
     }
     let read = |line: &str, _| match line.parse() {
         Ok(ListedHost::File(_)) => {
@@ -64,11 +84,14 @@ fn of_file(file: &Path) -> Result<Vec<ListedHost>, CommandError> {
         Ok(host) => Ok(host),
         Err(_) => Err(format!("not a host name or address: `{line}`").into()),
     };
-    let hosts = lines(without_bom(&list), &name.to_string(), LINE_HINT, read)?;
-    match hosts.is_empty() {
-        true => Err(CommandError::usage(format!("{name}: it lists no host")).hint(LINE_HINT)),
-        false => Ok(hosts),
+    let mut of_lines = Problems::default();
+    let list = without_bom(&list);
+    let hosts = lines(list, &name.to_string(), LINE_HINT, &mut of_lines, read);
+    if hosts.is_empty() && of_lines.is_empty() {
+        return refuse("it lists no host".to_owned(), LINE_HINT);
     }
+    problems.extend(of_lines);
+    hosts
 }
 
 /// The hosts of a list, each once.

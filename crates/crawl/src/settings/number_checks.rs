@@ -96,19 +96,19 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     if let Some(most) = settings.scope.max_size.0 {
         problems.note(at_most(
             ("min-size", settings.scope.min_size),
-            ("--max-size ", most),
+            ("max-size", most),
             size_hint,
         ));
         let hint = "a body is cut at --max-body: raise that too, or leave --max-size out";
         problems.note(at_most(
             ("max-size", most),
-            ("--max-body ", fetch.max_body),
+            ("max-body", fetch.max_body),
             hint,
         ));
     }
     problems.note(at_most(
         ("min-size", settings.scope.min_size),
-        ("--max-body ", fetch.max_body),
+        ("max-body", fetch.max_body),
         size_hint,
     ));
     problems.note(at_most(
@@ -123,12 +123,12 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
     ));
     problems.note(at_most(
         ("robots-retry", exclusion.robots_retry),
-        ("--robots-retry-most ", exclusion.robots_retry_most),
+        ("robots-retry-most", exclusion.robots_retry_most),
         "the first wait is the shortest one",
     ));
     problems.note(at_most(
         ("revisit-least", recrawl.revisit_least),
-        ("--revisit-most ", recrawl.revisit_most),
+        ("revisit-most", recrawl.revisit_most),
         "between them lies how often a page is visited again",
     ));
     problems.note(at_most(
@@ -145,7 +145,10 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         );
         let hint = "a site holds its hosts: raise --per-site or lower --per-host";
         problems.note(Err::<(), _>(
-            CommandError::usage(what).hint(hint).about("per-site"),
+            CommandError::usage(what)
+                .hint(hint)
+                .about("per-site")
+                .resting_on(&["per-host"]),
         ));
     }
 }
@@ -220,13 +223,18 @@ fn check_walk(settings: &Settings, problems: &mut Problems) {
 /// Refuses a flag's value beyond a bound, which another flag may set.
 fn at_most<T: PartialOrd + Display>(
     (flag, value): (&'static str, T),
-    (other, bound): (&str, T),
+    (other, bound): (&'static str, T),
     hint: &str,
 ) -> Result<(), CommandError> {
     match value > bound {
         true => {
-            let what = format!("--{flag} {value} is more than {other}{bound}");
-            Err(CommandError::usage(what).hint(hint).about(flag))
+            let (dashes, blank, others) = match other {
+                "" => ("", "", &[][..]),
+                _ => ("--", " ", &[other][..]),
+            };
+            let what = format!("--{flag} {value} is more than {dashes}{other}{blank}{bound}");
+            let problem = CommandError::usage(what).hint(hint).about(flag);
+            Err(problem.resting_on(others))
         }
         false => Ok(()),
     }

@@ -5,7 +5,7 @@ use crawl_extractor::{Limits, SitemapKind, read_sitemap};
 use super::listed_seed::{ListedSeed, SeedProblem};
 use super::seeds;
 use super::tables::Layer;
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, Problems, Unread};
 use crate::input::read_file;
 use crate::values::FilePath;
 
@@ -33,38 +33,53 @@ pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
             true => "stdin".to_owned(),
             false => file.display().to_string(),
         };
-        let listed = problems.note(list.and_then(|list| read_list(&list, &name)));
-        if let Some(listed) = listed {
+        let mut of_list = Problems::default();
+        if let Some(list) = of_list.note(list) {
+            let listed = read_list(&list, &name, &mut of_list);
             layer.seed.get_or_insert_default().extend(listed);
         }
+        let unread = || Unread::Keys {
+            table: None,
+            keys: vec!["seed".to_owned()],
+        };
+        problems.extend(of_list.map(|problem| problem.hiding(unread())));
     }
 }
 
-/// Reads the seeds of a list, which is a sitemap where it begins with `<`; `name` is the list's
-/// name in messages.
-///
-/// # Errors
-/// All that is wrong with it, each with its line.
-fn read_list(list: &[u8], name: &str) -> Result<Vec<ListedSeed>, CommandError> {
+/// Reads the seeds of a list, which is a sitemap where it begins with `<`, and notes all that is
+/// wrong with it, each with its line; `name` is the list's name in messages.
+fn read_list(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
     let list = without_bom(list);
-    let refuse = |what: String| CommandError::usage(format!("{name}: {what}"));
+    let mut refuse = |what: String, hint: &str| {
+        problems.note::<()>(Err(
+            CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned())
+        ));
+        Vec::new()
+    };
+    let in_parts = "give it in parts, to a crawl each";
     if list.len() > MAX_SEED_LIST_BYTES {
         let what = format!("a list of seeds of more than {MAX_SEED_LIST_BYTES} bytes");
-        return Err(refuse(what).hint("give it in parts, to a crawl each"));
+        return refuse(what, in_parts);
     }
+    let mut of_entries = Problems::default();
     let seeds = match list.trim_ascii_start().first() {
-        Some(b'<') => of_sitemap(list, name)?,
-        _ => lines(list, name, LINE_HINT, |line, number| {
+        Some(b'<') => of_sitemap(list, name, &mut of_entries),
+        _ => lines(list, name, LINE_HINT, &mut of_entries, |line, number| {
             read_line(line, name, number)
-        })?,
+        }),
     };
     match seeds.len() {
-        0 => Err(refuse("it lists no seed".to_owned()).hint(LINE_HINT)),
+        0 if of_entries.is_empty() => refuse("it lists no seed".to_owned(), LINE_HINT),
         count if count > MAX_LISTED_SEEDS => {
             let what = format!("it lists {count} seeds, and {MAX_LISTED_SEEDS} are the most");
-            Err(refuse(what).hint("give it in parts, to a crawl each"))
+            refuse(what, in_parts);
+            problems.extend(of_entries);
+            Vec::new()
         }
-        _ => Ok(seeds),
+        _ => {
+            problems.extend(of_entries);
+            seeds
+        }
     }
 }
 
@@ -85,14 +100,14 @@ impl From<String> for LineProblems {
 }
 
 /// The entries of a list's lines, as `read` takes them with the number of their line; empty ones
-/// and comments are left out.
+/// and comments are left out. Notes what is wrong with the others.
 pub(super) fn lines<T>(
     list: &[u8],
     name: &str,
     hint: &str,
+    problems: &mut Problems,
     read: impl Fn(&str, u64) -> Result<T, LineProblems>,
-) -> Result<Vec<T>, CommandError> {
-    let mut problems = Problems::default();
+) -> Vec<T> {
     let (mut entries, mut wrong) = (Vec::new(), 0);
     for (number, line) in (1..).zip(list.split(|&byte| byte == b'\n')) {
         let entry = match text_of(line) {
@@ -117,7 +132,7 @@ pub(super) fn lines<T>(
         let what = format!("{name}: {more} more lines are unusable");
         problems.note::<()>(Err(CommandError::usage(what)));
     }
-    problems.or(entries)
+    entries
 }
 
 /// The text of a line; none where it is empty or a comment.
@@ -164,23 +179,23 @@ fn column_of(line: &str, key: Option<&str>) -> usize {
     line[..at.unwrap_or_default()].chars().count() + 1
 }
 
-/// The pages of a sitemap that lies in a file.
-fn of_sitemap(list: &[u8], name: &str) -> Result<Vec<ListedSeed>, CommandError> {
+/// The pages of a sitemap that lies in a file; notes what is wrong with the others.
+fn of_sitemap(list: &[u8], name: &str, problems: &mut Problems) -> Vec<ListedSeed> {
     let sitemap = read_sitemap(list, None, &Limits::default());
-    let refuse = |what: &str, hint: &str| {
-        Err(CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned()))
+    let mut refuse = |what: &str, hint: &str| {
+        let problem = CommandError::usage(format!("{name}: {what}")).hint(hint.to_owned());
+        problems.note::<()>(Err(problem));
     };
     match sitemap.kind {
         SitemapKind::UrlSet => {
-            let mut problems = Problems::default();
             let entries = sitemap.entries.into_iter().map(|entry| entry.loc);
             let (seeds, unusable): (Vec<_>, Vec<_>) =
                 entries.partition(|seed| seeds::read(seed).is_ok());
             for seed in unusable.iter().take(MAX_LINES_TOLD) {
-                let what = format!("{name}: unusable seed `{seed}` in the sitemap");
-                problems.note::<()>(Err(CommandError::usage(what).hint("a `loc` is a whole URL")));
+                let what = format!("unusable seed `{seed}` in the sitemap");
+                refuse(&what, "a `loc` is a whole URL");
             }
-            problems.or(seeds.into_iter().map(ListedSeed::plain).collect())
+            return seeds.into_iter().map(ListedSeed::plain).collect();
         }
         SitemapKind::Index => refuse(
             "a sitemap index, which lists sitemaps and no pages",
@@ -191,13 +206,20 @@ fn of_sitemap(list: &[u8], name: &str) -> Result<Vec<ListedSeed>, CommandError> 
             "a sitemap has the element `urlset`; other lists have a URL on each line",
         ),
     }
+    Vec::new()
 }
 
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::read_list;
+    use super::{CommandError, ListedSeed, Problems};
+
+    fn read_list(list: &[u8], name: &str) -> Result<Vec<ListedSeed>, CommandError> {
+        let mut problems = Problems::default();
+        let seeds = super::read_list(list, name, &mut problems);
+        problems.or(seeds)
+    }
 
     #[expect(
         clippy::needless_pass_by_value,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::host_access::{self, AccessTerms};
 use super::host_politeness::{self, HostTerms};
-use crate::error::CommandError;
+use crate::error::{CommandError, Problems};
 use crate::values::{Count, SchemaValue as _, Size, Span};
 
 /// The name of the tables.
@@ -120,30 +120,44 @@ pub(crate) fn budgets(sites: &Sites) -> HostTable<HostBudget> {
 }
 
 /// The politeness of the names.
+///
+/// # Errors
+/// All that is wrong with it.
 pub(super) fn by_name(sites: &Sites) -> Result<HostTable<&HostTerms>, CommandError> {
+    let mut problems = Problems::default();
     let mut table = HostTable::default();
     for (name, terms) in sites {
-        (terms.politeness.check(&format!("[site.\"{name}\"]")))
-            .map_err(|problem| problem.about_site(name))?;
-        table.insert(name, &terms.politeness).map_err(|why| {
+        let politeness = terms.politeness.check(&format!("[site.\"{name}\"]"));
+        problems.note(politeness.map_err(|problem| problem.about_site(name)));
+        problems.note(table.insert(name, &terms.politeness).map_err(|why| {
             CommandError::usage(format!("unusable table [site.\"{name}\"]: {why}"))
                 .hint("it is named by a host, as in [site.\"example.org\"], which stands for its subdomains too")
                 .about_site(name)
-        })?;
+        }));
     }
-    Ok(table)
+    problems.or(table)
 }
 
 /// The fetcher's table of the hosts that are told something.
+///
+/// # Errors
+/// All that is wrong with it.
 pub(super) fn accesses(sites: &Sites) -> Result<Vec<HostAccess>, CommandError> {
+    let mut problems = Problems::default();
     let told = sites.iter().filter(|(_, terms)| !terms.access.is_empty());
-    told.map(|(host, terms)| {
-        terms.access.access(host).map_err(|(key, why)| {
-            CommandError::usage(format!("unusable `{key}` in [site.\"{host}\"]: {why}"))
-                .hint("a value may stand in the environment: `env:NAME` takes what NAME holds")
-                .about(key)
-                .about_site(host)
-        })
-    })
-    .collect()
+    let accesses = told.filter_map(|(host, terms)| {
+        let wrong = match terms.access.access(host) {
+            Ok(access) => return Some(access),
+            Err(wrong) => wrong,
+        };
+        for (key, why) in wrong {
+            let what = format!("unusable `{key}` in [site.\"{host}\"]: {why}");
+            let problem = CommandError::usage(what)
+                .hint("a value may stand in the environment: `env:NAME` takes what NAME holds");
+            problems.note::<()>(Err(problem.about(key).about_site(host)));
+        }
+        None
+    });
+    let accesses = accesses.collect();
+    problems.or(accesses)
 }

@@ -4,7 +4,6 @@
 //! the crawl.toml of a crawl that goes on, as far as it [remembers](super::remembered);
 //! `--config FILE`; `CRAWL_CONTACT`; flags.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::check::{check_all, default_output};
@@ -17,7 +16,7 @@ use super::reread::Sources;
 use super::seed_list;
 use super::tables::OperatorLayer;
 use super::tables::{Layer, Settings};
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, NamedTable, Problems, Subject, Unread};
 use crate::settings::seeds;
 
 /// Lays all sources over each other. `flags` holds the command line and the environment.
@@ -50,14 +49,12 @@ pub(crate) fn gather_with_sources(
     for layer in [&mut flags, &mut config] {
         seed_list::read_in(layer, &mut problems);
     }
-    let before = problems.iter().count();
     for layer in [&mut flags, &mut config] {
         host_lists::read_in(layer, &mut problems);
     }
-    let has_all_hosts = problems.iter().count() == before;
     if !problems.is_empty() {
         let user = of_user(environment).unwrap_or_default();
-        note_further(&mut problems, (&flags, &config, user), file, has_all_hosts);
+        note_further(&mut problems, flags.clone().over(config.clone()).over(user));
         problems.or(()).map_err(|problem| match file {
             Some(file) => config_file::located(problem, file, &flags),
             None => problem,
@@ -85,36 +82,32 @@ pub(crate) fn gather_with_sources(
 
 /// Notes what else is wrong with what can be read of flags, file and the user's own settings, so
 /// that all is told at once. What may follow from a problem that is noted already is left out.
-fn note_further(
-    problems: &mut Problems,
-    (flags, config, user): (&Layer, &Layer, Layer),
-    file: Option<&Path>,
-    has_all_hosts: bool,
-) {
-    // Of a file with a broken line nothing is read.
-    if file.is_some() && *config == Layer::default() {
-        return;
-    }
+fn note_further(problems: &mut Problems, said: Layer) {
     let mut further = Problems::default();
-    let said = flags.clone().over(config.clone()).over(user);
-    check_all(&said.settle(), &mut further);
-    // Messages quote the keys that they are about, and hints those that are meant.
-    let texts = |problem: &CommandError| {
-        let hint = problem.hint.clone().unwrap_or_default();
-        format!("{}` `{hint}", problem.message)
-    };
-    let texts: Vec<String> = problems.iter().map(texts).collect();
-    let quoted: BTreeSet<&str> = texts
+    check_all(&said.clone().settle(), &mut further);
+    let unread: Vec<Unread> = problems
         .iter()
-        .flat_map(|text| text.split('`').skip(1).step_by(2))
+        .map(|problem| problem.subject.unread.clone())
         .collect();
-    let is_new = |problem: &CommandError| {
-        let mut words = problem.message.split([' ', ',', ':', '`']);
-        let is_missing = problem.key == Some("kind") && words.any(|word| quoted.contains(word));
-        let is_empty = problem.is_of_group() && !has_all_hosts;
-        !is_missing && !is_empty && !problem.key.is_some_and(|key| quoted.contains(key))
+    problems.extend(further.filter(|problem| !follows(&problem.subject, &unread, &said)));
+}
+
+/// Returns whether a problem rests on a setting that may be there, and was not read.
+fn follows(subject: &Subject, unread: &[Unread], said: &Layer) -> bool {
+    let may_be = |of: Option<&NamedTable>, key: &str| {
+        unread.iter().any(|unread| match unread {
+            Unread::Nothing => false,
+            Unread::Keys { table, keys } => {
+                table.as_ref() == of && keys.iter().any(|unread| unread == key)
+            }
+            Unread::Anything => true,
+        })
     };
-    problems.note_further(further, is_new);
+    subject.rests_on.iter().any(|key| match &subject.table {
+        Some(table) if said.says_key_of(table, key) => false,
+        Some(table) if may_be(Some(table), key) => true,
+        _ => !said.says_key(key) && may_be(None, key),
+    })
 }
 
 /// The directory of the crawl that is spoken of: what is said, or what follows from the first seed.

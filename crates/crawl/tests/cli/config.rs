@@ -255,14 +255,79 @@ fn ours_a_check_goes_on_behind_words_that_it_can_not_read() {
         error: study.toml:8:12: bad regular expression in `exclude` `(`: unclosed group
         hint: the syntax is that of https://docs.rs/regex
         error: study.toml:9:1: can't read no.txt: No such file or directory (os error 2)
+        hint: name a file that exists; a relative path begins where the command is given
         error: study.toml:16:1: can't read no.txt: No such file or directory (os error 2)
+        hint: name a file that exists; a relative path begins where the command is given
         error: study.toml:12:1: --sample and --walk choose pages in two ways
         hint: leave one of them out
+        error: study.toml:17:8: unusable host in [group."i"]: `a.example` is in a group twice, or in two
+        hint: a host is in one group; a name stands for its subdomains too
         error: study.toml:3:1: a crawl of the kind research says its study, and none is given
         hint: give --study, or `study` in [operator] of a file of --config
         error: study.toml:3:1: a crawl of the kind research says its study-page, and none is given
         hint: give --study-page, or `study-page` in [operator] of a file of --config
     "#]].assert_eq(&told.stderr);
+}
+
+/// Lines that are no TOML hide nothing of what else is wrong, and a list that is missing nothing of
+/// the groups: one look at the file is enough.
+#[test]
+fn ours_a_check_goes_on_behind_lines_that_are_no_toml() {
+    let (dir, cmd) = setup("check-broken");
+    dir.write(
+        "study.toml",
+        "seed = [\"http://127.0.0.1/\"]\n[operator]\ncontact = \"me\nkind = \"research\"\n\
+         operator-name = \"N\"\ninstitution = \"I\"\nstudy = = 1\n\
+         [scope]\nmax-depth = 1\nmax-depth = 2\ndealy = 1\nhost = [\"a.example\",\n\
+         [politeness]\ndelay = 1s\nper-host = 3\nper-site = 2\n\
+         [group.g]\nhosts = [\"@no.txt\"]\n[group.i]\nhosts = [\"a.example\", \"a.example\"]\n\
+         [site.\"a.example\"]\nper-host = 0\n[site.\"b.example\"]\nper-host = 0\n",
+    );
+    let told = cmd.run(&["config", "--check", "study.toml"]);
+    assert_eq!((told.code, told.stdout.as_str()), (2, ""));
+    expect![[r#"
+        error: study.toml:3:14: invalid basic string, expected `"`
+        hint: `crawl config` prints a configuration with every key
+        error: study.toml:7:9: extra `=`, expected nothing
+        hint: `crawl config` prints a configuration with every key
+        error: study.toml:7:11: unexpected key or value, expected newline, `#`
+        hint: `crawl config` prints a configuration with every key
+        error: study.toml:10:1: duplicate key
+        hint: `crawl config` prints a configuration with every key
+        error: study.toml:12:21: unclosed array, expected `]`
+        hint: `crawl config` prints a configuration with every key
+        error: study.toml:14:9: string values must be quoted, expected literal string
+        hint: `crawl config` prints a configuration with every key
+        error: study.toml:11:1: unknown key `dealy` in [scope]
+        hint: the nearest is `delay` of [politeness]
+        error: study.toml:18:1: can't read no.txt: No such file or directory (os error 2)
+        hint: name a file that exists; a relative path begins where the command is given
+        error: study.toml:16:1: --per-site 2 is less than --per-host 3
+        hint: a site holds its hosts: raise --per-site or lower --per-host
+        error: study.toml:22:1: per-host is 0 in [site."a.example"], and nothing could be fetched
+        hint: leave the key out for the crawl's own
+        error: study.toml:24:1: per-host is 0 in [site."b.example"], and nothing could be fetched
+        hint: leave the key out for the crawl's own
+        error: study.toml:19:8: unusable host in [group."i"]: `a.example` is in a group twice, or in two
+        hint: a host is in one group; a name stands for its subdomains too
+        error: study.toml:4:1: a crawl of the kind research says its study-page, and none is given
+        hint: give --study-page, or `study-page` in [operator] of a file of --config
+    "#]]
+    .assert_eq(&told.stderr);
+    // Which table the keys beneath belong to is unknown, and whether they say what is missing.
+    dir.write(
+        "study.toml",
+        "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\n[operator\nstudy = 1\n\
+         [scope]\nscope = \"hosts\"\n",
+    );
+    let told = cmd.run(&["config", "--check", "study.toml"]);
+    expect![[r#"
+        error: study.toml:4:10: unclosed table, expected `]`
+        hint: `crawl config` prints a configuration with every key
+        error: study.toml:7:9: `scope`: `hosts` is none of `host`, `domain`, `prefix`, `any`
+        hint: the nearest is `host`
+    "#]]
+    .assert_eq(&told.stderr);
 }
 
 #[test]

@@ -254,5 +254,20 @@ fn ours_all_that_is_wrong_with_lists_of_seeds_is_told_at_once() {
         hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
         error: b.txt: it lists no seed
         hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
-        error: can't read c.txt: No such file or directory (os error 2)"#]].assert_eq(&ran.refusal(&dir));
+        error: can't read c.txt: No such file or directory (os error 2)
+        hint: name a file that exists; a relative path begins where the command is given
+        error: no contact is given, and a.example is not yours alone
+        hint: give --contact MAIL-OR-URL, or set CRAWL_CONTACT: owners of visited sites need to reach you"#]].assert_eq(&ran.refusal(&dir));
+    // Lines that contradict each other are told beside one that is broken.
+    dir.write(
+        "a.txt",
+        "{\"url\":\"http://127.0.0.1/\",\"depth\":1}\n{\"url\":\"http://127.0.0.1/\",\"depth\":2}\nexample\n",
+    );
+    let ran = cmd.run(&["--seed-file", "a.txt"]);
+    expect![[r#"
+        2
+        error: a.txt:3:1: unusable seed `example`: not a URL: relative URL without a base
+        hint: a line is a URL such as `https://example.org/`, or a host such as `example.org`, or a JSON object with `url`; one that begins with `#` is left out
+        error: a.txt:2:1: the seed `http://127.0.0.1/` of a.txt:1:1 carries another scope, depth or label
+        hint: say the same of both, or give one a smaller `scope`: `prefix` for its folder, `page` for itself alone"#]].assert_eq(&ran.refusal(&dir));
 }

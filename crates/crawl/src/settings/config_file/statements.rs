@@ -1,0 +1,227 @@
+//! What can be read of a file of settings in which something is no TOML: each statement by itself.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue, Error};
+use toml_parser::Source;
+use toml_parser::lexer::{Token, TokenKind};
+
+use super::{groups, key_of, sites};
+use crate::error::{NamedTable, Unread};
+use crate::settings::tables::TABLES;
+
+/// A file without what is no TOML.
+pub(super) struct Readable {
+    /// The file, with blanks in the place of what is not read: all else stands where it stood.
+    pub(super) text: String,
+    /// What is wrong, in the order of the file.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// What is no TOML.
+pub(super) struct Fault {
+    pub(super) error: Error,
+    /// The byte of the file from which the error counts.
+    pub(super) offset: usize,
+    /// The settings that are not read because of it.
+    pub(super) unread: Unread,
+}
+
+/// A key with its value, the head of a table, or what should be one of them. It ends where the next
+/// begins.
+struct Statement {
+    span: Range<usize>,
+    is_head: bool,
+    is_read: bool,
+}
+
+/// Reads all statements that are TOML.
+///
+/// One that is not is left out, and a head together with the keys beneath it: nobody knows which
+/// table they belong to. Of what stands twice the first is read. A string that begins with three
+/// quotes and does not end takes the rest of the file along.
+pub(super) fn readable(text: &str) -> Readable {
+    let mut readable = Readable {
+        text: text.to_owned(),
+        faults: Vec::new(),
+    };
+    if DeTable::parse_recoverable(text).1.is_empty() {
+        return readable;
+    }
+    let mut statements = statements(text);
+    for at in 0..statements.len() {
+        let span = statements[at].span.clone();
+        let (_, errors) = DeTable::parse_recoverable(&text[span.clone()]);
+        for error in errors {
+            readable.leave_out(text, &mut statements, at, (error, span.start));
+        }
+    }
+    // What is wrong with several statements together, such as a key that stands twice.
+    loop {
+        let (_, errors) = DeTable::parse_recoverable(&readable.text);
+        let Some(error) = errors.into_iter().next() else {
+            break;
+        };
+        let place = error.span().map_or(0, |span| span.start);
+        let holds = |of: &Statement| of.is_read && of.span.contains(&place);
+        match statements.iter().position(holds) {
+            Some(at) => readable.leave_out(text, &mut statements, at, (error, 0)),
+            None => {
+                readable.blank(0..text.len());
+                readable.faults.push(Fault {
+                    error,
+                    offset: 0,
+                    unread: Unread::Anything,
+                });
+            }
+        }
+    }
+    let place = |fault: &Fault| fault.offset + fault.error.span().map_or(0, |span| span.start);
+    readable.faults.sort_by_key(place);
+    readable
+}
+
+impl Readable {
+    /// Leaves out a statement that is wrong.
+    fn leave_out(
+        &mut self,
+        text: &str,
+        statements: &mut [Statement],
+        at: usize,
+        (error, offset): (Error, usize),
+    ) {
+        let beneath = statements[at + 1..].iter().take_while(|next| !next.is_head);
+        let last = match statements[at].is_head {
+            true => at + beneath.count(),
+            false => at,
+        };
+        let unread = unread(text, statements, at);
+        for statement in &mut statements[at..=last] {
+            statement.is_read = false;
+            self.blank(statement.span.clone());
+        }
+        self.faults.push(Fault {
+            error,
+            offset,
+            unread,
+        });
+    }
+
+    fn blank(&mut self, span: Range<usize>) {
+        let blanks: String = self.text[span.clone()]
+            .bytes()
+            .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
+            .collect();
+        self.text.replace_range(span, &blanks);
+    }
+}
+
+/// The settings that are not read where a statement is not.
+fn unread(text: &str, statements: &[Statement], at: usize) -> Unread {
+    let statement = &text[statements[at].span.clone()];
+    let key = statement.split_once('=').map(|(key, _)| key.trim());
+    let is_plain = |key: &&str| {
+        let mut chars = key.chars();
+        chars.all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_'))
+    };
+    match key.filter(is_plain) {
+        Some(key) if !key.is_empty() => Unread::Keys {
+            table: named_table(text, &statements[..at]),
+            keys: vec![key_of(key)],
+        },
+        _ => Unread::Anything,
+    }
+}
+
+/// The table that has a name, of which a statement behind these speaks; none in any other table.
+fn named_table(text: &str, before: &[Statement]) -> Option<NamedTable> {
+    let head = before.iter().rfind(|statement| statement.is_head)?;
+    let (root, _) = DeTable::parse_recoverable(&text[head.span.clone()]);
+    [sites::TABLE, groups::TABLE].into_iter().find_map(|kind| {
+        let DeValue::Table(names) = root.get_ref().get(kind)?.get_ref() else {
+            return None;
+        };
+        let (name, _) = names.iter().next()?;
+        Some((kind, name.get_ref().to_string()))
+    })
+}
+
+/// The statements of a file. Comments and empty lines belong to the one before them.
+fn statements(text: &str) -> Vec<Statement> {
+    let tokens = Source::new(text).lex().into_vec();
+    let mut statements: Vec<Statement> = Vec::new();
+    let (mut square, mut curly) = (0_usize, 0_usize);
+    // A string of several lines is one token.
+    for line in tokens.split_inclusive(|token| token.kind() == TokenKind::Newline) {
+        let meant = without_blanks(line);
+        let Some(first) = meant.first() else { continue };
+        let is_open = square > 0 || curly > 0;
+        let is_head = match is_open {
+            true => is_known_head(text, &meant),
+            false => first.kind() == TokenKind::LeftSquareBracket,
+        };
+        // A table in braces has keys of its own.
+        let is_key = curly == 0 && begins_with_key(&meant);
+        let start = line.first().map_or(0, |token| token.span().start());
+        if is_head || is_key || !is_open {
+            (square, curly) = (0, 0);
+            if let Some(before) = statements.last_mut() {
+                before.span.end = start;
+            }
+            statements.push(Statement {
+                span: start..text.len(),
+                is_head,
+                is_read: true,
+            });
+        }
+        for token in meant.iter().filter(|_| !is_head) {
+            match token.kind() {
+                TokenKind::LeftSquareBracket => square += 1,
+                TokenKind::RightSquareBracket => square = square.saturating_sub(1),
+                TokenKind::LeftCurlyBracket => curly += 1,
+                TokenKind::RightCurlyBracket => curly = curly.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+    statements
+}
+
+fn without_blanks(line: &[Token]) -> Vec<Token> {
+    let is_blank = |token: &&Token| {
+        matches!(
+            token.kind(),
+            TokenKind::Whitespace | TokenKind::Comment | TokenKind::Newline | TokenKind::Eof
+        )
+    };
+    line.iter()
+        .filter(|token| !is_blank(token))
+        .copied()
+        .collect()
+}
+
+/// Returns whether a line is the head of a table of settings and nothing else, so that a list above
+/// it was not closed.
+fn is_known_head(text: &str, line: &[Token]) -> bool {
+    let word = |at: usize| {
+        let span = line.get(at)?.span();
+        text.get(span.start()..span.end())
+    };
+    let known = TABLES.iter().map(|(table, _)| *table);
+    let mut known = known.chain([sites::TABLE, groups::TABLE]);
+    word(0) == Some("[")
+        && word(line.len() - 1) == Some("]")
+        && word(1).is_some_and(|table| known.any(|known| known == table))
+}
+
+fn begins_with_key(line: &[Token]) -> bool {
+    let is_part = |kind: TokenKind| {
+        matches!(
+            kind,
+            TokenKind::Atom | TokenKind::Dot | TokenKind::BasicString | TokenKind::LiteralString
+        )
+    };
+    let behind = line.iter().skip_while(|token| is_part(token.kind()));
+    let is_named = line.first().is_some_and(|token| is_part(token.kind()));
+    is_named && behind.map(Token::kind).next() == Some(TokenKind::Equals)
+}
