@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crawl_weburl::{HostKey, HostTable};
 
-use super::groups;
 use super::seed_list::{lines, without_bom};
 use super::tables::Layer;
 use crate::error::{CommandError, Problems, Unread};
@@ -36,7 +35,7 @@ pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
 
 /// A problem of a list that is the value of a key, or a part of it, in a group where it has a name.
 fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> CommandError {
-    let table = group.map(|name| (groups::TABLE, name.to_owned()));
+    let table = group.map(|name| ("group", name.to_owned()));
     let unread = Unread::Keys {
         table: table.clone(),
         keys: vec![key.to_owned()],
