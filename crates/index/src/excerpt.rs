@@ -15,6 +15,8 @@ pub(crate) struct Excerpt {
     pub(crate) parts: Vec<TextPart>,
     /// The place at which it begins in the text, in bytes.
     pub(crate) at: usize,
+    /// What it shows of the page's text, in bytes; nothing where it is of the text beside that.
+    pub(crate) shown: Range<usize>,
     /// The places in the text that have words of the query, and which term each is of.
     pub(crate) hits: Vec<(Range<usize>, usize)>,
 }
@@ -31,24 +33,34 @@ pub(crate) fn excerpt(page: &IndexedPage, wanted: &MarkedWords, most: usize) -> 
     if hits.is_empty() && !page.beside.is_empty() {
         let hits = hits_in(&page.beside, language, wanted);
         if !hits.is_empty() || page.text.is_empty() {
-            let (parts, _) = excerpt_of(&page.beside, &hits, most);
+            let (parts, ..) = excerpt_of(&page.beside, &hits, most);
             return Excerpt {
                 parts,
                 ..Excerpt::default()
             };
         }
     }
-    let (parts, at) = excerpt_of(&page.text, &hits, most);
-    Excerpt { parts, at, hits }
+    let (parts, at, shown) = excerpt_of(&page.text, &hits, most);
+    Excerpt {
+        parts,
+        at,
+        shown,
+        hits,
+    }
 }
 
-/// An excerpt of a text with what is wanted in it, and the place of what it is about.
-fn excerpt_of(text: &str, hits: &[(Range<usize>, usize)], most: usize) -> (Vec<TextPart>, usize) {
+/// An excerpt of a text with what is wanted in it, the place of what it is about, and that of all
+/// of it.
+fn excerpt_of(
+    text: &str,
+    hits: &[(Range<usize>, usize)],
+    most: usize,
+) -> (Vec<TextPart>, usize, Range<usize>) {
     let around = best(text, hits, most);
     let range = stretch(text, around, most);
     let mut parts = cut(text, &range, hits);
     tidy(&mut parts, range.start > 0, range.end < text.len());
-    (parts, around.map_or(0, |around| around.0))
+    (parts, around.map_or(0, |around| around.0), range)
 }
 
 /// A text that is shown whole, with what is wanted marked, and the terms that it has.

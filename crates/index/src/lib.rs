@@ -19,6 +19,7 @@ mod indexing_rules;
 mod lexicon;
 mod page_facts;
 mod page_prior;
+mod passage;
 mod pending_file;
 mod query;
 mod query_plan;

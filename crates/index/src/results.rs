@@ -55,6 +55,10 @@ pub struct Hit {
     /// The address that the title leads to: the page's, or that of the best section where its
     /// heading has words of the query that the title lacks.
     pub leads_to: String,
+    /// The same, with the passage that the excerpt shows: a browser goes there and marks it. None
+    /// where the excerpt has no word of the query, or another section is the best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passage_url: Option<String>,
     /// True if it comes first by the rules of the site's owner.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,

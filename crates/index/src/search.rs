@@ -19,6 +19,7 @@ use crate::excerpt::{excerpt, joined, marked};
 use crate::file_check::Checked;
 use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
+use crate::passage::passage_url;
 use crate::query::Query;
 use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness, WEIGHTS};
 use crate::result_sections::{section_at, sections};
@@ -453,15 +454,26 @@ impl Search<'_> {
         let excerpt = excerpt(page, wanted, self.options.excerpt);
         let (sections, enters) = sections(page, &excerpt.hits, &in_title);
         let entered = sections.first().filter(|_| enters);
+        let leads_to = entered.map_or(&page.url, |section| &section.url).clone();
+        let section = section_at(page, excerpt.at);
+        let is_in_it = entered.is_none_or(|entered| {
+            section
+                .as_ref()
+                .is_some_and(|section| section.url == entered.url)
+        });
+        let passage_url = is_in_it
+            .then(|| passage_url(&leads_to, &page.text, &excerpt))
+            .flatten();
         Hit {
-            leads_to: entered.map_or(&page.url, |section| &section.url).clone(),
+            leads_to,
+            passage_url,
             sections,
             url: page.url.clone(),
             title: joined(&title),
             excerpt: joined(&excerpt.parts),
             score,
             pinned: false,
-            section: section_at(page, excerpt.at),
+            section,
             title_parts: title,
             excerpt_parts: excerpt.parts,
             language: page.language.clone(),

@@ -20,8 +20,10 @@ pub(crate) fn page(title: &str, body: &Markup) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                h1 { (title) }
-                (body)
+                main {
+                    h1 { (title) }
+                    (body)
+                }
             }
         }
     };

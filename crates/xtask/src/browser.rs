@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::debian::{Debian, libraries};
+use crate::tools;
 use crate::workspace::{Workspace, output, run};
 
 /// The build that has no window and so needs no toolkit.
@@ -38,14 +39,15 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     run(&mut command)
 }
 
-/// The variables for tests in the browser: where it is, and the Python that drives it.
-pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 4]> {
+/// The variables for tests in the browser: where it is, the Python that drives it, and axe.
+pub(crate) fn environment(workspace: &Workspace) -> Result<[(&'static str, OsString); 5]> {
     let root = Debian::of(workspace).unpack_whole(PACKAGE)?;
     Ok([
         ("CRAWL_PYTHON_BIN", workspace.python_bin().into()),
         ("CRAWL_CHROMIUM", program(&root).into()),
         ("CRAWL_CHROMIUM_LIBRARIES", libraries(&root)?.into()),
         ("CRAWL_CHROMIUM_FONTS", fonts(&root).into()),
+        ("CRAWL_AXE", tools::axe(workspace).into()),
     ])
 }
 

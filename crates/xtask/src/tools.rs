@@ -102,17 +102,22 @@ const REPLAYWEB: &str = "replaywebpage@2.5.3";
 
 /// A package with the context of RO-Crate 1.2, which its validator would fetch.
 const RO_CRATE: &str = "ro-crate@3.7.2";
+
+/// The rules of accessibility that pages are held against in the browser.
+const AXE: &str = "axe-core@4.14.1";
+
 /// Tries of a download.
 const MAX_TRIES: u32 = 3;
 
-/// Makes `target/replayweb` hold ReplayWeb.page, and `target/ro-crate` a copy of the context of
-/// RO-Crate. npm comes with the Python tools.
+/// Makes `target/replayweb` hold ReplayWeb.page, `target/ro-crate` a copy of the context of
+/// RO-Crate, and `target/axe-core` axe. npm comes with the Python tools.
 ///
 /// # Errors
 /// Where one can't be fetched.
 pub fn npm_packages(workspace: &Workspace) -> Result<()> {
     npm_package(workspace, "replayweb", REPLAYWEB)?;
-    npm_package(workspace, "ro-crate", RO_CRATE)
+    npm_package(workspace, "ro-crate", RO_CRATE)?;
+    npm_package(workspace, "axe-core", AXE)
 }
 
 fn npm_package(workspace: &Workspace, folder: &str, package: &str) -> Result<()> {
@@ -156,6 +161,12 @@ fn pack(workspace: &Workspace, package: &str, into: &Path) -> Result<()> {
 #[must_use]
 pub fn ro_crate_context(workspace: &Workspace) -> PathBuf {
     workspace.target.join("ro-crate/package/lib/context.json")
+}
+
+/// The script of axe-core.
+#[must_use]
+pub fn axe(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("axe-core/package/axe.min.js")
 }
 
 /// The folder of ReplayWeb.page's pages and scripts.

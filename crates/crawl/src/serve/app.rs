@@ -14,6 +14,8 @@ use axum::routing::get;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::connections::{MAX_HEAD_BYTES, Peer};
@@ -26,6 +28,9 @@ use super::{api, headers, view};
 
 /// From the head of a request to the head of its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Answers below this size are sent as they are: they fit into one packet either way.
+const MIN_COMPRESSED_BYTES: u64 = 1024;
 
 /// The paths that pages of allowed origins may read.
 const SHARED: [&str; 4] = [
@@ -59,6 +64,7 @@ pub(crate) fn router(options: &Options, searcher: Searcher, stop: watch::Receive
         .layer(from_fn_with_state(Arc::clone(&app), gate))
         .layer(cors(&options.origins))
         .layer(from_fn_with_state(Arc::clone(&app), finish))
+        .layer(CompressionLayer::new().compress_when(worthwhile()))
         .with_state(app)
 }
 
@@ -123,6 +129,12 @@ async fn finish(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     }
     headers::complete(&mut response);
     response
+}
+
+/// The answers that are compressed for those who take it: not small ones, and not events, each of
+/// which is to arrive as it comes.
+fn worthwhile() -> impl Predicate {
+    SizeAbove::new(MIN_COMPRESSED_BYTES).and(NotForContentType::SSE)
 }
 
 fn takes_page(headers: &HeaderMap) -> bool {

@@ -12,58 +12,74 @@ use super::problem::Problem;
 struct Source {
     name: &'static str,
     kind: &'static str,
-    parts: &'static [&'static str],
+    /// What it consists of, one after the other, within a block of its own if it is a script.
+    parts: &'static [&'static [&'static str]],
 }
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// The script that draws results is the same on our page and on those that embed it.
 const RESULTS: &str = include_str!("page/results.js");
+const RECENT: &str = include_str!("page/recent.js");
 const SHARED_STYLE: &str = include_str!("page/shared.css");
+const BOX_STYLE: &str = include_str!("page/embed.css");
+
+/// The box and the dialog, with their style in a template literal.
+const BOX: [&str; 7] = [
+    "const STYLE = `",
+    SHARED_STYLE,
+    BOX_STYLE,
+    "`;\n",
+    RESULTS,
+    RECENT,
+    include_str!("page/box.js"),
+];
 
 /// The snippet that other sites embed: under a name that never changes.
 const EMBED: &str = "embed.js";
 
-const SOURCES: [Source; 5] = [
+const SOURCES: [Source; 6] = [
     Source {
         name: "page.css",
         kind: "text/css; charset=utf-8",
-        parts: &[SHARED_STYLE, include_str!("page/page.css")],
+        parts: &[&[SHARED_STYLE, include_str!("page/page.css")]],
     },
     Source {
         name: "search.js",
         kind: SCRIPT,
-        parts: &[
-            "\"use strict\";{\n",
-            RESULTS,
-            include_str!("page/search.js"),
-            "}\n",
-        ],
+        parts: &[&[RESULTS, RECENT, include_str!("page/search.js")]],
+    },
+    Source {
+        name: "dialog.js",
+        kind: SCRIPT,
+        parts: &[&BOX, &[include_str!("page/dialog.js")]],
     },
     Source {
         name: "crawl.js",
         kind: SCRIPT,
-        parts: &["\"use strict\";{\n", include_str!("page/crawl.js"), "}\n"],
+        parts: &[&[include_str!("page/crawl.js")]],
     },
     Source {
         name: "icon.svg",
         kind: "image/svg+xml",
-        parts: &[include_str!("page/icon.svg")],
+        parts: &[&[include_str!("page/icon.svg")]],
     },
     Source {
         name: EMBED,
         kind: SCRIPT,
-        parts: &[
-            "\"use strict\";{\nconst STYLE = `",
-            SHARED_STYLE,
-            include_str!("page/embed.css"),
-            "`;\n",
-            RESULTS,
-            include_str!("page/embed.js"),
-            "}\n",
-        ],
+        parts: &[&BOX, &[include_str!("page/embed.js")]],
     },
 ];
+
+impl Source {
+    fn text(&self) -> String {
+        let text = self.parts.concat().concat();
+        match self.kind {
+            SCRIPT => format!("\"use strict\";{{\n{text}}}\n"),
+            _ => text,
+        }
+    }
+}
 
 /// The files, each with the path that its content gives it.
 #[derive(Debug)]
@@ -81,7 +97,7 @@ struct Asset {
 impl Assets {
     pub(crate) fn new() -> Assets {
         let made = SOURCES.iter().map(|source| {
-            let text = source.parts.concat();
+            let text = source.text();
             let digest = Sha256::digest(text.as_bytes());
             Asset {
                 name: source.name,
@@ -129,7 +145,8 @@ impl Asset {
     }
 
     fn answer(&self, asked: &HeaderMap, caching: &'static str) -> Response {
-        let tag = format!("\"{}\"", self.hash);
+        // Weak, since the bytes differ by how they are compressed (RFC 9110 section 8.8.1).
+        let tag = format!("W/\"{}\"", self.hash);
         let held = is_held(asked, &tag);
         let mut response = match held {
             true => StatusCode::NOT_MODIFIED.into_response(),
@@ -157,15 +174,20 @@ fn is_held(asked: &HeaderMap, tag: &str) -> bool {
             field
                 .split(',')
                 .map(str::trim)
-                .any(|held| held == "*" || held.strip_prefix("W/").unwrap_or(held) == tag)
+                .any(|held| held == "*" || opaque(held) == opaque(tag))
         })
+}
+
+/// A tag as it is compared (RFC 9110 section 8.8.3.2, weak comparison).
+fn opaque(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
 }
 
 #[cfg(test)]
 mod tests {
     use axum::http::{HeaderMap, StatusCode, header};
 
-    use super::{Assets, EMBED, SOURCES};
+    use super::{Assets, BOX_STYLE, SHARED_STYLE, SOURCES};
 
     #[test]
     fn ours_a_file_is_asked_for_by_its_content() {
@@ -195,7 +217,7 @@ mod tests {
     #[test]
     fn ours_files_load_nothing_from_elsewhere() {
         for source in &SOURCES {
-            let text = source.parts.concat();
+            let text = source.text();
             for word in [
                 "innerHTML",
                 "outerHTML",
@@ -210,12 +232,8 @@ mod tests {
                 text.matches("://").count() - text.matches("http://www.w3.org/2000/svg").count();
             assert_eq!(elsewhere, 0, "{}", source.name);
         }
-        // The style stands in a template literal there.
-        let style = SOURCES
-            .iter()
-            .find(|source| source.name == EMBED)
-            .unwrap()
-            .parts[1];
+        // These stand in a template literal.
+        let style = [SHARED_STYLE, BOX_STYLE].concat();
         assert!(!style.contains(['`', '\\']) && !style.contains("${"));
     }
 }

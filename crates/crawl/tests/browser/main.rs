@@ -3,7 +3,7 @@
 //!
 //! Variables name what they need, which `cargo xtask test --step browser` sets:
 //! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
-//! `CRAWL_CHROMIUM_FONTS`.
+//! `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 #[expect(dead_code, reason = "the tests without a browser ask more of it")]
@@ -91,10 +91,12 @@ fn pages_do_in_a_browser_what_they_promise() {
         "report": site.file("report.html"),
     });
     let checks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/checks");
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index/tests/browser");
     let ended = Command::new(named("CRAWL_PYTHON_BIN").join("python"))
         .arg(checks.join("run.py"))
         .env("CRAWL_TOLD", told.to_string())
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONPATH", shared)
         .stdin(Stdio::null())
         .status();
     assert!(
@@ -162,9 +164,10 @@ fn serve_pages(web: &TestWeb, snippet: &str) {
     web.script(0, "/rules", Answer::html(title));
     let page = |head: &str, tag: &str| {
         format!(
-            "<!doctype html><html lang=en><head><title>A site</title>{head}</head><body>\
-             <h1>A site of its own</h1><h3>Its own heading</h3><div id=here></div><p>Some text.</p>\
-             <script src=\"{snippet}/embed.js\" {tag} async></script></body></html>"
+            "<!doctype html><html lang=en><head><title>A site</title>{head}</head><body><main>\
+             <h1>A site of its own</h1><h2>A part</h2><h3>Its own heading</h3><div id=here></div>\
+             <p>Some text.</p><script src=\"{snippet}/embed.js\" {tag} async></script></main>\
+             </body></html>"
         )
     };
     let loud =

@@ -27,7 +27,7 @@ fn results_are_there_without_a_script() {
         "<title>unreachable robots · Search site.example</title>",
         "<input id=\"q\" type=\"search\" name=\"q\" value=\"unreachable robots\"",
         "<p class=\"quiet\" id=\"status\" role=\"status\">1 result for “unreachable robots”</p>",
-        "<h3 lang=\"en\" dir=\"auto\"><a href=\"http://site.example/rules\">How rules are read</a></h3>",
+        "<h2 class=\"title\" lang=\"en\" dir=\"auto\"><a href=\"http://site.example/rules\">How rules are read</a></h2>",
         "<mark>",
         "<time datetime=\"2026-09-21\">21 Sep 2026</time>",
         "<p>35 pages, last visited <time datetime=\"2026-11-20\">20 Nov 2026</time></p>",
@@ -35,7 +35,10 @@ fn results_are_there_without_a_script() {
         assert!(reply.body.contains(part), "{part}\n{}", reply.body);
     }
     let german = page(&server, "/?q=h%C3%B6flichkeit").body;
-    assert!(german.contains("<h3 lang=\"de\" dir=\"auto\">"), "{german}");
+    assert!(
+        german.contains("<h2 class=\"title\" lang=\"de\" dir=\"auto\">"),
+        "{german}"
+    );
     assert!(
         german.contains("<bdi>site.example › de › einführung</bdi>"),
         "{german}"

@@ -15,6 +15,8 @@ import traceback
 
 from playwright.sync_api import expect, sync_playwright
 
+import axe
+
 # The longest wait for anything; a wait ends as soon as what it waits for is there.
 PATIENCE_MS = 60_000
 
@@ -212,6 +214,18 @@ def check_small_screens_and_both_schemes(look):
         assert wide <= 320, f"{wide} wide"
         papers.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(papers) == 2, papers
+
+
+def check_rules_of_accessibility(look):
+    for scheme in ("light", "dark"):
+        for path in ("/search/", "/search/?q=tea", "/search/?q=nosuchword", "/embedded.html"):
+            page = look.page(path, color_scheme=scheme)
+            if path == "/embedded.html":
+                page.get_by_role("searchbox").fill("chapter")
+            if path.endswith(("tea", "html")):
+                expect(results(page).first).to_be_visible()
+            found = axe.violations(page)
+            assert not found, f"{path}, {scheme}: " + "\n".join(found)
 
 
 def check_without_javascript_it_is_said(look):

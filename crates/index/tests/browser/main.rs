@@ -3,7 +3,7 @@
 //! The programs that they need are named by variables, which `cargo xtask test --step browser`
 //! sets:
 //! `CRAWL_PYTHON_BIN` (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`,
-//! `CRAWL_CHROMIUM_FONTS`.
+//! `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::fs;

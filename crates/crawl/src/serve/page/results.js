@@ -77,16 +77,17 @@ const more = (hit) => {
     : null;
 };
 
-const item = (hit) => {
+/** A result, with its title in an element of this name. */
+const item = (hit, heading) => {
   const lang = isLanguage(hit.language) ? hit.language : null;
   const title = marked(hit.title_parts);
-  const name = isWeb(hit.leads_to) ? [element("a", { href: hit.leads_to }, title)] : title;
+  const name = isWeb(hit.leads_to) ? [element("a", { href: hit.passage_url ?? hit.leads_to }, title)] : title;
   const excerpt = hit.excerpt_parts.length > 0
     ? element("p", { class: "excerpt", lang, dir: "auto" }, marked(hit.excerpt_parts))
     : null;
   return element("li", { class: "hit" },
     element("p", { class: "where" }, element("bdi", {}, place(hit.url))),
-    element("h3", { lang, dir: "auto" }, name),
+    element(heading, { class: "title", lang, dir: "auto" }, name),
     excerpt,
     sectionsOf(hit, lang),
     more(hit));
@@ -146,7 +147,7 @@ const resultsOf = (answer, asked) => {
       element("p", {}, "Try fewer or other words, or check their spelling."), tips()));
     return nodes;
   }
-  nodes.push(element("ol", { class: "hits", start: String(asked.offset + 1) }, answer.results.map(item)));
+  nodes.push(element("ol", { class: "hits", start: String(asked.offset + 1) }, answer.results.map((hit) => item(hit, "h2"))));
   const pages = pagesOf(answer, asked);
   if (pages) nodes.push(pages);
   return nodes;

@@ -30,10 +30,15 @@ const clear = () => {
   name("");
 };
 
+// The arrow was pressed before the results came.
+let isFirstWanted = false;
+
 const draw = (answer, asked) => {
   busy(false);
   status.textContent = statusOf(answer, asked);
   answerBox.replaceChildren(...resultsOf(answer, asked));
+  if (isFirstWanted) links()[0]?.focus();
+  isFirstWanted = false;
 };
 
 const fail = (text) => {
@@ -47,6 +52,7 @@ const search = (wait) => {
   const query = field.value.trim();
   if (query === "") return clear();
   const asked = { query, limit: 10, offset: 0 };
+  isFirstWanted = false;
   busy(true);
   name(query);
   asker.ask(asked, wait, (answer) => draw(answer, asked), fail);
@@ -65,6 +71,7 @@ field.addEventListener("input", () => {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   typed = field.value.trim();
+  recent.add(typed);
   const to = typed === "" ? "/" : linkTo(typed, 1);
   if (location.pathname + location.search !== to) history.pushState(null, "", to);
   search(0);
@@ -82,7 +89,14 @@ addEventListener("popstate", () => {
   search(0);
 });
 
-const links = () => [...answerBox.querySelectorAll(".hit h3 a")];
+answerBox.addEventListener("click", (event) => {
+  if (event.target.closest(".hit a")) recent.add(field.value.trim());
+});
+
+// What stands in the field is there to be changed: the caret is behind it.
+if (document.activeElement === field) field.setSelectionRange(field.value.length, field.value.length);
+
+const links = () => [...answerBox.querySelectorAll(".hit .title a")];
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
@@ -101,6 +115,11 @@ document.addEventListener("keydown", (event) => {
     field.focus();
   } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     const all = links();
+    if (active === field && event.key === "ArrowDown" && answerBox.getAttribute("aria-busy") === "true") {
+      event.preventDefault();
+      isFirstWanted = true;
+      return;
+    }
     const here = active === field || all.includes(active);
     if (!here || all.length === 0 || (active === field && event.key === "ArrowUp")) return;
     event.preventDefault();

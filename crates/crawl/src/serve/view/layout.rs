@@ -43,6 +43,7 @@ impl<'a> Frame<'a> {
                     link rel="stylesheet" href=(assets.path("page.css"));
                     @if let Some(script) = self.script {
                         script src=(assets.path(script)) defer {}
+                        script src=(assets.path("dialog.js")) defer {}
                     }
                 }
                 body { (body) }

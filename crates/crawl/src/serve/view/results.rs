@@ -80,9 +80,9 @@ fn item(hit: &Hit) -> Markup {
     html! {
         li.hit {
             p.where { bdi { (place(&hit.url)) } }
-            h3 lang=[language] dir="auto" {
+            h2.title lang=[language] dir="auto" {
                 @if is_web(&hit.leads_to) {
-                    a href=(hit.leads_to) { (marked(&hit.title_parts)) }
+                    a href=(hit.passage_url.as_ref().unwrap_or(&hit.leads_to)) { (marked(&hit.title_parts)) }
                 } @else {
                     (marked(&hit.title_parts))
                 }
@@ -270,10 +270,10 @@ mod tests {
                 <p class="where">
                 <bdi>e.example › a › &lt;b&gt;</bdi>
                 </p>
-                <h3 lang="de" dir="auto">
+                <h2 class="title" lang="de" dir="auto">
                 <a href="http://e.example/a/&lt;b&gt;">&lt;script&gt;<mark>a&amp;b</mark>
                 </a>
-                </h3>
+                </h2>
                 <p class="excerpt" lang="de" dir="auto">&quot;x&quot;</p>
                 <ul class="sections" lang="de" dir="auto">
                 <li>
@@ -336,8 +336,8 @@ mod tests {
             <p class="where">
             <bdi>javascript:alert(1)</bdi>
             </p>
-            <h3 dir="auto">
-            </h3>
+            <h2 class="title" dir="auto">
+            </h2>
             </li>
             </ol>
         "#]],

@@ -49,7 +49,7 @@ fn form(query: &str, title: &str) -> Markup {
             div.field {
                 input #q type="search" name="q" value=(query) maxlength=(MAX_QUERY_BYTES)
                     placeholder="Search" autocapitalize="none" spellcheck="false"
-                    enterkeyhint="search" aria-controls="answer" autofocus[query.is_empty()];
+                    enterkeyhint="search" aria-controls="answer" autofocus;
                 kbd title="Press / to search" { "/" }
             }
             button type="submit" { "Search" }

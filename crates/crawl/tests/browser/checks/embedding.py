@@ -2,6 +2,7 @@
 
 from playwright.sync_api import expect
 
+import axe
 import reading
 
 
@@ -33,7 +34,7 @@ def check_styles_of_neither_reach_the_other(look):
     expect(page.locator(".hit").first).to_be_visible()
     style = "(node, name) => getComputedStyle(node)[name]"
     assert field.evaluate(style, "borderTopWidth") == "1px"
-    assert page.locator(".hit h3").first.evaluate(style, "color") != "rgb(1, 2, 3)"
+    assert page.locator(".hit .title").first.evaluate(style, "color") != "rgb(1, 2, 3)"
     own = page.locator("h3", has_text="Its own heading")
     assert own.evaluate(style, "color") == "rgb(1, 2, 3)"
     assert page.evaluate("document.adoptedStyleSheets.length") == 0
@@ -46,7 +47,7 @@ def check_keys_reach_everything(look):
     expect(field).to_be_focused()
     expect(field).to_have_value("")
     page.keyboard.type("lantern")
-    links = page.locator(".hit h3 a")
+    links = page.locator(".hit .title a")
     expect(links).to_have_count(6)
     page.keyboard.press("ArrowDown")
     expect(links.nth(0)).to_be_focused()
@@ -106,3 +107,46 @@ def check_a_site_that_was_not_named_reads_nothing(look):
     field.fill("secret")
     expect(page.get_by_role("alert")).to_contain_text("can't be reached")
     expect(page.locator(".hit")).to_have_count(0)
+
+
+def check_a_dialog_opens_from_anywhere(look):
+    for width in (320, 390, 1000):
+        page = look.page(viewport={"width": width, "height": 700})
+        for path in (look.told["site"] + "/embedded", look.told["search"] + "/crawl", look.told["search"] + "/"):
+            page.goto(path)
+            page.keyboard.press("Control+k")
+            dialog = page.get_by_role("dialog")
+            field = dialog.get_by_role("searchbox")
+            expect(field).to_be_focused()
+            field.press_sequentially("lantern")
+            page.keyboard.press("ArrowDown")
+            expect(dialog.locator(".hit .title a").first).to_be_focused()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            found = axe.violations(page)
+            assert not found, "\n".join(found)
+            page.keyboard.press("Escape")
+            expect(dialog).to_be_hidden()
+            page.keyboard.press("Control+k")
+            page.keyboard.press("Control+k")
+            expect(dialog).to_be_hidden()
+
+
+def check_recent_searches_stay_in_the_browser_and_can_be_cleared(look):
+    page = look.page()
+    page.goto(look.told["site"] + "/embedded")
+    page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("searchbox").fill("rules read")
+    dialog.get_by_role("link", name="How rules are read").click()
+    expect(page).to_have_url(look.told["site"] + "/rules")
+    page.goto(look.told["site"] + "/embedded")
+    page.keyboard.press("Control+k")
+    page.keyboard.press("ArrowDown")
+    again = dialog.get_by_role("button", name="rules read")
+    expect(again).to_be_focused()
+    again.press("Enter")
+    expect(dialog.locator(".hit")).to_have_count(1)
+    dialog.get_by_role("searchbox").fill("")
+    dialog.get_by_role("button", name="Clear recent searches").click()
+    expect(again).to_have_count(0)
+    assert page.evaluate("Object.keys(localStorage)") == []

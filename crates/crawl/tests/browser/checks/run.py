@@ -14,6 +14,7 @@ import traceback
 
 from playwright.sync_api import expect, sync_playwright
 
+import accessible
 import embedding
 import live
 import looks
@@ -21,6 +22,9 @@ import reading
 import searching
 
 TOLD = json.loads(os.environ["CRAWL_TOLD"])
+
+# A part of the names of the checks that are run; all of them where it is not set.
+ONLY = os.environ.get("CRAWL_CHECKS", "")
 
 # The longest that all checks together may take; they take a twentieth of it.
 PATIENCE_S = 600
@@ -75,9 +79,9 @@ class Look:
 
 
 def checks():
-    for module in (searching, reading, looks, embedding, live):
+    for module in (searching, reading, looks, accessible, embedding, live):
         for name, check in vars(module).items():
-            if name.startswith("check_"):
+            if name.startswith("check_") and ONLY in f"{module.__name__}.{name}":
                 yield f"{module.__name__}.{name.removeprefix('check_')}", check
 
 

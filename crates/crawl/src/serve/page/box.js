@@ -1,0 +1,268 @@
+// The search as a box on a page, and as a dialog that Ctrl-K opens. Both stand in shadow trees.
+
+const PAUSE_MS = 120;
+// Between the panel of results and the edges of the window, and what it takes at the least where
+// its box is narrower.
+const MARGIN_PX = 8;
+const PANEL_PX = 360;
+
+const IS_MAC = /mac|iphone|ipad/i.test(navigator.platform);
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(STYLE);
+
+/** A host with a shadow tree in the style of the search, as light or dark as asked or as its page. */
+const shadowHost = (theme) => {
+  const host = document.createElement("div");
+  const root = host.attachShadow({ mode: "open" });
+  // Works also where the page forbids inline styles.
+  root.adoptedStyleSheets = [sheet];
+  if (theme === "light" || theme === "dark") {
+    host.dataset.theme = theme;
+    return root;
+  }
+  const follow = () => {
+    const named = document.documentElement.dataset.theme ?? document.body?.dataset.theme;
+    if (named === "light" || named === "dark") host.dataset.theme = named;
+    else delete host.dataset.theme;
+  };
+  follow();
+  const watcher = new MutationObserver(follow);
+  for (const node of [document.documentElement, document.body]) {
+    if (node) watcher.observe(node, { attributes: true, attributeFilter: ["data-theme"] });
+  }
+  return root;
+};
+
+/** Whether a key is typed into something. */
+const isWriting = (event) => {
+  const on = event.composedPath()[0];
+  return on instanceof HTMLElement && (on.isContentEditable || /^(input|textarea|select)$/i.test(on.tagName));
+};
+
+/** A field and the results of what stands in it. */
+class Box {
+  #asker;
+  #server;
+  #limit;
+  #isDialog;
+  #keepsRecent;
+  #form;
+  #field;
+  #panel;
+  #status;
+  #list;
+  // The arrow was pressed before the results came.
+  #isFirstWanted = false;
+  #isAsking = false;
+
+  constructor(server, options, isDialog) {
+    this.#server = server;
+    this.#asker = new Asker(server + "/api/search");
+    const limit = Number.parseInt(options.limit ?? "", 10);
+    this.#limit = limit >= 1 && limit <= 20 ? limit : 6;
+    this.#isDialog = isDialog;
+    this.#keepsRecent = options.recent !== "off";
+    const label = options.label ?? "Search this site";
+    this.#field = element("input", {
+      id: "q", type: "search", name: "q", maxlength: "4096", autocomplete: "off", autocapitalize: "none",
+      spellcheck: "false", enterkeyhint: "search", "aria-controls": "panel", placeholder: options.placeholder ?? label,
+    });
+    this.#status = element("p", { class: "hidden", role: "status" });
+    this.#list = element("div", {});
+    // The dialog is one part with a name of its own; on a page these two are.
+    const [search, region] = isDialog ? [{}, {}] : [{ role: "search" }, { role: "region", "aria-label": "Results" }];
+    this.#panel = element("div", { class: "panel", id: "panel", ...region, hidden: true }, this.#list);
+    this.#form = element("form", { ...search, action: server + "/", method: "get" },
+      element("label", { for: "q", class: "hidden" }, label), this.#field);
+    // The status that is read out stands outside of what comes and goes: it would come too late.
+    this.element = element("div", { class: "box" }, this.#form, this.#status, this.#panel);
+    this.#listen();
+  }
+
+  focus() {
+    this.#field.focus();
+    this.#field.select();
+    if (this.#isDialog && this.#field.value.trim() === "") this.#empty();
+  }
+
+  get form() {
+    return this.#form;
+  }
+
+  #listen() {
+    this.#field.addEventListener("input", () => this.#search(PAUSE_MS));
+    this.#field.addEventListener("focus", () => {
+      if (this.#list.childNodes.length > 0) this.open(true);
+    });
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#remember();
+      this.#search(0);
+    });
+    this.#list.addEventListener("click", (event) => {
+      if (event.target.closest("a")) this.#remember();
+    });
+    this.element.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  #remember() {
+    if (this.#keepsRecent) recent.add(this.#field.value.trim());
+  }
+
+  #key(event) {
+    if (event.isComposing) return;
+    const links = this.#links();
+    const active = this.element.getRootNode().activeElement;
+    if (event.key === "Escape" && !this.#isDialog) {
+      event.preventDefault();
+      if (this.#panel.hidden) {
+        this.#field.value = "";
+        this.#empty();
+      }
+      // The focus opens what is there.
+      this.#field.focus();
+      this.open(false);
+    } else if (event.key === "ArrowDown" && active === this.#field && this.#isAsking) {
+      event.preventDefault();
+      this.#isFirstWanted = true;
+    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && links.length > 0) {
+      if (active === this.#field && event.key === "ArrowUp") return;
+      event.preventDefault();
+      this.open(true);
+      moveFocus(links, this.#field, active, event.key === "ArrowDown" ? 1 : -1);
+    }
+  }
+
+  #links() {
+    return [...this.#list.querySelectorAll(".title a, .all a, .again")];
+  }
+
+  open(is) {
+    this.#panel.hidden = !is;
+    if (is && !this.#isDialog) this.#place();
+  }
+
+  /** Puts the panel within the window, and as wide as text needs, where its box is narrow. */
+  #place() {
+    const box = this.element.getBoundingClientRect();
+    const inner = document.documentElement.clientWidth;
+    const width = Math.min(Math.max(box.width, PANEL_PX), inner - 2 * MARGIN_PX);
+    const left = Math.max(Math.min(box.left, inner - MARGIN_PX - width), MARGIN_PX);
+    this.#panel.style.width = `${width}px`;
+    this.#panel.style.left = `${left - box.left}px`;
+  }
+
+  /** What stands where nothing is asked: nothing, in the dialog the last searches. */
+  #empty() {
+    this.#asker.forget();
+    this.#isAsking = false;
+    this.#isFirstWanted = false;
+    this.#status.textContent = "";
+    const kept = this.#isDialog && this.#keepsRecent ? recent.all() : [];
+    this.#list.replaceChildren(...(kept.length > 0 ? this.#recentSearches(kept) : []));
+    this.open(kept.length > 0);
+  }
+
+  #recentSearches(kept) {
+    const again = (query) => {
+      const button = element("button", { type: "button", class: "again" }, query);
+      button.addEventListener("click", () => {
+        this.#field.value = query;
+        this.#field.focus();
+        this.#search(0);
+      });
+      return element("li", {}, button);
+    };
+    const clear = element("button", { type: "button", class: "clear" }, "Clear recent searches");
+    clear.addEventListener("click", () => {
+      recent.clear();
+      this.#field.focus();
+      this.#empty();
+    });
+    return [
+      element("p", { class: "status", id: "recent" }, "Recent searches"),
+      element("ul", { class: "recent", "aria-labelledby": "recent" }, kept.map(again)),
+      clear,
+    ];
+  }
+
+  #search(wait) {
+    const query = this.#field.value.trim();
+    if (query === "") {
+      this.#empty();
+      return;
+    }
+    const asked = { query, limit: this.#limit, offset: 0 };
+    this.#isAsking = true;
+    this.#isFirstWanted = false;
+    this.#asker.ask(asked, wait, (answer) => this.#draw(answer, asked), (text) => {
+      this.#isAsking = false;
+      this.#status.textContent = "";
+      this.#list.replaceChildren(element("p", { class: "failed", role: "alert" }, text));
+      this.open(true);
+    });
+  }
+
+  #draw(answer, asked) {
+    this.#isAsking = false;
+    const status = statusOf(answer, asked);
+    const nodes = [element("p", { class: "status", "aria-hidden": "true" }, status)];
+    if (answer.did_you_mean) {
+      nodes.push(element("p", { class: "status" }, `Nothing fits “${harmless(asked.query)}”. These are the results for “${answer.did_you_mean}”.`));
+    }
+    const leftOut = leftOutOf(answer);
+    if (leftOut) nodes.push(element("p", { class: "status" }, leftOut));
+    if (answer.results.length === 0) nodes.push(tips());
+    // A heading of ours could not fit those of every page.
+    else nodes.push(element("ol", { class: "hits" }, answer.results.map((hit) => item(hit, "div"))));
+    if (answer.total > answer.results.length) {
+      const href = this.#server + linkTo(asked.query, 1);
+      nodes.push(element("p", { class: "all" }, element("a", { href }, `All ${grouped(answer.total)} results`)));
+    }
+    this.#list.replaceChildren(...nodes);
+    this.open(true);
+    this.#status.textContent = status;
+    if (this.#isFirstWanted) this.#links()[0]?.focus();
+    this.#isFirstWanted = false;
+  }
+}
+
+/** Lets Ctrl-K, or Command-K on a Mac, open the search in a dialog from anywhere on the page. */
+const listenForDialog = (server, options) => {
+  let dialog = null;
+  let box = null;
+  const make = () => {
+    const root = shadowHost(options.theme);
+    box = new Box(server, { ...options, limit: options.limit ?? "10" }, true);
+    const close = element("button", { type: "button", class: "close" }, "Close");
+    close.addEventListener("click", () => dialog.close());
+    box.form.append(close);
+    dialog = element("dialog", { "aria-label": options.label ?? "Search this site" }, box.element);
+    dialog.addEventListener("click", (event) => {
+      // Its children cover it, so this is a click beside it; a link may lead to this very page.
+      if (event.target === dialog || event.target.closest("a")) dialog.close();
+    });
+    dialog.addEventListener("keydown", (event) => {
+      // A search field would take the key to empty itself.
+      if (event.key !== "Escape" || event.isComposing) return;
+      event.preventDefault();
+      dialog.close();
+    });
+    root.append(dialog);
+    document.body.append(root.host);
+  };
+  document.addEventListener("keydown", (event) => {
+    const isAsked = (IS_MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey)
+      && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k";
+    if (!isAsked || event.defaultPrevented || event.isComposing) return;
+    event.preventDefault();
+    if (dialog === null) make();
+    if (dialog.open) {
+      dialog.close();
+      return;
+    }
+    dialog.showModal();
+    box.focus();
+  });
+};
