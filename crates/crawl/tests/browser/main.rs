@@ -161,7 +161,13 @@ fn write_report(site: &Site) {
 /// Pages that results lead to, and pages that embed the snippet.
 fn serve_pages(web: &TestWeb, snippet: &str) {
     let title = "<!doctype html><html lang=en><title>The page itself</title><h1>Here it is</h1>";
-    web.script(0, "/rules", Answer::html(title));
+    // What the index has of the page stands far below its top.
+    let rules = format!(
+        "{title}<div style=\"height:3000px\"></div><p id=passage>The crawler reads robots.txt before any page.</p>\
+         <div style=\"height:3000px\"></div>\
+         <p>Where robots.txt can't be had, no page is asked for.</p>"
+    );
+    web.script(0, "/rules", Answer::html(&rules));
     let page = |head: &str, tag: &str| {
         format!(
             "<!doctype html><html lang=en><head><title>A site</title>{head}</head><body><main>\

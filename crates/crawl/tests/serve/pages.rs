@@ -27,7 +27,7 @@ fn results_are_there_without_a_script() {
         "<title>unreachable robots · Search site.example</title>",
         "<input id=\"q\" type=\"search\" name=\"q\" value=\"unreachable robots\"",
         "<p class=\"quiet\" id=\"status\" role=\"status\">1 result for “unreachable robots”</p>",
-        "<h2 class=\"title\" lang=\"en\" dir=\"auto\"><a href=\"http://site.example/rules\">How rules are read</a></h2>",
+        "<h2 class=\"title\" lang=\"en\" dir=\"auto\"><a href=\"http://site.example/rules#:~:text=reads-,robots%2Etxt,-before\">How rules are read</a></h2>",
         "<mark>",
         "<time datetime=\"2026-09-21\">21 Sep 2026</time>",
         "<p>35 pages, last visited <time datetime=\"2026-11-20\">20 Nov 2026</time></p>",
@@ -212,6 +212,11 @@ fn files_are_kept_for_ever_under_the_name_of_their_content() {
             Some("public, max-age=31536000, immutable")
         );
         let tag = file.field("etag").unwrap();
+        let packed = server.get_with(path, &[("accept-encoding", "br;q=0.5, gzip")]);
+        let is_large = file.body.len() > 1024;
+        let coding = packed.field("content-encoding");
+        assert_eq!(coding, is_large.then_some("gzip"), "{path}");
+        assert_eq!(packed.body != file.body, is_large, "{path}");
         let again = server.get_with(path, &[("if-none-match", tag)]);
         assert_eq!((again.status, again.body.as_str()), (304, ""));
     }

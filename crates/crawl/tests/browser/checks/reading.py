@@ -162,6 +162,7 @@ def check_the_way_past_the_head_works(look):
     page = look.page()
     page.goto(look.told["search"] + "/?q=lantern")
     skip = page.get_by_role("link", name="Skip to the results")
+    expect(page.get_by_role("searchbox")).to_be_focused()
     # Back from the field, which has the focus: the title, and before it the way past the head.
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Shift+Tab")
