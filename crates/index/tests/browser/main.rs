@@ -204,8 +204,8 @@ fn as_words(text: String) -> Value {
 fn embedding(site: &Path) {
     let page = "<!doctype html><html lang=en><head><meta charset=utf-8><title>A site</title>\
         <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'self'; \
-        style-src 'self'; connect-src 'self'\"></head><body><h1>A site of its own</h1>\
-        <input name=other><script src=/search/search.js data-label=\"Find it\" data-limit=5 \
-        defer></script><p>Some text.</p></body></html>";
+        style-src 'self'; connect-src 'self'\"></head><body><main><h1>A site of its own</h1>\
+        <input name=other aria-label=Other><script src=/search/search.js data-label=\"Find it\" data-limit=5 \
+        defer></script><p>Some text.</p></main></body></html>";
     fs::write(site.join("embedded.html"), page).unwrap();
 }
