@@ -154,6 +154,12 @@ impl Web {
 trait Servers {
     /// The end of an exchange that begins now.
     fn exchange(&mut self, job: &Job, now: Tick) -> Result<Exchange, Failure>;
+
+    /// Returns whether messages to the writer overtake each other, as they do where reader threads
+    /// pass them on.
+    fn is_overtaking(&self) -> bool {
+        false
+    }
 }
 
 impl Servers for Web {
@@ -453,6 +459,9 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
             }
         }
         if !items.is_empty() {
+            if servers.is_overtaking() {
+                items.reverse();
+            }
             let items = items.into_iter().map(Keyed::unnamed).collect();
             let committed = writer.commit(items, &AtomicBool::new(false)).unwrap();
             coordinator.handle(now, Event::Committed(committed), &mut effects);

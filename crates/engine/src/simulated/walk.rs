@@ -99,6 +99,10 @@ impl Servers for Maze {
         ) % 3_000;
         found.taking(Duration::from_millis(takes)).result(url, now)
     }
+
+    fn is_overtaking(&self) -> bool {
+        self.pace == 2
+    }
 }
 
 fn design() -> WalkDesign {
