@@ -74,6 +74,8 @@ fn redact_page(secrets: &Secrets, page: &mut IndexedPage) {
     for text in own
         .into_iter()
         .chain(&mut page.keywords)
+        .chain(&mut page.authors)
+        .chain(&mut page.section)
         .chain(headings)
         .chain(links)
     {

@@ -46,7 +46,9 @@ impl IndexEntry {
     /// goes out beyond doubt.
     pub(crate) fn doubtful_reason(&self) -> Option<&str> {
         const DOUBTFUL: [&str; 5] = ["canonical", "soft_404", "empty", "redirect", "no_page"];
-        let name = self.left_out().filter(|name| DOUBTFUL.contains(name));
+        // `document_timeout` and its like: what could not be read.
+        let is_doubtful = |name: &&str| DOUBTFUL.contains(name) || name.starts_with("document_");
+        let name = self.left_out().filter(is_doubtful);
         match self {
             IndexEntry::Drop { why, .. } => name.map(|_| why.as_str()),
             IndexEntry::Put(_) => None,

@@ -21,6 +21,10 @@ pub struct IndexedPage {
     pub description: String,
     /// Its keywords.
     pub keywords: Vec<String>,
+    /// The names of its authors, by its own word.
+    pub authors: Vec<String>,
+    /// The part of its site that it stands in, by its own word: News, say.
+    pub section: Option<String>,
     /// The language without region, in lower case (ISO 639); none where it can't be told.
     pub language: Option<String>,
     /// When it was published, in seconds since 1970 UTC, by its own word.

@@ -142,6 +142,8 @@ pub fn judge(
         beside,
         description: content.description.clone().unwrap_or_default(),
         keywords: content.keywords.clone(),
+        authors: content.authors.clone(),
+        section: content.section.clone(),
         language: content.language.code(),
         published: content.published().map(|date| date.moment.unix_seconds),
         modified: content.modified().map(|date| date.moment.unix_seconds),

@@ -6,7 +6,7 @@ use super::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
 use super::elements::{Part, is_void, part_of};
 use super::head::{Head, Meta};
 use super::hints::Traits;
-use super::json_ld::JsonLdReader;
+use super::json_ld::{JsonLd, JsonLdReader};
 use super::language::{DeclaredBy, detect};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::main_text::places;
@@ -103,6 +103,8 @@ impl ContentReader {
             title,
             description: description.or(self.head.twitter_description),
             keywords: self.head.keywords,
+            authors: authors(&self.json_ld.items).unwrap_or(self.head.authors),
+            section: self.head.section.or_else(|| section(&self.json_ld.items)),
             language: self.head.language,
             dates: self.head.dates.finish(given.fetched_at, &mut self.oddities),
             open_graph: graph,
@@ -524,4 +526,20 @@ fn detect_in(content: &Content, limits: &ContentLimits) -> Option<super::Detecte
     let all = content.blocks.iter().filter(words);
     detect(main.map(|block| content.text_of(block)), limits)
         .or_else(|| detect(all.map(|block| content.text_of(block)), limits))
+}
+
+/// The authors of the first text among the items of a page that names any.
+fn authors(items: &[JsonLd]) -> Option<Vec<String>> {
+    let mut texts = items.iter().filter(|item| item.is_text());
+    let named = texts.find(|item| !item.authors.is_empty())?;
+    Some(named.authors.clone())
+}
+
+/// The part of the site that a page stands in, by its items: as a text says, or by the breadcrumbs,
+/// whose last is the page itself.
+fn section(items: &[JsonLd]) -> Option<String> {
+    let said = items.iter().find_map(|item| item.section.clone());
+    let trail = items.iter().map(|item| item.breadcrumbs.as_slice());
+    let mut parents = trail.filter_map(|trail| trail.iter().rev().nth(1));
+    said.or_else(|| parents.next().cloned())
 }

@@ -5,6 +5,9 @@ use super::language::{DeclaredBy, Language};
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use crate::text::{Collapsed, trim};
 
+/// Authors of a page.
+const MAX_AUTHORS: usize = 32;
+
 /// OpenGraph basics (ogp.me): of each property the first one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,6 +33,8 @@ pub(super) struct Head {
     pub(super) description: Option<String>,
     pub(super) twitter_description: Option<String>,
     pub(super) keywords: Vec<String>,
+    pub(super) authors: Vec<String>,
+    pub(super) section: Option<String>,
     pub(super) open_graph: OpenGraph,
     pub(super) language: Language,
     pub(super) dates: Dates,
@@ -42,6 +47,8 @@ impl Head {
             description: None,
             twitter_description: None,
             keywords: Vec::new(),
+            authors: Vec::new(),
+            section: None,
             open_graph: OpenGraph::default(),
             language: Language::default(),
             dates: Dates::new(limits),
@@ -96,6 +103,10 @@ impl Head {
                 &mut graph.locale
             }
             "og:site_name" => &mut graph.site_name,
+            "article:section" => &mut self.section,
+            "author" | "article:author" | "dc.creator" | "dcterms.creator" | "citation_author" => {
+                return self.author(content, offset, oddities);
+            }
             "keywords" => {
                 return self.keywords(content, [',', ';', '、', '，', '،'], offset, oddities);
             }
@@ -105,6 +116,14 @@ impl Head {
         if slot.is_none() {
             *slot = field(content, self.limits.0, offset, oddities);
         }
+    }
+
+    /// Takes the name of an author. Some name a page about one, which is no name.
+    fn author(&mut self, content: &str, offset: usize, oddities: &mut Oddities) {
+        let name = field(content, self.limits.0, offset, oddities);
+        let name = name.filter(|name| !name.contains("://") && !self.authors.contains(name));
+        let has_room = self.authors.len() < MAX_AUTHORS;
+        self.authors.extend(name.filter(|_| has_room));
     }
 
     fn keywords(

@@ -25,6 +25,8 @@ pub struct JsonLd {
     pub language: Option<String>,
     /// Names of its authors.
     pub authors: Vec<String>,
+    /// `articleSection`: the part of the site that it stands in.
+    pub section: Option<String>,
     /// `datePublished`, as written.
     pub published: Option<String>,
     /// `dateModified`, as written.
@@ -144,6 +146,7 @@ impl JsonLdReader {
             url: text("url").or_else(|| text("@id").filter(|id| id.starts_with("http"))),
             language: text("inLanguage"),
             authors: names(object.get("author"), |value| self.name_of(value)),
+            section: text("articleSection"),
             published: text("datePublished").or_else(|| text("dateCreated")),
             modified: text("dateModified"),
             breadcrumbs,

@@ -22,6 +22,11 @@ pub struct Content {
     pub description: Option<String>,
     /// `meta name=keywords`, then `article:tag`; in their order, none twice.
     pub keywords: Vec<String>,
+    /// The names of its authors: of its JSON-LD, else of `author`, `article:author` and their like.
+    pub authors: Vec<String>,
+    /// The part of its site that it stands in: `article:section`, `articleSection` of its JSON-LD, or
+    /// the last but one of its breadcrumbs.
+    pub section: Option<String>,
     /// The language it is written in.
     pub language: Language,
     /// The dates that were found and can be, in the order of the page; see

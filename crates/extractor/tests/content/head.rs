@@ -257,11 +257,45 @@ fn ours_json_ld_basics() {
         let _ = writeln!(shown, "{item:?}");
     }
     expect![[r#"
-        JsonLd { types: ["Article", "TechArticle"], name: Some("How to"), description: Some("d"), url: Some("/x"), language: Some("en"), authors: ["A", "B"], published: Some("2024-05-06"), modified: Some("2024-05-07"), breadcrumbs: [] }
-        JsonLd { types: ["BreadcrumbList"], name: None, description: None, url: None, language: None, authors: [], published: None, modified: None, breadcrumbs: ["One", "Two"] }
-        JsonLd { types: ["WebPage"], name: None, description: None, url: None, language: None, authors: [], published: None, modified: None, breadcrumbs: [] }
-        JsonLd { types: ["Thing"], name: Some("Inner"), description: None, url: None, language: None, authors: [], published: None, modified: None, breadcrumbs: [] }
+        JsonLd { types: ["Article", "TechArticle"], name: Some("How to"), description: Some("d"), url: Some("/x"), language: Some("en"), authors: ["A", "B"], section: None, published: Some("2024-05-06"), modified: Some("2024-05-07"), breadcrumbs: [] }
+        JsonLd { types: ["BreadcrumbList"], name: None, description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: ["One", "Two"] }
+        JsonLd { types: ["WebPage"], name: None, description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: [] }
+        JsonLd { types: ["Thing"], name: Some("Inner"), description: None, url: None, language: None, authors: [], section: None, published: None, modified: None, breadcrumbs: [] }
         broken-json-ld line 6 x1
     "#]]
     .assert_eq(&(shown + &show_oddities(&content)));
+}
+
+#[test]
+fn authors_and_section_are_told_by_json_ld_metas_and_breadcrumbs() {
+    let check = |html: &str, authors: &[&str], section: Option<&str>| {
+        let content = read(html);
+        assert_eq!(content.authors, authors, "{html}");
+        assert_eq!(content.section.as_deref(), section, "{html}");
+    };
+    check(
+        "<meta name=author content='Ada L.'><meta property=article:author content='https://a.example/ada'>\
+        <meta name=DC.creator content='Bo'><meta property=article:section content='Harbour news'>",
+        &["Ada L.", "Bo"],
+        Some("Harbour news"),
+    );
+    check(
+        r#"<meta name=author content="the editors"><script type=application/ld+json>[
+        {"@type":"Organization","author":"a company"},
+        {"@type":"NewsArticle","author":[{"name":"Cy"},"Di"],"articleSection":["Boats","Sails"]}]</script>"#,
+        &["Cy", "Di"],
+        Some("Boats"),
+    );
+    check(
+        r#"<script type=application/ld+json>{"@type":"BreadcrumbList","itemListElement":[
+        {"position":1,"name":"Home"},{"position":2,"name":"Piers"},{"position":3,"name":"Pier 4"}]}</script>"#,
+        &[],
+        Some("Piers"),
+    );
+    check(
+        r#"<script type=application/ld+json>{"@type":"BreadcrumbList","itemListElement":[
+        {"position":1,"name":"Home"}]}</script>"#,
+        &[],
+        None,
+    );
 }

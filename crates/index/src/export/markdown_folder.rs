@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use crawl_extractor::{ContentLimits, Limits, PageContext, read_html, read_markdown};
+use crawl_extractor::{
+    ContentLimits, Document, Limits, PageContext, read_html, read_markdown, what_is,
+};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::date::rfc3339;
@@ -20,6 +22,13 @@ pub struct PageSource<'a> {
     pub content_type: Option<&'a str>,
     /// The bytes.
     pub body: &'a [u8],
+}
+
+impl PageSource<'_> {
+    /// Returns whether it is HTML: a PDF, say, has its text in the index alone.
+    fn is_html(&self) -> bool {
+        what_is(self.content_type, self.body) == Document::Html
+    }
 }
 
 /// What a folder of Markdown holds.
@@ -90,6 +99,7 @@ impl MarkdownFolder {
             self.done.without_text += 1;
             String::new()
         } else {
+            let source = source.filter(PageSource::is_html);
             self.done.from_index += u64::from(source.is_none());
             self.markdown(page, name, source)
         };
@@ -123,7 +133,7 @@ impl MarkdownFolder {
     }
 }
 
-/// The main text of a page as Markdown; without its `source` the words of the index by their
+/// The main text of a page as Markdown; without its `source` in HTML the words of the index by their
 /// headings. Links are URLs, but where `file` gives a page's URL a file.
 #[must_use]
 pub fn page_markdown(
@@ -131,6 +141,7 @@ pub fn page_markdown(
     source: Option<PageSource<'_>>,
     file: &mut dyn FnMut(&str) -> Option<String>,
 ) -> String {
+    let source = source.filter(PageSource::is_html);
     let (Some(source), Ok(url)) = (source, canonicalize(None, &page.url)) else {
         return of_index(page);
     };
@@ -196,13 +207,15 @@ fn front_matter(page: &IndexedPage) -> String {
     if page.max_snippet.is_none() {
         text("description", &page.description);
     }
+    text("section", page.section.as_deref().unwrap_or_default());
     text("language", page.language.as_deref().unwrap_or_default());
     text("published", &date(page.published));
     text("modified", &date(page.modified));
     text("fetched", &date(Some(page.fetched_at)));
-    if !page.keywords.is_empty() {
-        let keywords = serde_json::Value::from(page.keywords.clone());
-        lines.push(format!("keywords: {keywords}"));
+    for (key, names) in [("authors", &page.authors), ("keywords", &page.keywords)] {
+        if !names.is_empty() {
+            lines.push(format!("{key}: {}", serde_json::Value::from(names.clone())));
+        }
     }
     lines.push("---\n".to_owned());
     lines.join("\n")
@@ -222,6 +235,8 @@ mod tests {
             text: "Tea\nBoil.".to_owned(),
             description: "On tea".to_owned(),
             keywords: vec!["tea".to_owned()],
+            authors: vec!["Ada: a cook".to_owned()],
+            section: Some("Drinks".to_owned()),
             ..IndexedPage::default()
         }
     }
@@ -269,19 +284,21 @@ mod tests {
         let report = check(
             &pages,
             "e.example/a/index.md",
-            expect![[r##"
+            expect![[r#"
                 ---
                 title: "Green \"tea\""
                 url: "https://e.example/a/"
                 description: "On tea"
+                section: "Drinks"
                 fetched: "1970-01-01T00:00:00Z"
+                authors: ["Ada: a cook"]
                 keywords: ["tea"]
                 ---
 
                 # Tea
 
                 Most of what is known of tea stands on [b](../b.md#how), its [copy](../b.md), [this one](../c/d.md), [here](https://e.example/a/#top) and [elsewhere](https://f.example/); ask [us](mailto:t@e.example).
-            "##]],
+            "#]],
         );
         assert_eq!((report.pages, report.from_index), (3, 2));
     }
@@ -299,7 +316,9 @@ mod tests {
                 ---
                 title: "Green \"tea\""
                 url: "https://e.example/"
+                section: "Drinks"
                 fetched: "1970-01-01T00:00:00Z"
+                authors: ["Ada: a cook"]
                 keywords: ["tea"]
                 ---
 

@@ -28,6 +28,9 @@ struct Document<'p> {
     /// The headings that it stands under, from the first level on.
     above: Vec<&'p str>,
     text: &'p str,
+    /// A part of the text beside the main text: then the others are empty.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    beside: &'p str,
     /// The place in the page, counted from 0.
     position: usize,
     /// Dates once more, in seconds since 1970 UTC: what can be sorted and filtered by.
@@ -48,8 +51,14 @@ fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, Expor
     let (about, key) = (PageFields::of(page), hash_id(&page.url));
     let mut above: Vec<(u8, &str)> = Vec::new();
     let mut records = 0;
-    for (position, section) in divided(page).into_iter().enumerate() {
-        if section.level > 0 {
+    let beside = pieces(&page.beside).into_iter();
+    let beside = beside.filter(|text| !text.is_empty());
+    let sections = divided(page).into_iter().map(|section| (section, ""));
+    let all = sections.chain(beside.map(|text| (NO_SECTION, text)));
+    for (position, (section, beside)) in all.enumerate() {
+        if !beside.is_empty() {
+            above.clear();
+        } else if section.level > 0 {
             above.retain(|(level, _)| *level < section.level);
         }
         let document = Document {
@@ -61,6 +70,7 @@ fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, Expor
             level: section.level,
             above: above.iter().map(|(_, heading)| *heading).collect(),
             text: section.text,
+            beside,
             position,
             published_at: page.published,
             modified_at: page.modified,
@@ -75,12 +85,21 @@ fn write_sections(out: &mut impl Write, page: &IndexedPage) -> Result<u64, Expor
     Ok(records)
 }
 
+/// What stands under no heading.
+const NO_SECTION: ResultSection<'static> = ResultSection {
+    heading: "",
+    level: 0,
+    id: None,
+    text: "",
+};
+
 /// Settings of an index for these documents: what `PATCH /indexes/pages/settings` is sent with.
 #[must_use]
 pub fn meilisearch_settings() -> Value {
     json!({
         "searchableAttributes": [
-            "title", "heading", "anchors", "keywords", "description", "above", "text", "path",
+            "title", "heading", "anchors", "keywords", "description", "above", "text", "beside",
+            "path",
         ],
         "distinctAttribute": "page",
         "filterableAttributes": [
@@ -99,25 +118,27 @@ pub fn meilisearch_settings() -> Value {
 fn divided(page: &IndexedPage) -> Vec<ResultSection<'_>> {
     let mut divided = Vec::new();
     for section in sections(page) {
-        let mut rest = section.text;
-        loop {
-            let (text, more) = rest.split_at(end_of_first(rest));
-            divided.push(ResultSection { text, ..section });
-            rest = more;
-            if rest.is_empty() {
-                break;
-            }
-        }
+        let texts = pieces(section.text).into_iter();
+        divided.extend(texts.map(|text| ResultSection { text, ..section }));
     }
     if divided.is_empty() {
-        divided.push(ResultSection {
-            heading: "",
-            level: 0,
-            id: None,
-            text: "",
-        });
+        divided.push(NO_SECTION);
     }
     divided
+}
+
+/// A text in pieces, none longer than a field that is searched whole; one where it is empty.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    loop {
+        let (piece, more) = rest.split_at(end_of_first(rest));
+        pieces.push(piece);
+        rest = more;
+        if rest.is_empty() {
+            return pieces;
+        }
+    }
 }
 
 /// The place at which a text is divided: at its end, or at the last line or word that fits.
@@ -169,6 +190,9 @@ mod tests {
                 "anchors": [
                   "making tea"
                 ],
+                "authors": [
+                  "Ada"
+                ],
                 "description": "How to make it",
                 "fetched": "2026-01-01T00:00:00Z",
                 "fetched_at": 1767225600,
@@ -193,6 +217,7 @@ mod tests {
                 "position": 0,
                 "published": "2023-11-14T22:13:20Z",
                 "published_at": 1700000000,
+                "section": "Drinks",
                 "text": "Welcome to.",
                 "title": "Green tea",
                 "unavailable_after": "2096-10-02T07:06:40Z",
@@ -202,6 +227,9 @@ mod tests {
                 "above": [],
                 "anchors": [
                   "making tea"
+                ],
+                "authors": [
+                  "Ada"
                 ],
                 "description": "How to make it",
                 "fetched": "2026-01-01T00:00:00Z",
@@ -227,6 +255,7 @@ mod tests {
                 "position": 1,
                 "published": "2023-11-14T22:13:20Z",
                 "published_at": 1700000000,
+                "section": "Drinks",
                 "text": "Boil water",
                 "title": "Green tea",
                 "unavailable_after": "2096-10-02T07:06:40Z",
@@ -238,6 +267,9 @@ mod tests {
                 ],
                 "anchors": [
                   "making tea"
+                ],
+                "authors": [
+                  "Ada"
                 ],
                 "description": "How to make it",
                 "fetched": "2026-01-01T00:00:00Z",
@@ -263,10 +295,50 @@ mod tests {
                 "position": 2,
                 "published": "2023-11-14T22:13:20Z",
                 "published_at": 1700000000,
+                "section": "Drinks",
                 "text": ".\nCups\nWash them.",
                 "title": "Green tea",
                 "unavailable_after": "2096-10-02T07:06:40Z",
                 "url": "http://tea.example/docs/green.html#cups"
+              },
+              {
+                "above": [],
+                "anchors": [
+                  "making tea"
+                ],
+                "authors": [
+                  "Ada"
+                ],
+                "beside": "Tea House, Street 1",
+                "description": "How to make it",
+                "fetched": "2026-01-01T00:00:00Z",
+                "fetched_at": 1767225600,
+                "folders": [
+                  "/docs/"
+                ],
+                "heading": "",
+                "host": "tea.example",
+                "id": "ff47f2847e49df9767a0a3e47078826f-3",
+                "keywords": [
+                  "tea",
+                  "green"
+                ],
+                "language": "en",
+                "level": 0,
+                "linked_from": 3,
+                "max_snippet": 200,
+                "modified": "2025-06-15T15:06:40Z",
+                "modified_at": 1750000000,
+                "page": "ff47f2847e49df9767a0a3e47078826f",
+                "path": "/docs/green.html",
+                "position": 3,
+                "published": "2023-11-14T22:13:20Z",
+                "published_at": 1700000000,
+                "section": "Drinks",
+                "text": "",
+                "title": "Green tea",
+                "unavailable_after": "2096-10-02T07:06:40Z",
+                "url": "http://tea.example/docs/green.html"
               }
             ]"#]]
         .assert_eq(&format!("{:#}", Value::Array(lines)));

@@ -33,6 +33,8 @@ struct Document<'p> {
     headings: Vec<&'p str>,
     sections: Vec<Anchor<'p>>,
     text: &'p str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    beside: &'p str,
 }
 
 /// A heading that can be linked to.
@@ -80,6 +82,8 @@ pub fn opensearch_mapping() -> Value {
                 "folders": keyword,
                 "description": text,
                 "keywords": named,
+                "authors": named,
+                "section": keyword,
                 "anchors": text,
                 "linked_from": {"type": "integer"},
                 "language": keyword,
@@ -97,6 +101,7 @@ pub fn opensearch_mapping() -> Value {
                     },
                 },
                 "text": text,
+                "beside": text,
             },
         },
     })
@@ -124,6 +129,7 @@ fn document(page: &IndexedPage) -> Document<'_> {
             })
             .collect(),
         text: &page.text,
+        beside: &page.beside,
     }
 }
 
@@ -162,6 +168,10 @@ mod tests {
                 "anchors": [
                   "making tea"
                 ],
+                "authors": [
+                  "Ada"
+                ],
+                "beside": "Tea House, Street 1",
                 "description": "How to make it",
                 "fetched": "2026-01-01T00:00:00Z",
                 "folders": [
@@ -182,6 +192,7 @@ mod tests {
                 "modified": "2025-06-15T15:06:40Z",
                 "path": "/docs/green.html",
                 "published": "2023-11-14T22:13:20Z",
+                "section": "Drinks",
                 "sections": [
                   {
                     "heading": "Tea",

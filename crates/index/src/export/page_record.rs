@@ -17,6 +17,10 @@ pub(super) struct PageFields<'p> {
     pub(super) description: &'p str,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub(super) keywords: &'p [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub(super) authors: &'p [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) section: Option<&'p str>,
     /// The names that other pages give it.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub(super) anchors: &'p [String],
@@ -46,6 +50,8 @@ impl<'p> PageFields<'p> {
             folders: folders(page.path()),
             description: &page.description,
             keywords: &page.keywords,
+            authors: &page.authors,
+            section: page.section.as_deref(),
             anchors: &page.anchors,
             linked_from: page.linked_from,
             language: page.language.as_deref(),

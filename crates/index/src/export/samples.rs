@@ -18,6 +18,8 @@ pub(super) fn full() -> IndexedPage {
         beside: "Tea House, Street 1".into(),
         description: "How to make it".into(),
         keywords: vec!["tea".into(), "green".into()],
+        authors: vec!["Ada".into()],
+        section: Some("Drinks".into()),
         language: Some("en".into()),
         published: Some(1_700_000_000),
         modified: Some(1_750_000_000),

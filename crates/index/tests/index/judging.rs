@@ -162,6 +162,8 @@ fn what_is_kept_of_a_page() {
             "tea",
             "leaves"
           ],
+          "authors": [],
+          "section": null,
           "language": "en",
           "published": null,
           "modified": null,

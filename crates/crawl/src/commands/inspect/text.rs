@@ -23,6 +23,8 @@ pub(super) fn text_object(page: &Page, content: &Content) -> Value {
         "headings": headings.collect::<Vec<_>>(),
         "description": content.description,
         "keywords": content.keywords,
+        "authors": content.authors,
+        "section": content.section,
         "canonical": canonical,
         "language": language_object(content),
         "dates": {
