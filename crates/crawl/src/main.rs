@@ -87,6 +87,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Control(args)) => commands::control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Mcp(args)) => mcp::run(&args),
+        Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::command(), "crawl", &mut script);

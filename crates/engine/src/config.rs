@@ -14,6 +14,7 @@ use crawl_sample::SampleMethod;
 use crawl_scheduler::Politeness;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
+use crate::document_reader::DocumentRules;
 use crate::time::whole_seconds;
 
 /// The least gap at a host of others: a shorter one needs an operator who answers for it
@@ -97,6 +98,8 @@ pub struct Config {
     pub links: bool,
     /// Build a search index.
     pub index: bool,
+    /// The documents that go into the index.
+    pub documents: DocumentRules,
     /// The kinds of documents that are asked for.
     pub extent: Extent,
     /// The way in which pages are chosen among the URLs that are found; none: all are asked for.
@@ -158,6 +161,7 @@ impl Config {
             warc: true,
             links: false,
             index: false,
+            documents: DocumentRules::default(),
             extent: Extent::Crawl,
             sample: None,
             software: format!("{} {version}", agent.as_str()),

@@ -19,6 +19,7 @@ mod content_filter;
 mod control;
 mod counters;
 mod crawl_loop;
+mod document_reader;
 mod driver;
 mod error;
 mod forget;
@@ -60,6 +61,7 @@ pub use counters::{
 };
 pub use crawl_loop::host_locks::HostLocks;
 pub use crawl_loop::running_crawls::RunningCrawl;
+pub use document_reader::{DocumentRules, UNREADABLE_EXIT_CODE};
 pub use driver::run;
 pub use error::EngineError;
 pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, forget};

@@ -1,9 +1,10 @@
 //! Which crate may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the crates that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 21] = [
+pub(crate) const SEES: [(&str, &[&str]); 22] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
+    ("crawl-documents", &[]),
     ("crawl-weburl", &[]),
     ("crawl-policy", &["crawl-weburl", "crawl-dates"]),
     ("crawl-extractor", &["crawl-weburl", "crawl-dates"]),
@@ -32,6 +33,7 @@ pub(crate) const SEES: [(&str, &[&str]); 21] = [
             "crawl-weburl",
             "crawl-coding",
             "crawl-dates",
+            "crawl-documents",
             "crawl-policy",
             "crawl-extractor",
             "crawl-sample",
@@ -78,10 +80,12 @@ pub(crate) const SEES: [(&str, &[&str]); 21] = [
             "crawl-tables",
         ],
     ),
+    // It is the program that reads them in a process of its own.
     (
         "crawl",
         &[
             "crawl-weburl",
+            "crawl-documents",
             "crawl-policy",
             "crawl-extractor",
             "crawl-sample",
@@ -129,9 +133,10 @@ pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
-pub(crate) const PURE: [&str; 7] = [
+pub(crate) const PURE: [&str; 8] = [
     "crawl-coding",
     "crawl-dates",
+    "crawl-documents",
     "crawl-weburl",
     "crawl-policy",
     "crawl-extractor",
@@ -174,6 +179,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
         &[
             "crawl-coding",
             "crawl-dates",
+            "crawl-documents",
             "crawl-weburl",
             "crawl-policy",
             "crawl-extractor",
@@ -197,7 +203,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that these crates alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 20] = [
+pub(crate) const OWNED: [(&str, &str); 23] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
@@ -211,7 +217,9 @@ pub(crate) const OWNED: [(&str, &str); 20] = [
     ("maud", "crawl-records"),
     ("moka", "crawl-fetcher"),
     ("parquet", "crawl-tables"),
+    ("pdf-extract", "crawl-documents"),
     ("psl", "crawl-weburl"),
+    ("pulldown-cmark", "crawl-documents"),
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),
     ("tantivy", "crawl-index"),
@@ -219,6 +227,8 @@ pub(crate) const OWNED: [(&str, &str); 20] = [
     ("tower-http", "crawl"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),
+    // A DOCX is a ZIP file.
+    ("zip", "crawl-documents"),
     ("zip", "crawl-wacz"),
 ];
 
@@ -241,7 +251,8 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
             ("totals", &[]),
             ("counters", &[]),
             ("free_space", &[]),
-            ("config", &["time"]),
+            ("document_reader", &[]),
+            ("config", &["document_reader", "time"]),
             ("control", &["config", "counters", "free_space"]),
             ("error", &["control"]),
             ("tombstones", &["error"]),
@@ -280,6 +291,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 "index",
                 &[
                     "config",
+                    "document_reader",
                     "error",
                     "meta_keys",
                     "secrets",
@@ -327,6 +339,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 &[
                     "config",
                     "content_filter",
+                    "document_reader",
                     "index",
                     "messages",
                     "priority",

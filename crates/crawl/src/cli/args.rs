@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
+use crawl_documents::DocumentKind;
 
 use crate::cli::report::ReportArgs;
 use crate::control::protocol;
-use crate::settings::{Layer, ProfileName, default_of};
+use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 
 /// A polite web crawler with exclusion built in
 ///
@@ -82,6 +83,9 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Answer a language model's questions about a crawl, over the Model Context Protocol
     Mcp(McpArgs),
+    /// Read one document from stdin, for a crawl that started this process
+    #[command(hide = true)]
+    ReadDocument(ReadDocumentArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -326,9 +330,33 @@ pub(crate) struct IndexArgs {
     /// The crawl's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
+    /// Documents that go into it, as for a crawl (html, text, markdown, docx, pdf, all)
+    ///
+    /// As the crawl's settings have it if not given.
+    #[arg(long, value_name = "TYPES")]
+    pub(crate) index_types: Option<IndexTypes>,
     /// The result, as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Read one PDF or DOCX from stdin, and write it to stdout as HTML
+///
+/// A crawl with an index starts it for each such document.
+#[derive(Debug, Args)]
+pub(crate) struct ReadDocumentArgs {
+    /// docx or pdf
+    #[arg(value_name = "KIND")]
+    pub(crate) kind: DocumentKind,
+    /// Bytes of memory
+    #[arg(long)]
+    pub(crate) memory: u64,
+    /// Seconds of processor time
+    #[arg(long)]
+    pub(crate) timeout: u64,
+    /// Bytes of HTML
+    #[arg(long)]
+    pub(crate) html_bytes: usize,
 }
 
 /// Search the index of a crawl

@@ -81,6 +81,7 @@ fn make_derived(dir: &Path, report: bool, index: bool) -> Result<(), CommandErro
     if index {
         match dir.join("archive").is_dir() {
             true => index::run(&IndexArgs {
+                index_types: None,
                 dir: dir.to_owned(),
                 json: false,
             })

@@ -15,12 +15,12 @@ use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, INTERRUPTED, no_crawl, no_threads};
 use crate::run::signals;
-use crate::settings::{ProfileName, default_of};
+use crate::settings::{ProfileName, default_of, document_rules};
 use crate::terminal::{index_counts, note, print_json, spinner};
 
 /// Runs `crawl index`.
 pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
-    let rules = rules(&args.dir)?;
+    let rules = rules(args)?;
     let stopped = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -65,7 +65,8 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
 
 /// The name that METAs and headers know the crawl by, and how they are read: as its crawl.toml
 /// has it.
-fn rules(dir: &Path) -> Result<Reindex, CommandError> {
+fn rules(args: &IndexArgs) -> Result<Reindex, CommandError> {
+    let dir = args.dir.as_path();
     let table = stored_settings(dir);
     let value = |group: &str, key: &str| {
         let value = table.get(group).and_then(|group| group.get(key));
@@ -80,6 +81,8 @@ fn rules(dir: &Path) -> Result<Reindex, CommandError> {
         .try_into()
         .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?;
     Ok(Reindex {
+        documents: document_rules(&table, args.index_types.as_ref())
+            .map_err(|why| CommandError::disk(format!("{}/crawl.toml: {why}", dir.display())))?,
         agent,
         profile: profile.meaning(),
         secrets: Secrets::default(),

@@ -7,6 +7,7 @@ pub(crate) mod forget;
 pub(crate) mod index;
 pub(crate) mod inspect;
 pub(crate) mod plan;
+pub(crate) mod read_document;
 pub(crate) mod recheck;
 pub(crate) mod records;
 pub(crate) mod replay;

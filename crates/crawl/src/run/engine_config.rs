@@ -15,7 +15,7 @@ use crate::settings::{
     Checked, Environment, NAME_AND_VERSION, Settings, budgets, first_start, host_keys,
     host_locks_file, host_table, hours, own_mark, record, record_again, rules_since, user_agent,
 };
-use crate::values::{FilePath, Span};
+use crate::values::{DocumentBounds, FilePath, Span};
 
 /// The engine's configuration for settings that were checked.
 pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
@@ -80,6 +80,11 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         warc: settings.output.warc.is_on(),
         links: settings.output.links.is_on(),
         index: settings.output.index.is_on(),
+        documents: settings.output.index_types.rules(&DocumentBounds {
+            timeout: settings.output.document_timeout.get(),
+            memory: settings.output.document_memory.0,
+            text: settings.output.document_text.0,
+        }),
         extent: Extent::Crawl,
         sample: sample_method(settings),
         software: NAME_AND_VERSION.to_owned(),
@@ -259,7 +264,7 @@ fn narrow(count: u64) -> u32 {
 mod tests {
     use super::engine_config;
     use crate::settings::{Settings, check};
-    use crawl_engine::Config;
+    use crawl_engine::{Config, DocumentRules};
 
     #[test]
     fn the_library_has_the_defaults_of_the_command_line() {
@@ -277,6 +282,10 @@ mod tests {
             // Those the program takes from its user's environment.
             host_locks: typed.host_locks.clone(),
             config_text: typed.config_text.clone(),
+            documents: DocumentRules {
+                program: typed.documents.program.clone(),
+                ..DocumentRules::default()
+            },
             ..Config::new(agent, version, checked.contact, seeds, checked.output)
         };
         assert_eq!(format!("{library:#?}"), format!("{typed:#?}"));

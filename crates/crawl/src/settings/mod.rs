@@ -12,6 +12,7 @@ mod config_mac;
 mod contact;
 #[cfg(test)]
 mod docs_page;
+mod document_rules;
 mod environment;
 mod groups;
 mod host_access;
@@ -31,12 +32,14 @@ mod sites;
 mod sources;
 mod tables;
 
+pub(crate) use crate::values::IndexTypes;
 pub(crate) use check::{
     Checked, check, check_agent, check_contact, check_without_seeds, no_contact,
 };
 pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode};
 pub(crate) use config_file::located;
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
+pub(crate) use document_rules::document_rules;
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use host_lists::{host_keys, host_table};
 pub(crate) use host_politeness::hours;

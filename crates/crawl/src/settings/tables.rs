@@ -17,7 +17,8 @@ use crate::values::NameServer;
 use crate::values::Period;
 use crate::values::Surt;
 use crate::values::{
-    Count, Factor, FilePath, Limit, ListenAddress, Resolve, SchemaValue, Size, Span, Switch,
+    Count, Factor, FilePath, IndexTypes, Limit, ListenAddress, Resolve, SchemaValue, Size, Span,
+    Switch,
 };
 
 /// The use that a later run makes of a key of the directory's crawl.toml.
@@ -675,6 +676,22 @@ tables! {
         /// crawl that has pages already, it is built from the archive first.
         #[arg(value_name = "on|off")]
         index: Switch = Switch::Off, Kept;
+        /// Documents in the index: html, text, markdown, docx, pdf, all
+        ///
+        /// With commas between them. Text is none of the usual ones, as much of it stands in the
+        /// index already: sources of pages, licences, logs. PDF and DOCX are read in a process of
+        /// their own, and what one of them breaks costs its own words alone.
+        #[arg(value_name = "TYPES")]
+        index_types: IndexTypes = IndexTypes::default(), Kept;
+        /// The longest that the reading of one PDF or DOCX may take
+        #[arg(value_name = "DURATION")]
+        document_timeout: Span = Span::from_secs(10), GoesOn;
+        /// The most memory that the reading of one PDF or DOCX may take
+        #[arg(value_name = "SIZE")]
+        document_memory: Size = Size(512 << 20), GoesOn;
+        /// The most text that is read of a document that is not HTML
+        #[arg(value_name = "SIZE")]
+        document_text: Size = Size(8 << 20), GoesOn;
         /// Write links.jsonl, on or off
         #[arg(value_name = "on|off")]
         links: Switch = Switch::Off, Kept;

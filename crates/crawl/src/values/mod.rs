@@ -6,6 +6,7 @@
 
 mod day_hours;
 mod file_path;
+mod index_types;
 mod language;
 mod listed_host;
 mod listen_address;
@@ -24,6 +25,7 @@ mod unit;
 
 pub(crate) use day_hours::DayHours;
 pub(crate) use file_path::FilePath;
+pub(crate) use index_types::{DocumentBounds, IndexTypes};
 pub(crate) use language::Language;
 pub(crate) use listed_host::ListedHost;
 pub(crate) use listen_address::ListenAddress;

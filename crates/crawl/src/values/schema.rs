@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    Count, DayHours, Factor, FilePath, Language, Limit, ListedHost, ListenAddress, MediaType,
-    NameServer, Period, Resolve, Size, Span, Surt, Switch,
+    Count, DayHours, Factor, FilePath, IndexTypes, Language, Limit, ListedHost, ListenAddress,
+    MediaType, NameServer, Period, Resolve, Size, Span, Surt, Switch,
 };
 
 /// A value of a setting, as files hold it.
@@ -141,6 +141,14 @@ impl SchemaValue for Surt {
 impl SchemaValue for Resolve {
     fn schema() -> Value {
         text("^[^:]+:[0-9]+:.+$")
+    }
+}
+
+impl SchemaValue for IndexTypes {
+    fn schema() -> Value {
+        text(
+            r"^\s*(html|text|markdown|docx|pdf|all)(\s*,\s*(html|text|markdown|docx|pdf|all))*\s*$",
+        )
     }
 }
 

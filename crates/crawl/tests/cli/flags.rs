@@ -222,6 +222,13 @@ const FLAGS: &[(&[&str], &str)] = &[
         "metrics = \"127.0.0.1:9464\"",
     ),
     (&["--min-free", "5GiB"], "min-free = \"5GiB\""),
+    (&["--index-types", "pdf,html"], "index-types = \"html,pdf\""),
+    (&["--document-timeout", "7s"], "document-timeout = \"7s\""),
+    (
+        &["--document-memory", "300MiB"],
+        "document-memory = \"300MiB\"",
+    ),
+    (&["--document-text", "2MiB"], "document-text = \"2MiB\""),
     (&["--log-format", "text"], "log-format = \"text\""),
     (&["--log-format", "json"], "log-format = \"json\""),
     (&["--log-max-size", "1MiB"], "log-max-size = \"1MiB\""),

@@ -13,6 +13,7 @@ mod config;
 mod connections;
 mod control;
 mod damage;
+mod documents;
 mod entries;
 mod every;
 mod explain;

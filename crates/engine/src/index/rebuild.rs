@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use crawl_archive::rows::{PageRow, READER_PANICKED, RequestRow, WarcPlace};
 use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{Document, Limits, PageText, may_be_read, what_is};
+use crawl_extractor::{Document, Limits, PageText, is_html, may_be_read, what_is};
 use crawl_fetcher::{Interstitial, Secrets};
 use crawl_frontier::{Frontier, KnownState};
 use crawl_index::{IndexEntry, IndexWriter, IndexedPage, PendingFile, Reconciled, SearchIndex};
@@ -19,6 +20,7 @@ use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::Config;
+use crate::document_reader::{DocumentRules, HTML_IN_UTF8, IndexedDocument};
 use crate::error::EngineError;
 use crate::index::entry::{directives, entry, interstitial_of, left_out, read_both};
 use crate::index::log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
@@ -42,6 +44,8 @@ pub struct Reindex {
     pub profile: Profile,
     /// The secrets that are taken out of pages: the archive has them as they were sent.
     pub secrets: Secrets,
+    /// The documents that go into the index.
+    pub documents: DocumentRules,
 }
 
 impl Reindex {
@@ -52,6 +56,7 @@ impl Reindex {
             agent: config.agent.clone(),
             profile: config.profile,
             secrets: Secrets::of(&config.fetch.access),
+            documents: config.documents.clone(),
         }
     }
 }
@@ -230,7 +235,8 @@ fn beside<'a>(
         done: Reindexed::default(),
         hosts: HashSet::new(),
     };
-    let Some((kept, unreadable)) = kept_pages(dir, committed, frontier, is_stopped)? else {
+    let of = (dir, committed, frontier);
+    let Some((kept, unreadable)) = kept_pages(of, &rules.documents, is_stopped)? else {
         build.remove()?;
         return Ok(None);
     };
@@ -289,9 +295,8 @@ struct Kept {
 /// All URLs that answered with a page when they were asked last, in the order of the archive;
 /// and how many lines are no rows. None where it was stopped.
 fn kept_pages(
-    dir: &Path,
-    committed: Option<u64>,
-    frontier: &dyn Frontier,
+    (dir, committed, frontier): (&Path, Option<u64>, &dyn Frontier),
+    documents: &DocumentRules,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<(Vec<Kept>, u64)>, EngineError> {
     let mut unreadable = 0;
@@ -321,14 +326,15 @@ fn kept_pages(
         }
         let at = i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX);
         let is_left_out = row.is_body_left_out();
+        let bars = |word: &str| word != "yes" && !is_judged_anew(word, &row, documents);
+        let is_out = row.indexed.as_deref().map(bars);
         match row.status {
             // Its record refers to the one before.
             _ if row.repeats_body() => {
                 if let Some(known) = kept.get_mut(&row.url) {
                     known.at = at;
                     // A 304 may bar it, and a 200 let it in again.
-                    let word = row.indexed.as_deref();
-                    known.is_out = word.map_or(known.is_out, |word| word != "yes");
+                    known.is_out = is_out.unwrap_or(known.is_out);
                     if row.status == Some(200) && known.place.is_none() {
                         known.place = row.warc.filter(|_| !is_left_out);
                         known.bytes = row.bytes;
@@ -344,7 +350,7 @@ fn kept_pages(
                     place: row.warc.filter(|_| !is_left_out),
                     bytes: row.bytes,
                     refused,
-                    is_out: row.indexed.as_deref().is_some_and(|word| word != "yes"),
+                    is_out: is_out.unwrap_or(false),
                 };
                 kept.insert(row.url, page);
             }
@@ -376,6 +382,15 @@ fn kept_pages(
     };
     pages.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.url.cmp(&b.url)));
     Ok(Some((pages, unreadable)))
+}
+
+/// Returns whether what kept a page out was not its own word but how documents were read, and which.
+fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
+    let content_type = row.content_type.as_deref();
+    let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
+    let is_html = documents.html && is_html(content_type, &[]);
+    (word == "no_page" || word.starts_with("document_"))
+        && (is_html || documents.may_be_read(content_type, path))
 }
 
 /// URLs that were asked for as something else than pages: sitemaps, and what pages are shown with.
@@ -487,17 +502,42 @@ impl Build<'_> {
         let headers = headers(&http);
         let content_type = http.field("Content-Type").map(String::from_utf8_lossy);
         let content_type = content_type.as_deref();
-        if !may_be_read(content_type) {
+        let documents = &self.rules.documents;
+        if !may_be_read(content_type) && !documents.may_be_read(content_type, url.path()) {
             return Ok(left_out(url, "no_page"));
         }
         let body = Bytes::copy_from_slice(http.body);
         let codings = headers.get_all(CONTENT_ENCODING);
         let bytes = decode(codings, &body, &DecodeLimits::default()).bytes;
-        if what_is(content_type, &bytes) != Document::Html {
+        let is_page = what_is(content_type, &bytes) == Document::Html;
+        let kind = || documents.kind(content_type, url.path(), &bytes);
+        let html = match is_page {
+            true => None,
+            false => match kind() {
+                Some(kind) => {
+                    let last_modified = http.field("Last-Modified").map(String::from_utf8_lossy);
+                    let document = IndexedDocument {
+                        kind,
+                        content_type,
+                        last_modified: last_modified.as_deref(),
+                        bytes: &bytes,
+                    };
+                    match documents.to_html(document, &AtomicBool::new(false)) {
+                        Ok(html) => Some(html),
+                        Err(why) => return Ok(left_out(url, why.name())),
+                    }
+                }
+                None => return Ok(left_out(url, "no_page")),
+            },
+        };
+        if is_page && !documents.html {
             return Ok(left_out(url, "no_page"));
         }
         let status = http.status().unwrap_or(200);
-        let text = PageText::decode(&bytes, content_type);
+        let text = match &html {
+            Some(html) => PageText::decode(html.as_bytes(), Some(HTML_IN_UTF8)),
+            None => PageText::decode(&bytes, content_type),
+        };
         let (page, content) = read_both(&text, &headers, kept.at, &Limits::default(), &mut ());
         if let Some(obstacle) = interstitial_of(status, &headers, &page, &text) {
             return Ok(left_out(url, obstacle.name()));

@@ -49,7 +49,8 @@ impl PageReader {
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
         let is_page = (200..300).contains(&exchange.status);
-        let may_index = self.index && is_page && lease.kind == UrlKind::Page;
+        let may_index = self.index && self.documents.html;
+        let may_index = may_index && is_page && lease.kind == UrlKind::Page;
         let at = seconds_of(exchange.started);
         let mut evidence = TrapEvidence {
             reader: self.fingerprint(lease).filter(|_| is_page),

@@ -7,6 +7,7 @@ mod link_cache;
 mod link_names;
 mod links;
 mod main_text;
+mod other_documents;
 pub(crate) mod pool;
 mod sitemap_budget;
 mod trap_evidence;
@@ -39,6 +40,7 @@ use self::links::{LinkPolicy, Links, page_refusal};
 use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapRules};
 use crate::content_filter;
+use crate::document_reader::DocumentRules;
 use crate::index::entry::{directives, left_out, pairs};
 use crate::messages::page::{
     FetchedPage, LinkBatch, PageFindings, TrapSignal, redirect_target, row_without_answer,
@@ -65,6 +67,8 @@ pub(crate) struct PageReader {
     pub(crate) wanted: Arc<ContentFilter>,
     /// True if pages go into a search index.
     pub(crate) index: bool,
+    /// The documents that go into it.
+    pub(crate) documents: Arc<DocumentRules>,
     pub(crate) traps: TrapRules,
     pub(crate) sitemaps: SitemapBudget,
     /// Held while a long sitemap is read, by one thread of all.
@@ -107,6 +111,7 @@ impl PageReader {
             purpose: config.purpose,
             wanted: Arc::new(config.wanted.clone()),
             index: config.index,
+            documents: Arc::new(config.documents.clone()),
             traps: config.traps,
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
             sitemap_turn: Arc::default(),
@@ -318,8 +323,13 @@ impl PageReader {
         let content_type = content_type(exchange);
         let content_type = content_type.as_deref();
         let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
+        // What goes into the index alone.
+        let may_index = self.index && is_page && lease.kind == UrlKind::Page;
+        let path = lease.url.path();
+        let is_indexed = || may_index && self.documents.may_be_read(content_type, path);
         // What says that it is an image is neither decoded nor looked into.
-        let decoded = (is_sitemap || may_be_read(content_type)).then(|| self.decoded(exchange));
+        let decoded = (is_sitemap || may_be_read(content_type) || is_indexed())
+            .then(|| self.decoded(exchange));
         let bytes = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
         let is_coded = exchange.headers.contains_key(CONTENT_ENCODING);
         let detected_type = match &decoded {
@@ -355,7 +365,16 @@ impl PageReader {
                 links.of_style_sheet(bytes, content_type, &self.limits);
             }
             _ if is_page && lease.kind == UrlKind::Page => {
-                document.findings.signal = TrapSignal::Other;
+                let kind = may_index.then(|| self.documents.kind(content_type, path, bytes));
+                match kind.flatten() {
+                    Some(kind) => {
+                        document = self.other_document(&mut links, rules, exchange, bytes, kind);
+                        if document.is_given_up {
+                            return document;
+                        }
+                    }
+                    None => document.findings.signal = TrapSignal::Other,
+                }
             }
             _ => {}
         }

@@ -9,6 +9,7 @@ use crawl_index::{Anchor, IndexEntry, IndexedPage, SearchIndex};
 use crawl_policy::{ProductToken, Profile};
 
 use super::*;
+use crate::document_reader::DocumentRules;
 
 /// A thread's work on a log, until it was asked so often whether it is to stop.
 fn follow(dir: &Path, asks: usize) -> Indexed {
@@ -116,6 +117,7 @@ fn ours_what_was_settled_waits_where_there_is_no_time_to_look_at_the_index() {
                 agent: ProductToken::new("t").unwrap(),
                 profile: Profile::default(),
                 secrets: Secrets::of(&[]),
+                documents: DocumentRules::default(),
             },
             halt: Halt::when(|| true),
             is_busy: Arc::new(|| false),

@@ -1,0 +1,60 @@
+//! `crawl read-document`: one PDF or DOCX from stdin as HTML on stdout. A crawl starts it for each
+//! such document, so that what a hostile one does ends with this process.
+
+use std::io::{Read as _, Write as _};
+
+use crawl_documents::DocumentLimits;
+use crawl_engine::UNREADABLE_EXIT_CODE;
+use nix::sys::resource::{Resource, setrlimit};
+
+use crate::cli::args::ReadDocumentArgs;
+use crate::error::{CommandError, FINISHED};
+
+/// Descriptors that this process may have open: those that it was started with.
+const MAX_DESCRIPTORS: u64 = 3;
+
+/// Runs `crawl read-document`.
+pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
+    let bounds = [
+        (Resource::RLIMIT_AS, args.memory, args.memory),
+        // At the first it is told so, and dies of it; at the second it is killed.
+        (
+            Resource::RLIMIT_CPU,
+            args.timeout,
+            args.timeout.saturating_add(1),
+        ),
+        (Resource::RLIMIT_NOFILE, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
+        // It writes no file, and leaves no image of its memory.
+        (Resource::RLIMIT_FSIZE, 0, 0),
+        (Resource::RLIMIT_CORE, 0, 0),
+    ];
+    for (resource, soft, hard) in bounds {
+        setrlimit(resource, soft, hard).map_err(|why| {
+            CommandError::disk(format!("cannot set {resource:?} to {soft}: {why}"))
+        })?;
+    }
+    let failed = |why: std::io::Error| CommandError::disk(why.to_string());
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    let limits = DocumentLimits {
+        html_bytes: args.html_bytes,
+        ..DocumentLimits::default()
+    };
+    match args.kind.to_html(&bytes, &limits, None) {
+        Ok(html) => {
+            std::io::stdout()
+                .lock()
+                .write_all(html.as_bytes())
+                .map_err(failed)?;
+            Ok(FINISHED)
+        }
+        Err(why) => {
+            // The crawl that started this process reads it.
+            let _ = writeln!(std::io::stderr(), "{why}");
+            Ok(UNREADABLE_EXIT_CODE)
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The documents that go into an index that is built anew, by the settings that its crawl had.
+
+use crawl_engine::DocumentRules;
+
+use super::config_file::key_of;
+use super::listing::default_of;
+use crate::values::{BadValue, DocumentBounds, IndexTypes, Size, Span};
+
+/// Which documents go into the index, and how they are read: as `asked`, else as the
+/// settings of its crawl, `table`, have it.
+pub(crate) fn document_rules(
+    table: &toml::Table,
+    asked: Option<&IndexTypes>,
+) -> Result<DocumentRules, BadValue> {
+    let output = table.get("output");
+    let value = |field: &str| {
+        let key = key_of(field);
+        let value = output
+            .and_then(|output| output.get(key.as_str()))
+            .and_then(toml::Value::as_str);
+        value
+            .map(str::to_owned)
+            .or_else(|| default_of(field))
+            .unwrap_or_default()
+    };
+    let types = match asked {
+        Some(types) => types.clone(),
+        None => value("index_types").parse()?,
+    };
+    Ok(types.rules(&DocumentBounds {
+        timeout: value("document_timeout").parse::<Span>()?.get(),
+        memory: value("document_memory").parse::<Size>()?.0,
+        text: value("document_text").parse::<Size>()?.0,
+    }))
+}

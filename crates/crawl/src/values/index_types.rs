@@ -1,0 +1,137 @@
+//! The types of documents that go into the search index: `html,markdown,pdf`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crawl_documents::{DocumentKind, DocumentLimits};
+use crawl_engine::DocumentRules;
+
+use super::BadValue;
+use super::text::as_text;
+
+/// The types, in the order in which they are listed.
+const KINDS: [(&str, Option<DocumentKind>); 5] = [
+    ("html", None),
+    ("text", Some(DocumentKind::Text)),
+    ("markdown", Some(DocumentKind::Markdown)),
+    ("docx", Some(DocumentKind::Docx)),
+    ("pdf", Some(DocumentKind::Pdf)),
+];
+
+/// The types of documents that go into the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IndexTypes {
+    html: bool,
+    kinds: BTreeSet<DocumentKind>,
+}
+
+/// The bounds on the reading of one document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DocumentBounds {
+    pub(crate) timeout: Duration,
+    /// Bytes.
+    pub(crate) memory: u64,
+    /// Bytes.
+    pub(crate) text: u64,
+}
+
+impl IndexTypes {
+    /// The engine's rules for these types. PDF and DOCX are read by this program itself.
+    pub(crate) fn rules(&self, bounds: &DocumentBounds) -> DocumentRules {
+        DocumentRules {
+            html: self.html,
+            kinds: self.kinds.clone(),
+            program: std::env::current_exe().ok(),
+            timeout: bounds.timeout,
+            memory: bounds.memory,
+            limits: DocumentLimits {
+                html_bytes: usize::try_from(bounds.text).unwrap_or(usize::MAX),
+                ..DocumentLimits::default()
+            },
+        }
+    }
+}
+
+impl Default for IndexTypes {
+    fn default() -> Self {
+        let usual = DocumentRules::default();
+        IndexTypes {
+            html: usual.html,
+            kinds: usual.kinds,
+        }
+    }
+}
+
+impl FromStr for IndexTypes {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<IndexTypes, BadValue> {
+        let mut types = IndexTypes {
+            html: false,
+            kinds: BTreeSet::new(),
+        };
+        for name in text.split(',').map(str::trim) {
+            if name == "all" {
+                types.html = true;
+                types
+                    .kinds
+                    .extend(KINDS.iter().filter_map(|(_, kind)| *kind));
+                continue;
+            }
+            match KINDS.iter().find(|(known, _)| *known == name) {
+                Some((_, Some(kind))) => drop(types.kinds.insert(*kind)),
+                Some((_, None)) => types.html = true,
+                None => {
+                    return Err(BadValue::new(format!(
+                        "`{name}` is no type of documents that can be indexed: html, text, \
+                         markdown, docx, pdf, or all"
+                    )));
+                }
+            }
+        }
+        Ok(types)
+    }
+}
+
+impl fmt::Display for IndexTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has = |kind: &Option<DocumentKind>| match kind {
+            Some(kind) => self.kinds.contains(kind),
+            None => self.html,
+        };
+        let names = KINDS
+            .iter()
+            .filter(|(_, kind)| has(kind))
+            .map(|(name, _)| *name);
+        f.write_str(&names.collect::<Vec<_>>().join(","))
+    }
+}
+
+as_text!(IndexTypes);
+
+#[cfg(test)]
+mod tests {
+    use super::IndexTypes;
+
+    #[test]
+    fn types_are_read_and_written() {
+        for (text, written) in [
+            ("html", Some("html")),
+            ("pdf, html", Some("html,pdf")),
+            ("all", Some("html,text,markdown,docx,pdf")),
+            ("pdf,pdf", Some("pdf")),
+            ("odt", None),
+            ("", None),
+            ("html,", None),
+        ] {
+            let read = text
+                .parse::<IndexTypes>()
+                .ok()
+                .map(|types| types.to_string());
+            assert_eq!(read.as_deref(), written, "{text}");
+        }
+        assert_eq!(IndexTypes::default().to_string(), "html,markdown,docx,pdf");
+    }
+}

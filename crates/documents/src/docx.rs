@@ -1,0 +1,188 @@
+//! DOCX (Office Open XML, ISO/IEC 29500-1) as HTML: paragraphs, headings by their styles, tables by
+//! their cells, footnotes, and the properties of the document.
+
+mod styles;
+mod xml;
+
+use std::io::{Cursor, Read as _};
+
+use zip::ZipArchive;
+
+use crate::html::{PageHead, PageWriter};
+use crate::limits::{DocumentLimits, Unreadable};
+use styles::{ParagraphStyle, Styles};
+use xml::{Step, Xml};
+
+pub(crate) fn to_html(bytes: &[u8], limits: &DocumentLimits) -> Result<String, Unreadable> {
+    let mut parts = Parts {
+        zip: ZipArchive::new(Cursor::new(bytes))
+            .map_err(|why| Unreadable::Broken(why.to_string()))?,
+        most: limits.part_bytes,
+    };
+    let document = parts
+        .read("word/document.xml")
+        .ok_or_else(|| Unreadable::Broken("it has no word/document.xml".to_owned()))?;
+    let styles = parts.read("word/styles.xml").unwrap_or_default();
+    let mut head = properties(&parts.read("docProps/core.xml").unwrap_or_default());
+    let mut reader = DocumentReader {
+        page: PageWriter::new(limits.html_bytes),
+        styles: Styles::read(&styles),
+        titles: Vec::new(),
+    };
+    reader.read(&document);
+    if head.title.is_none() && !reader.titles.is_empty() {
+        head.title = Some(reader.titles.join(" "));
+    }
+    let notes = [
+        parts.read("word/footnotes.xml"),
+        parts.read("word/endnotes.xml"),
+    ];
+    let notes: Vec<String> = notes
+        .iter()
+        .flatten()
+        .flat_map(|xml| paragraphs(xml))
+        .collect();
+    Ok(reader.page.finish(&head, &notes))
+}
+
+/// The parts of a package.
+struct Parts<'a> {
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    most: u64,
+}
+
+impl Parts<'_> {
+    /// A part as text, or as much of it as is kept and whole.
+    fn read(&mut self, name: &str) -> Option<String> {
+        let part = self.zip.by_name(name).ok()?;
+        let mut bytes = Vec::new();
+        // A part that breaks off is read up to there.
+        let _ = part.take(self.most).read_to_end(&mut bytes);
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// The properties of a document: Dublin Core in `docProps/core.xml` (ISO/IEC 29500-2 section 8).
+fn properties(xml: &str) -> PageHead {
+    let mut head = PageHead::default();
+    let mut name = String::new();
+    let mut steps = Xml::new(xml);
+    while let Some(step) = steps.next() {
+        match step {
+            Step::Start(tag) => name = tag.name().to_owned(),
+            Step::End(_) => name.clear(),
+            Step::Text(text) => {
+                let field = match name.as_str() {
+                    "title" => &mut head.title,
+                    "creator" => &mut head.author,
+                    "description" => &mut head.description,
+                    "keywords" => &mut head.keywords,
+                    "created" => &mut head.published,
+                    "modified" => &mut head.modified,
+                    "language" => &mut head.language,
+                    _ => continue,
+                };
+                field.get_or_insert_default().push_str(&text);
+            }
+        }
+    }
+    head
+}
+
+/// The paragraphs of a part, as plain text.
+fn paragraphs(xml: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    walk(xml, &mut |paragraph| {
+        lines.push(paragraph.text);
+        true
+    });
+    lines
+}
+
+/// A paragraph (`w:p`) as it was read.
+#[derive(Debug, Default)]
+struct Paragraph {
+    text: String,
+    style: String,
+    /// 0 to 8, where the paragraph itself says its level.
+    outline: Option<usize>,
+    is_list_item: bool,
+}
+
+struct DocumentReader {
+    page: PageWriter,
+    styles: Styles,
+    /// The paragraphs with the style of a title that come before others.
+    titles: Vec<String>,
+}
+
+impl DocumentReader {
+    fn read(&mut self, xml: &str) {
+        walk(xml, &mut |paragraph| {
+            let style = match paragraph.outline {
+                Some(level) if level < 9 => ParagraphStyle::Heading(level + 1),
+                _ => self.styles.of(&paragraph.style),
+            };
+            match style {
+                ParagraphStyle::Title => {
+                    self.titles.push(paragraph.text.trim().to_owned());
+                    self.page.heading(1, None, &paragraph.text);
+                }
+                ParagraphStyle::Heading(level) => self.page.heading(level, None, &paragraph.text),
+                ParagraphStyle::Body if paragraph.is_list_item => {
+                    self.page.element("li", None, &paragraph.text);
+                }
+                ParagraphStyle::Body => self.page.element("p", None, &paragraph.text),
+            }
+            !self.page.is_full()
+        });
+    }
+}
+
+/// Hands each paragraph with words to `visit`, until that returns false. Deleted text and the
+/// second form of what stands in two (`mc:Fallback`) are left out.
+fn walk(xml: &str, visit: &mut dyn FnMut(Paragraph) -> bool) {
+    let mut steps = Xml::new(xml);
+    // Paragraphs stand in each other where a box of text does.
+    let mut open: Vec<Paragraph> = Vec::new();
+    let mut fallbacks = 0_usize;
+    let mut is_text = false;
+    while let Some(step) = steps.next() {
+        match step {
+            Step::Start(tag) => match (tag.name(), open.last_mut()) {
+                ("Fallback", _) => fallbacks += 1,
+                _ if fallbacks > 0 => {}
+                ("p", _) => open.push(Paragraph::default()),
+                ("t", _) => is_text = true,
+                ("tab" | "br" | "cr", Some(paragraph)) => paragraph.text.push(' '),
+                ("pStyle", Some(paragraph)) => paragraph.style = tag.value().unwrap_or_default(),
+                ("outlineLvl", Some(paragraph)) => {
+                    paragraph.outline = tag.value().and_then(|level| level.parse().ok());
+                }
+                ("numPr", Some(paragraph)) => paragraph.is_list_item = true,
+                _ => {}
+            },
+            Step::End(name) => match name.as_str() {
+                "Fallback" => fallbacks = fallbacks.saturating_sub(1),
+                "t" => is_text = false,
+                "p" if fallbacks == 0 => {
+                    let done = open.pop().filter(|done| !done.text.trim().is_empty());
+                    if let Some(paragraph) = done
+                        && !visit(paragraph)
+                    {
+                        return;
+                    }
+                }
+                _ => {}
+            },
+            Step::Text(text) => {
+                if let Some(paragraph) = open.last_mut().filter(|_| is_text && fallbacks == 0) {
+                    paragraph.text.push_str(&text);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

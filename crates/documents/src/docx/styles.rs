@@ -1,0 +1,94 @@
+//! Which styles of paragraphs are titles and headings: `word/styles.xml`.
+
+use std::collections::HashMap;
+
+use super::xml::{Step, Xml};
+
+/// Styles that are followed from one to the next they are based on.
+const MAX_BASES: usize = 8;
+
+/// The role of a paragraph by its style.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParagraphStyle {
+    Body,
+    Title,
+    /// A heading of a level from 1 on.
+    Heading(usize),
+}
+
+/// The styles of a document by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Styles {
+    by_id: HashMap<String, Style>,
+}
+
+#[derive(Debug, Default)]
+struct Style {
+    own: Option<ParagraphStyle>,
+    based_on: Option<String>,
+}
+
+impl Styles {
+    pub(super) fn read(xml: &str) -> Styles {
+        let mut styles = Styles::default();
+        let mut steps = Xml::new(xml);
+        let mut open: Option<(String, Style)> = None;
+        while let Some(step) = steps.next() {
+            match step {
+                Step::Start(tag) => match (tag.name(), &mut open) {
+                    ("style", _) => {
+                        let id = tag.attribute("styleId");
+                        open = id.map(|id| (id, Style::default()));
+                    }
+                    ("name", Some((_, style))) => {
+                        style.own = style.own.or(tag.value().and_then(|name| by_name(&name)));
+                    }
+                    ("basedOn", Some((_, style))) => style.based_on = tag.value(),
+                    ("outlineLvl", Some((_, style))) => {
+                        let level = tag.value().and_then(|level| level.parse().ok());
+                        let level = level.filter(|level: &usize| *level < 9);
+                        let is_title = style.own == Some(ParagraphStyle::Title);
+                        let said = level.map(|level| ParagraphStyle::Heading(level + 1));
+                        style.own = said.filter(|_| !is_title).or(style.own);
+                    }
+                    _ => {}
+                },
+                Step::End(name) if name == "style" => styles.by_id.extend(open.take()),
+                _ => {}
+            }
+        }
+        styles
+    }
+
+    /// The role of paragraphs with a style.
+    pub(super) fn of(&self, id: &str) -> ParagraphStyle {
+        let mut id = id;
+        for _ in 0..MAX_BASES {
+            let Some(style) = self.by_id.get(id) else {
+                // Some writers name styles that they don't define.
+                return by_name(id).unwrap_or(ParagraphStyle::Body);
+            };
+            if let Some(own) = style.own {
+                return own;
+            }
+            let Some(base) = &style.based_on else {
+                break;
+            };
+            id = base;
+        }
+        ParagraphStyle::Body
+    }
+}
+
+/// The role that the name of a style built into word processors says: they are the same in all
+/// languages.
+fn by_name(name: &str) -> Option<ParagraphStyle> {
+    let name = name.to_ascii_lowercase();
+    if name == "title" {
+        return Some(ParagraphStyle::Title);
+    }
+    let level = name.strip_prefix("heading")?.trim().parse().ok();
+    level
+        .filter(|level| (1..=9).contains(level))
+        .map(ParagraphStyle::Heading)
+}

@@ -1,0 +1,70 @@
+//! The steps of an XML part: start, end and text. What is broken ends it.
+
+use std::borrow::Cow;
+
+use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesStart, Event};
+
+pub(super) struct Xml<'a> {
+    reader: Reader<&'a [u8]>,
+}
+
+pub(super) enum Step<'a> {
+    Start(Tag<'a>),
+    /// The end of an element, by its name without prefix.
+    End(String),
+    Text(Cow<'a, str>),
+}
+
+pub(super) struct Tag<'a>(BytesStart<'a>);
+
+impl Tag<'_> {
+    /// The name without its prefix.
+    pub(super) fn name(&self) -> &str {
+        self.0.local_name().into_inner()
+    }
+
+    /// The value of the attribute `w:val`.
+    pub(super) fn value(&self) -> Option<String> {
+        self.attribute("val")
+    }
+
+    /// The value of an attribute, by its name without prefix.
+    pub(super) fn attribute(&self, name: &str) -> Option<String> {
+        let mut attributes = self.0.attributes();
+        let mut known = attributes.with_checks(false).filter_map(Result::ok);
+        let found = known.find(|known| known.key.local_name().into_inner() == name)?;
+        Some(found.value.into_owned())
+    }
+}
+
+impl<'a> Xml<'a> {
+    pub(super) fn new(text: &'a str) -> Xml<'a> {
+        let mut reader = Reader::from_str(text);
+        let config = reader.config_mut();
+        config.expand_empty_elements = true;
+        config.check_end_names = false;
+        Xml { reader }
+    }
+
+    pub(super) fn next(&mut self) -> Option<Step<'a>> {
+        loop {
+            return Some(match self.reader.read_event().ok()? {
+                Event::Start(tag) => Step::Start(Tag(tag)),
+                Event::End(tag) => Step::End(tag.local_name().into_inner().to_owned()),
+                Event::Text(text) => Step::Text(text.into_inner()),
+                Event::CData(text) => Step::Text(text.into_inner()),
+                // Entities of a DTD are not expanded: a few lines of them make gigabytes.
+                Event::GeneralRef(name) => match name.resolve_char_ref() {
+                    Ok(Some(letter)) => Step::Text(Cow::Owned(letter.to_string())),
+                    _ => Step::Text(Cow::Borrowed(
+                        resolve_predefined_entity(&name).unwrap_or(" "),
+                    )),
+                },
+                Event::Eof => return None,
+                _ => continue,
+            });
+        }
+    }
+}

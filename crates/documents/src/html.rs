@@ -1,0 +1,133 @@
+//! A small page in HTML, written part by part.
+
+/// Facts that stand in the head of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageHead {
+    pub(crate) title: Option<String>,
+    pub(crate) author: Option<String>,
+    pub(crate) description: Option<String>,
+    /// Words of it, with commas between them.
+    pub(crate) keywords: Option<String>,
+    /// Dates in any form that pages write.
+    pub(crate) published: Option<String>,
+    pub(crate) modified: Option<String>,
+    /// A language tag.
+    pub(crate) language: Option<String>,
+}
+
+/// A page that is being written.
+#[derive(Debug)]
+pub(crate) struct PageWriter {
+    body: String,
+    most: usize,
+}
+
+impl PageWriter {
+    /// Begins the main text of a page. What goes beyond `most` bytes is left out.
+    pub(crate) fn new(most: usize) -> PageWriter {
+        PageWriter {
+            body: String::new(),
+            most,
+        }
+    }
+
+    /// Returns whether there is room for no more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.body.len() >= self.most
+    }
+
+    /// Writes an element with a text; nothing where the text is blank.
+    pub(crate) fn element(&mut self, name: &str, id: Option<&str>, text: &str) {
+        let text = text.trim();
+        if text.is_empty() || self.is_full() {
+            return;
+        }
+        let room = text.floor_char_boundary(self.most - self.body.len());
+        self.body.push('<');
+        self.body.push_str(name);
+        if let Some(id) = id {
+            self.body.push_str(" id=\"");
+            escape(&mut self.body, id);
+            self.body.push('"');
+        }
+        self.body.push('>');
+        escape(&mut self.body, &text[..room]);
+        self.body.push_str("</");
+        self.body.push_str(name);
+        self.body.push_str(">\n");
+    }
+
+    /// Writes a heading of level 1 to 6.
+    pub(crate) fn heading(&mut self, level: usize, id: Option<&str>, text: &str) {
+        let names = ["h1", "h2", "h3", "h4", "h5", "h6"];
+        self.element(names[level.clamp(1, 6) - 1], id, text);
+    }
+
+    /// Writes HTML as it is.
+    #[cfg(feature = "markdown")]
+    pub(crate) fn raw(&mut self, html: &str) {
+        let room = self.most.saturating_sub(self.body.len());
+        self.body.push_str(&html[..html.floor_char_boundary(room)]);
+    }
+
+    /// The page as HTML, with what stands beside its main text.
+    pub(crate) fn finish(self, head: &PageHead, beside: &[String]) -> String {
+        let mut html = String::from("<!doctype html>\n<html");
+        if let Some(language) = &head.language {
+            html.push_str(" lang=\"");
+            escape(&mut html, language);
+            html.push('"');
+        }
+        html.push_str(">\n<meta charset=\"utf-8\">\n");
+        if let Some(title) = head
+            .title
+            .as_deref()
+            .filter(|title| !title.trim().is_empty())
+        {
+            html.push_str("<title>");
+            escape(&mut html, title.trim());
+            html.push_str("</title>\n");
+        }
+        let metas = [
+            ("name", "author", &head.author),
+            ("name", "description", &head.description),
+            ("name", "keywords", &head.keywords),
+            ("property", "article:published_time", &head.published),
+            ("property", "article:modified_time", &head.modified),
+        ];
+        for (kind, name, value) in metas {
+            if let Some(value) = value.as_deref().filter(|value| !value.trim().is_empty()) {
+                html.push_str(&format!("<meta {kind}=\"{name}\" content=\""));
+                escape(&mut html, value.trim());
+                html.push_str("\">\n");
+            }
+        }
+        html.push_str("<main>\n");
+        html.push_str(&self.body);
+        html.push_str("</main>\n");
+        if !beside.is_empty() {
+            let mut footer = PageWriter::new(self.most);
+            for line in beside {
+                footer.element("p", None, line);
+            }
+            html.push_str("<footer>\n");
+            html.push_str(&footer.body);
+            html.push_str("</footer>\n");
+        }
+        html
+    }
+}
+
+fn escape(html: &mut String, text: &str) {
+    for letter in text.chars() {
+        match letter {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\n' | '\t' => html.push(letter),
+            control if control.is_control() => html.push(' '),
+            other => html.push(other),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What kind of document some bytes are, and the way to its HTML.
+
+use crate::limits::{DocumentLimits, Unreadable};
+
+/// The kinds of documents that are not HTML and can be read.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::EnumString,
+)]
+#[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
+pub enum DocumentKind {
+    /// Plain text.
+    Text,
+    /// Markdown (CommonMark, with tables).
+    Markdown,
+    /// A document of a word processor (Office Open XML, ISO/IEC 29500).
+    Docx,
+    /// PDF (ISO 32000).
+    Pdf,
+}
+
+impl DocumentKind {
+    /// Tells the kind of a document by the value of its `Content-Type` header, the path of its URL
+    /// and its first bytes; none where it is HTML or nothing that can be read.
+    ///
+    /// The header decides. Where it says `text/plain`, `application/octet-stream`,
+    /// `application/zip` or nothing, the end of the path does, as servers say so of kinds that they
+    /// don't know; and a PDF or DOCX must begin as one.
+    #[must_use]
+    pub fn of(content_type: Option<&str>, path: &str, first: &[u8]) -> Option<DocumentKind> {
+        let kind = DocumentKind::named(content_type, path);
+        kind.filter(|kind| kind.may_begin_with(first))
+    }
+
+    /// Tells the kind of a document as [`DocumentKind::of`] does, without its bytes.
+    #[must_use]
+    pub fn named(content_type: Option<&str>, path: &str) -> Option<DocumentKind> {
+        let essence = content_type.and_then(|value| value.split(';').next());
+        let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let by_path = match ending.to_ascii_lowercase().as_str() {
+            "md" | "markdown" => Some(DocumentKind::Markdown),
+            "txt" | "text" => Some(DocumentKind::Text),
+            "docx" => Some(DocumentKind::Docx),
+            "pdf" => Some(DocumentKind::Pdf),
+            _ => None,
+        };
+        match essence.as_str() {
+            "application/pdf" | "application/x-pdf" => Some(DocumentKind::Pdf),
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => {
+                Some(DocumentKind::Docx)
+            }
+            "text/markdown" | "text/x-markdown" => Some(DocumentKind::Markdown),
+            "text/plain" => by_path.or(Some(DocumentKind::Text)),
+            "" | "application/octet-stream" | "application/zip" => by_path,
+            _ => None,
+        }
+    }
+
+    /// Returns whether its reader may take any time and memory, or panic.
+    #[must_use]
+    pub fn is_hostile(self) -> bool {
+        matches!(self, DocumentKind::Docx | DocumentKind::Pdf)
+    }
+
+    /// The document as HTML in UTF-8. Text and Markdown are bytes in UTF-8; what is none is
+    /// replaced. They know no date of their last change: where they name none, it is that of their
+    /// file, `last_modified`, in any form that HTTP has.
+    ///
+    /// # Errors
+    /// [`Unreadable`]: it is broken or encrypted, or no reader of its kind was built in.
+    pub fn to_html(
+        self,
+        bytes: &[u8],
+        limits: &DocumentLimits,
+        last_modified: Option<&str>,
+    ) -> Result<String, Unreadable> {
+        let text = || {
+            let most = bytes.len().min(limits.html_bytes);
+            String::from_utf8_lossy(&bytes[..most])
+        };
+        match self {
+            DocumentKind::Text => Ok(crate::plain_text::to_html(&text(), limits, last_modified)),
+            #[cfg(feature = "markdown")]
+            DocumentKind::Markdown => Ok(crate::markdown::to_html(&text(), limits, last_modified)),
+            #[cfg(feature = "docx")]
+            DocumentKind::Docx => crate::docx::to_html(bytes, limits),
+            #[cfg(feature = "pdf")]
+            DocumentKind::Pdf => crate::pdf::to_html(bytes, limits),
+            #[expect(
+                clippy::allow_attributes,
+                reason = "it is reachable without a feature alone"
+            )]
+            #[allow(unreachable_patterns)]
+            _ => Err(Unreadable::NotBuiltIn),
+        }
+    }
+
+    fn may_begin_with(self, first: &[u8]) -> bool {
+        match self {
+            // Some writers put bytes before the head of a PDF; readers accept 1,024 of them.
+            DocumentKind::Pdf => first[..first.len().min(1024)]
+                .windows(5)
+                .any(|bytes| bytes == b"%PDF-"),
+            DocumentKind::Docx => first.starts_with(b"PK\x03\x04"),
+            DocumentKind::Text | DocumentKind::Markdown => {
+                !first[..first.len().min(1024)].contains(&0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DocumentKind;
+
+    #[test]
+    fn header_path_and_bytes_tell_the_kind() {
+        let check = |header: Option<&str>, path: &str, first: &[u8], expected: Option<&str>| {
+            let kind = DocumentKind::of(header, path, first).map(|kind| kind.to_string());
+            assert_eq!(kind.as_deref(), expected, "{header:?} {path}");
+        };
+        let docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+        check(
+            Some("text/plain; charset=utf-8"),
+            "/a",
+            b"words",
+            Some("text"),
+        );
+        check(
+            Some("text/plain"),
+            "/a.md?v=1.txt",
+            b"# a",
+            Some("markdown"),
+        );
+        check(Some("Text/Markdown"), "/a", b"# a", Some("markdown"));
+        check(Some("application/pdf"), "/a", b"%PDF-1.4", Some("pdf"));
+        check(Some("application/pdf"), "/a.pdf", b"<html>", None);
+        check(None, "/a.pdf", b"\n%PDF-1.4", Some("pdf"));
+        check(Some(docx), "/download?id=7", b"PK\x03\x04", Some("docx"));
+        check(
+            Some("application/zip"),
+            "/a.DOCX",
+            b"PK\x03\x04",
+            Some("docx"),
+        );
+        check(Some("application/zip"), "/a.zip", b"PK\x03\x04", None);
+        check(Some("text/html"), "/a.md", b"# a", None);
+        check(Some("text/css"), "/a.txt", b"a {}", None);
+        check(Some("text/plain"), "/a", b"\x7fELF\0\0", None);
+        check(None, "/a", b"words", None);
+    }
+}

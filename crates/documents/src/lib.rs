@@ -1,0 +1,33 @@
+//! Documents that are not HTML, as HTML: plain text, Markdown, DOCX and PDF.
+//!
+//! Each is turned into a small page with a title, headings, paragraphs, dates and an author, so
+//! that one reader of pages, the extractor, is all that an index needs. The crate is pure: bytes
+//! come in, text goes out. It never runs a script, opens a file or follows a link of a document.
+//!
+//! [`DocumentKind::of`] tells what a document is; [`DocumentKind::to_html`] turns it into HTML.
+//! Text and Markdown are read in time and memory linear in their length, and can't fail. PDF and
+//! DOCX are compressed programs and trees: their readers may take any time and memory, and a
+//! library may panic. Who reads those of strangers does it in a process of its own
+//! ([`DocumentKind::is_hostile`]).
+//!
+//! ```
+//! use crawl_documents::{DocumentKind, DocumentLimits};
+//!
+//! let kind = DocumentKind::of(Some("text/markdown"), "/tea", b"# Tea").unwrap();
+//! let html = kind.to_html(b"# Tea\n\nPour *slowly*.", &DocumentLimits::default(), None).unwrap();
+//! assert!(html.contains("<h1>Tea</h1>\n<p>Pour <em>slowly</em>.</p>"));
+//! ```
+
+#[cfg(feature = "docx")]
+mod docx;
+mod html;
+mod kind;
+mod limits;
+#[cfg(feature = "markdown")]
+mod markdown;
+#[cfg(feature = "pdf")]
+mod pdf;
+mod plain_text;
+
+pub use kind::DocumentKind;
+pub use limits::{DocumentLimits, Unreadable};

@@ -1,0 +1,215 @@
+//! Paragraphs and headings, told from lines by their size and distance.
+
+use std::collections::{HashMap, HashSet};
+
+use super::lines::Line;
+
+/// Characters of a line that may be a heading.
+const MAX_HEADING_CHARS: usize = 200;
+/// The size of a heading's letters, as a multiple of those of running text.
+const HEADING_SIZE: f64 = 1.12;
+/// The distance of lines of one paragraph, as a multiple of the size of their letters.
+const MAX_LEADING: f64 = 1.6;
+/// Pages from which on a line that a third of them and more begin or end with is told once.
+const MIN_PAGES_WITH_RUNNING_LINES: u32 = 3;
+
+/// A paragraph or heading.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Block {
+    pub(super) text: String,
+    /// The level of a heading, from 1 on.
+    pub(super) level: Option<usize>,
+    /// The page that it begins on.
+    pub(super) page: u32,
+}
+
+/// A document by its blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Layout {
+    pub(super) blocks: Vec<Block>,
+    /// Lines that many pages begin or end with, each once.
+    pub(super) beside: Vec<String>,
+    /// The first heading of the largest size on the first page.
+    pub(super) title: Option<String>,
+}
+
+impl Layout {
+    /// The layout of lines; `outline` has the titles of sections with their levels.
+    pub(super) fn of(lines: Vec<Line>, outline: &[(usize, String)]) -> Layout {
+        let (lines, beside) = without_running_lines(lines);
+        let headings = Headings::of(&lines, outline);
+        let mut layout = Layout {
+            beside,
+            title: headings.title.clone(),
+            ..Layout::default()
+        };
+        let mut last: Option<&Line> = None;
+        for line in &lines {
+            let level = headings.level(line);
+            let goes_on = last.is_some_and(|last| {
+                // A sentence may go on on the next page.
+                let is_near = last.page != line.page && !last.text.ends_with(['.', '!', '?', ':'])
+                    || last.page == line.page
+                        && (0.0..=line.size * MAX_LEADING).contains(&(last.height - line.height));
+                is_near && (last.size - line.size).abs() < 0.5
+            });
+            match layout.blocks.last_mut() {
+                // A heading by its size may take two lines; one of the outline is whole.
+                Some(block)
+                    if goes_on
+                        && block.level == level
+                        && !(level.is_some() && headings.is_by_outline)
+                        && block.text.len() < 64 * 1024 =>
+                {
+                    join(&mut block.text, &line.text);
+                }
+                _ => layout.blocks.push(Block {
+                    text: line.text.clone(),
+                    level,
+                    page: line.page,
+                }),
+            }
+            last = Some(line);
+        }
+        layout
+    }
+}
+
+/// Adds a line to a paragraph. A hyphen at the end of a line parts a word.
+fn join(text: &mut String, line: &str) {
+    let mut ending = text.chars().rev();
+    let is_parted = ending.next() == Some('-')
+        && ending.next().is_some_and(char::is_lowercase)
+        && line.starts_with(char::is_lowercase);
+    match is_parted {
+        true => drop(text.pop()),
+        false => text.push(' '),
+    }
+    text.push_str(line);
+}
+
+/// Which lines are headings.
+struct Headings {
+    /// The levels of an outline's titles.
+    outline: HashMap<String, usize>,
+    is_by_outline: bool,
+    /// The sizes of headings, the largest first, in quarters of a point.
+    sizes: Vec<i64>,
+    body: f64,
+    title: Option<String>,
+}
+
+impl Headings {
+    fn of(lines: &[Line], outline: &[(usize, String)]) -> Headings {
+        let titles = outline.iter().map(|(level, title)| (key(title), *level));
+        let titles: HashMap<String, usize> = titles.filter(|(key, _)| !key.is_empty()).collect();
+        let is_by_outline = lines
+            .iter()
+            .any(|line| titles.contains_key(&key(&line.text)));
+        let mut letters: HashMap<i64, usize> = HashMap::new();
+        for line in lines {
+            *letters.entry(quarters(line.size)).or_default() += line.text.len();
+        }
+        let most = letters
+            .iter()
+            .max_by_key(|(size, letters)| (**letters, **size));
+        let body = most.map_or(0.0, |(size, _)| *size as f64 / 4.0);
+        let may_head = |line: &&Line| line.size >= body * HEADING_SIZE && is_name(&line.text);
+        let mut sizes: Vec<i64> = lines
+            .iter()
+            .filter(may_head)
+            .map(|line| quarters(line.size))
+            .collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        sizes.dedup();
+        let first = lines.first().map_or(0, |line| line.page);
+        let first_page = lines.iter().take_while(|line| line.page == first);
+        let of_title = first_page
+            .filter(may_head)
+            .map(|line| quarters(line.size))
+            .max();
+        let mut of_title = lines
+            .iter()
+            .skip_while(|line| Some(quarters(line.size)) != of_title)
+            .take_while(|line| Some(quarters(line.size)) == of_title);
+        let title = of_title.next().map(|first| {
+            let mut title = first.text.clone();
+            of_title.for_each(|line| join(&mut title, &line.text));
+            title
+        });
+        Headings {
+            outline: titles,
+            is_by_outline,
+            sizes,
+            body,
+            title,
+        }
+    }
+
+    fn level(&self, line: &Line) -> Option<usize> {
+        if self.is_by_outline {
+            return self.outline.get(&key(&line.text)).copied();
+        }
+        let is_heading = line.size >= self.body * HEADING_SIZE && is_name(&line.text);
+        let size = quarters(line.size);
+        let level = || self.sizes.iter().position(|known| *known == size);
+        is_heading.then(level).flatten().map(|level| level + 1)
+    }
+}
+
+fn quarters(size: f64) -> i64 {
+    (size * 4.0).round() as i64
+}
+
+fn is_name(text: &str) -> bool {
+    text.chars().filter(|c| c.is_alphabetic()).count() >= 2
+        && text.chars().count() <= MAX_HEADING_CHARS
+}
+
+/// The letters and digits of a line, by which it is held against titles of the outline.
+fn key(text: &str) -> String {
+    let letters = text.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// The lines without those that many pages begin or end with, their digits aside; and these.
+fn without_running_lines(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
+    let is_edge: Vec<bool> = (0..lines.len())
+        .map(|at| {
+            let page = |at: usize| lines.get(at).map(|line| line.page);
+            page(at) != page(at + 1) || at == 0 || page(at - 1) != page(at)
+        })
+        .collect();
+    let without_digits =
+        |line: &Line| -> String { line.text.chars().filter(|c| !c.is_ascii_digit()).collect() };
+    let mut pages_with: HashMap<String, HashSet<u32>> = HashMap::new();
+    for (line, _) in lines.iter().zip(&is_edge).filter(|(_, is_edge)| **is_edge) {
+        let pages = pages_with.entry(without_digits(line)).or_default();
+        pages.insert(line.page);
+    }
+    let pages = lines
+        .iter()
+        .map(|line| line.page)
+        .collect::<HashSet<_>>()
+        .len();
+    let is_running = |line: &Line| {
+        let on = pages_with
+            .get(&without_digits(line))
+            .map_or(0, HashSet::len);
+        on >= MIN_PAGES_WITH_RUNNING_LINES as usize && on * 3 > pages
+    };
+    let mut beside: Vec<String> = Vec::new();
+    let mut told = HashSet::new();
+    let mut rest = Vec::with_capacity(lines.len());
+    for (line, is_edge) in lines.into_iter().zip(is_edge) {
+        if is_edge && is_running(&line) {
+            let words = without_digits(&line);
+            if told.insert(words) {
+                beside.push(line.text);
+            }
+        } else {
+            rest.push(line);
+        }
+    }
+    (rest, beside)
+}

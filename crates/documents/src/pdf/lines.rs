@@ -1,0 +1,133 @@
+//! Lines of text, put together from glyphs in the order in which a page draws them.
+
+use pdf_extract::{MediaBox, OutputDev, OutputError, Transform};
+
+/// The part of the size of a letter by which a glyph stands further right where a space is meant.
+const SPACE_GAP: f64 = 0.15;
+/// The part of its size by which it stands higher or lower where a line begins. An index or a
+/// power stays on its line.
+const LINE_GAP: f64 = 0.6;
+
+/// A line of a page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Line {
+    pub(super) text: String,
+    /// The page, from 1 on.
+    pub(super) page: u32,
+    /// The size of its largest letters, in points.
+    pub(super) size: f64,
+    /// The height of its first letter on the page, in points from below.
+    pub(super) height: f64,
+}
+
+/// Collects lines of pages.
+pub(super) struct LineReader {
+    lines: Vec<Line>,
+    line: Line,
+    page: u32,
+    /// Where the last glyph ended, and how high it stood; none where a page begins.
+    last: Option<(f64, f64)>,
+    is_first_of_word: bool,
+    bytes: usize,
+    most: usize,
+}
+
+impl LineReader {
+    /// Reads about `most` bytes of text.
+    pub(super) fn new(most: usize) -> LineReader {
+        LineReader {
+            lines: Vec::new(),
+            line: Line::default(),
+            page: 0,
+            last: None,
+            is_first_of_word: false,
+            bytes: 0,
+            most,
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= self.most
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Line> {
+        self.end_of_line();
+        self.lines
+    }
+
+    fn end_of_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let text = line.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !text.is_empty() {
+            self.lines.push(Line { text, ..line });
+        }
+        self.last = None;
+    }
+}
+
+impl OutputDev for LineReader {
+    fn begin_page(
+        &mut self,
+        page: u32,
+        _: &MediaBox,
+        _: Option<(f64, f64, f64, f64)>,
+    ) -> Result<(), OutputError> {
+        self.end_of_line();
+        self.page = page;
+        Ok(())
+    }
+
+    fn end_page(&mut self) -> Result<(), OutputError> {
+        self.end_of_line();
+        Ok(())
+    }
+
+    fn output_character(
+        &mut self,
+        place: &Transform,
+        width: f64,
+        _spacing: f64,
+        font_size: f64,
+        text: &str,
+    ) -> Result<(), OutputError> {
+        if self.is_full() {
+            return Ok(());
+        }
+        let scale = (place.m11 * place.m22 - place.m12 * place.m21).abs().sqrt();
+        let size = scale * font_size.abs();
+        let (x, y) = (place.m31, place.m32);
+        if let Some((end, height)) = self.last.filter(|_| self.is_first_of_word) {
+            let is_other_line = (y - height).abs() > size * LINE_GAP;
+            if is_other_line || x < end - size {
+                self.end_of_line();
+            } else if x > end + size * SPACE_GAP {
+                self.line.text.push(' ');
+            }
+        }
+        if self.line.text.is_empty() {
+            self.line.page = self.page;
+            self.line.height = y;
+        }
+        self.line.text.push_str(text);
+        if !text.trim().is_empty() && size.is_finite() {
+            self.line.size = self.line.size.max(size);
+        }
+        self.bytes += text.len();
+        self.is_first_of_word = false;
+        self.last = Some((x + width * size, y));
+        Ok(())
+    }
+
+    fn begin_word(&mut self) -> Result<(), OutputError> {
+        self.is_first_of_word = true;
+        Ok(())
+    }
+
+    fn end_word(&mut self) -> Result<(), OutputError> {
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Result<(), OutputError> {
+        Ok(())
+    }
+}

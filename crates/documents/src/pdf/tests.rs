@@ -1,0 +1,233 @@
+//! Documents that are written here, object by object.
+
+use super::{iso_date, titled, to_html};
+use crate::limits::{DocumentLimits, Unreadable};
+
+/// A document of objects, the first of which is its catalogue. `{n}` is no template: objects name
+/// each other as `4 0 R`.
+fn document(objects: &[String], trailer: &str) -> Vec<u8> {
+    let mut text = String::from("%PDF-1.4\n");
+    let mut places = Vec::new();
+    for (at, object) in objects.iter().enumerate() {
+        places.push(text.len());
+        text.push_str(&format!("{} 0 obj\n{object}\nendobj\n", at + 1));
+    }
+    let start = text.len();
+    text.push_str(&format!(
+        "xref\n0 {}\n0000000000 65535 f \n",
+        objects.len() + 1
+    ));
+    for place in places {
+        text.push_str(&format!("{place:010} 00000 n \n"));
+    }
+    let size = objects.len() + 1;
+    text.push_str(&format!(
+        "trailer\n<< /Size {size} /Root 1 0 R {trailer} >>\nstartxref\n{start}\n%%EOF\n"
+    ));
+    text.into_bytes()
+}
+
+/// Lines of a page: size, height, text.
+type Lines<'a> = &'a [(u32, u32, &'a str)];
+
+/// A document of pages, with an outline of these titles and levels, and an information dictionary.
+fn pages(pages: &[Lines<'_>], outline: &[(usize, &str)], info: &str) -> Vec<u8> {
+    let first_page = 4;
+    let first_entry = first_page + 2 * pages.len();
+    let outlines = match outline {
+        [] => String::new(),
+        _ => format!("/Outlines {} 0 R", first_entry + outline.len()),
+    };
+    let kids = (0..pages.len()).map(|at| format!("{} 0 R ", first_page + 2 * at));
+    let mut objects = vec![
+        format!("<< /Type /Catalog /Pages 2 0 R /Lang (en-GB) {outlines} >>"),
+        format!(
+            "<< /Type /Pages /Kids [{}] /Count {} >>",
+            kids.collect::<String>(),
+            pages.len()
+        ),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".into(),
+    ];
+    for (at, lines) in pages.iter().enumerate() {
+        let lines = lines.iter().map(|(size, height, text)| {
+            format!("BT /F1 {size} Tf 72 {height} Td ({text}) Tj ET\n")
+        });
+        let content: String = lines.collect();
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {} 0 R \
+            /Resources << /Font << /F1 3 0 R >> >> >>",
+            first_page + 2 * at + 1
+        ));
+        objects.push(format!(
+            "<< /Length {} >>\nstream\n{content}endstream",
+            content.len()
+        ));
+    }
+    // Each entry is followed by the next of its level, and holds those that are deeper.
+    for (at, (level, title)) in outline.iter().enumerate() {
+        let rest = &outline[at + 1..];
+        let under = rest.first().is_some_and(|(next, _)| next > level);
+        let next = rest.iter().position(|(next, _)| next <= level);
+        let next = next.filter(|next| rest[*next].0 == *level);
+        let mut entry = format!("<< /Title ({title})");
+        if under {
+            entry.push_str(&format!(" /First {} 0 R", first_entry + at + 1));
+        }
+        if let Some(next) = next {
+            entry.push_str(&format!(" /Next {} 0 R", first_entry + at + 1 + next));
+        }
+        objects.push(entry + " >>");
+    }
+    if !outline.is_empty() {
+        objects.push(format!("<< /Type /Outlines /First {first_entry} 0 R >>"));
+    }
+    objects.push(info.to_owned());
+    document(&objects, &format!("/Info {} 0 R", objects.len()))
+}
+
+fn main_of(html: &str) -> &str {
+    html.split_once("<main>\n")
+        .unwrap()
+        .1
+        .split_once("</main>")
+        .unwrap()
+        .0
+}
+
+fn read(bytes: &[u8]) -> String {
+    to_html(bytes, &DocumentLimits::default()).unwrap()
+}
+
+#[test]
+fn sizes_make_headings_and_distances_make_paragraphs() {
+    let bytes = pages(
+        &[
+            &[
+                (24, 760, "The tea house"),
+                (16, 720, "Opening"),
+                (
+                    11,
+                    700,
+                    "We open at nine and close when the last guest has gone, which dif-",
+                ),
+                (11, 686, "fers from day to day. Ring \\(twice\\)."),
+                (11, 650, "In winter there is soup."),
+            ],
+            &[
+                (16, 760, "Prices"),
+                (11, 740, "A cup is two coins, and the second one is free."),
+            ],
+        ],
+        &[],
+        "<< /Author (Ada L.) /CreationDate (D:20250403201500+02'00') /ModDate (D:2025050) >>",
+    );
+    let html = read(&bytes);
+    assert_eq!(
+        main_of(&html),
+        "<h1 id=\"page=1\">The tea house</h1>\n<h2 id=\"page=1\">Opening</h2>\n\
+        <p>We open at nine and close when the last guest has gone, which differs from day to day. \
+        Ring (twice).</p>\n<p>In winter there is soup.</p>\n<h2 id=\"page=2\">Prices</h2>\n\
+        <p>A cup is two coins, and the second one is free.</p>\n"
+    );
+    for part in [
+        "<html lang=\"en-GB\">",
+        "<title>The tea house</title>",
+        "name=\"author\" content=\"Ada L.\"",
+        "published_time\" content=\"2025-04-03T20:15:00+02:00\"",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+}
+
+#[test]
+fn an_outline_says_what_the_headings_are() {
+    let bytes = pages(
+        &[&[
+            (11, 760, "1 Pots"),
+            (11, 740, "They are warm."),
+            (11, 700, "1.1 Lids"),
+            (11, 680, "They are round."),
+            (11, 640, "2 Cups"),
+            (20, 620, "BIG WORDS"),
+        ]],
+        &[
+            (1, "1 Pots"),
+            (2, "1.1 Lids"),
+            (1, "2 Cups"),
+            (1, "Elsewhere"),
+        ],
+        "<< /Title (Microsoft Word - report_final.doc) >>",
+    );
+    let html = read(&bytes);
+    assert_eq!(
+        main_of(&html),
+        "<h1 id=\"page=1\">1 Pots</h1>\n<p>They are warm.</p>\n<h2 id=\"page=1\">1.1 Lids</h2>\n\
+        <p>They are round.</p>\n<h1 id=\"page=1\">2 Cups</h1>\n<p>BIG WORDS</p>\n"
+    );
+    assert!(html.contains("<title>BIG WORDS</title>"), "{html}");
+}
+
+#[test]
+fn lines_that_pages_begin_and_end_with_stand_beside_once() {
+    let page = |words: &'static str, foot: &'static str| {
+        [
+            (11, 800, "Tea house handbook"),
+            (11, 500, words),
+            (11, 30, foot),
+        ]
+    };
+    let (a, b, c) = (
+        page("Pots are warm.", "Page 1 of 3"),
+        page("Cups are blue.", "Page 2 of 3"),
+        page("Doors are open.", "Page 3 of 3"),
+    );
+    let html = read(&pages(&[&a, &b, &c], &[], "<< >>"));
+    assert_eq!(
+        main_of(&html),
+        "<p>Pots are warm.</p>\n<p>Cups are blue.</p>\n<p>Doors are open.</p>\n"
+    );
+    assert!(
+        html.contains("<footer>\n<p>Tea house handbook</p>\n<p>Page 1 of 3</p>"),
+        "{html}"
+    );
+}
+
+#[test]
+fn what_is_no_document_says_so() {
+    let limits = DocumentLimits::default();
+    assert!(matches!(
+        to_html(b"%PDF-1.4 and no more", &limits),
+        Err(Unreadable::Broken(_))
+    ));
+    let whole = pages(&[&[(11, 700, "words")]], &[], "<< >>");
+    assert!(to_html(&whole[..whole.len() / 2], &limits).is_err());
+}
+
+#[test]
+fn an_outline_that_leads_to_itself_ends() {
+    let whole = pages(
+        &[&[(11, 700, "Pots")]],
+        &[(1, "Pots"), (1, "Cups")],
+        "<< >>",
+    );
+    let text = String::from_utf8(whole).unwrap();
+    let circle = text.replace("/Next 7 0 R", "/Next 6 0 R");
+    assert_ne!(circle, text);
+    assert!(read(circle.as_bytes()).contains("<h1 id=\"page=1\">Pots</h1>"));
+}
+
+#[test]
+fn dates_and_titles_are_taken_as_they_are_written() {
+    let date = |text: &str| iso_date(text).unwrap_or_default();
+    assert_eq!(date("D:20250403201500Z"), "2025-04-03T20:15:00Z");
+    assert_eq!(date("D:20250403201500-05'30"), "2025-04-03T20:15:00-05:30");
+    assert_eq!(date("20250403"), "2025-04-03");
+    assert_eq!(date("D:2025"), "2025-01-01");
+    assert_eq!(date("in spring"), "");
+    assert_eq!(
+        titled("Microsoft Word - House rules").as_deref(),
+        Some("House rules")
+    );
+    assert_eq!(titled("scan0001.tif"), None);
+    assert_eq!(titled("Untitled"), None);
+}

@@ -1,0 +1,90 @@
+//! The reading of documents that are not HTML, for the index alone. Runs on reader threads.
+
+use crawl_documents::DocumentKind;
+use crawl_extractor::PageText;
+use crawl_fetcher::Exchange;
+use crawl_fetcher::robots::CompiledRobots;
+use crawl_weburl::CanonicalUrl;
+use http::header::LAST_MODIFIED;
+
+use super::document::ReadDocument;
+use super::links::Links;
+use super::{PageReader, content_type};
+use crate::document_reader::{DocumentFault, HTML_IN_UTF8, IndexedDocument};
+use crate::index::entry::{entry, left_out, read_both};
+use crate::messages::page::{PageFindings, TrapSignal};
+use crate::secrets::redacted_entry;
+use crate::time::seconds_of;
+
+impl PageReader {
+    /// Reads text, Markdown, a DOCX or a PDF. Its links are known to the index and are not
+    /// followed, so that what a crawl asks for is the same with an index and without.
+    pub(super) fn other_document(
+        &self,
+        links: &mut Links<'_>,
+        rules: &CompiledRobots,
+        exchange: &Exchange,
+        bytes: &[u8],
+        kind: DocumentKind,
+    ) -> ReadDocument {
+        let lease = links.from();
+        let headers = &exchange.headers;
+        let at = seconds_of(exchange.started);
+        let last_modified = headers.get(LAST_MODIFIED);
+        let last_modified = last_modified.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let said_type = content_type(exchange);
+        let document = IndexedDocument {
+            kind,
+            content_type: said_type.as_deref(),
+            last_modified: last_modified.as_deref(),
+            bytes,
+        };
+        let html = match self.documents.to_html(document, &self.gives_back) {
+            Ok(html) => html,
+            Err(DocumentFault::GivenUp) => {
+                return ReadDocument {
+                    is_given_up: true,
+                    ..ReadDocument::default()
+                };
+            }
+            Err(why) => {
+                return ReadDocument {
+                    findings: PageFindings {
+                        signal: TrapSignal::Other,
+                        entry: Some(left_out(&lease.url, why.name())),
+                        ..PageFindings::default()
+                    },
+                    ..ReadDocument::default()
+                };
+            }
+        };
+        let text = PageText::decode(html.as_bytes(), Some(HTML_IN_UTF8));
+        let (page, content) = read_both(&text, headers, at, &self.limits, &mut ());
+        let directives = self.directives(exchange, &page.metas);
+        let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
+        let refused = self.search_refused(&usage);
+        let scope = links.scope();
+        let is_in_crawl = |url: &CanonicalUrl| scope.holds_some_of_host(url);
+        let mut resolve = |base: &CanonicalUrl, href: &str| links.url_of(base, href);
+        let entry = entry(
+            &lease.url,
+            at,
+            headers,
+            (&page, &content),
+            &directives,
+            refused.as_deref(),
+            (&mut resolve, &is_in_crawl),
+        );
+        ReadDocument {
+            title: page.title,
+            language: content.language.tag(),
+            usage: Some(usage),
+            findings: PageFindings {
+                signal: TrapSignal::Other,
+                entry: Some(redacted_entry(&self.policy.secrets, entry)),
+                ..PageFindings::default()
+            },
+            ..ReadDocument::default()
+        }
+    }
+}
