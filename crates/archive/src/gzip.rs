@@ -1,51 +1,56 @@
 //! One gzip member per record.
 
-use flate2::{Compress, Compression, FlushCompress, Status};
+use libdeflater::{CompressionLvl, Compressor};
 
-/// Largest window, which deflate and gzip allow: 32 KiB.
-const WINDOW_BITS: u8 = 15;
-/// The least that a member needs beyond its data: header, trailer, an empty block.
-const MIN_OVERHEAD: usize = 512;
+/// The most bytes of a buffer that is kept from one record to the next.
+const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// A compressor whose tables serve record after record: setting them up anew costs more
-/// than compressing the short records that each capture has.
-pub(crate) struct Gzip(Compress);
+/// A compressor whose tables and buffers serve record after record: setting them up anew costs
+/// more than compressing the short records that each capture has.
+pub(crate) struct Gzip {
+    compressor: Compressor,
+    /// The parts of a record, one after the other.
+    joined: Vec<u8>,
+    /// A member, with room for one that can't be made shorter.
+    member: Vec<u8>,
+}
 
 impl Gzip {
-    pub(crate) fn new(level: u32) -> Gzip {
-        Gzip(Compress::new_gzip(
-            Compression::new(level.min(9)),
-            WINDOW_BITS,
-        ))
+    /// Begins at a level from 0 to 12.
+    pub(crate) fn new(level: i32) -> Gzip {
+        Gzip {
+            compressor: Compressor::new(CompressionLvl::new(level).unwrap_or_default()),
+            joined: Vec::new(),
+            member: Vec::new(),
+        }
     }
 
-    /// Appends to `out` one member that holds the parts one after the other. The parts
-    /// are compressed where they lie, not joined first.
+    /// Appends to `out` one member that holds the parts one after the other.
     pub(crate) fn member(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) {
-        self.0.reset();
-        for part in parts {
-            let begin = self.0.total_in();
-            while let Some(rest) = usize::try_from(self.0.total_in() - begin)
-                .ok()
-                .and_then(|done| part.get(done..))
-                .filter(|rest| !rest.is_empty())
-            {
-                out.reserve(MIN_OVERHEAD + rest.len() / 4);
-                self.step(rest, out, FlushCompress::None);
+        let data = match parts {
+            [only] => only,
+            _ => {
+                self.joined.clear();
+                for part in parts {
+                    self.joined.extend_from_slice(part);
+                }
+                &self.joined[..]
             }
+        };
+        let most = self.compressor.gzip_compress_bound(data.len());
+        if self.member.len() < most {
+            self.member.resize(most, 0);
         }
-        loop {
-            out.reserve(MIN_OVERHEAD);
-            if self.step(&[], out, FlushCompress::Finish) == Status::StreamEnd {
-                return;
-            }
+        let length = self
+            .compressor
+            .gzip_compress(data, &mut self.member)
+            .expect("invariant: no member is longer than its bound");
+        out.extend_from_slice(&self.member[..length]);
+        // A long body is rare, and its room would be held for the rest of the crawl.
+        for buffer in [&mut self.joined, &mut self.member] {
+            buffer.truncate(MAX_KEPT_BYTES);
+            buffer.shrink_to(MAX_KEPT_BYTES);
         }
-    }
-
-    fn step(&mut self, input: &[u8], out: &mut Vec<u8>, flush: FlushCompress) -> Status {
-        self.0
-            .compress_vec(input, out, flush)
-            .expect("invariant: deflate takes any input where it has room for output")
     }
 }
 

@@ -18,10 +18,10 @@ const FIELDS: &str = "application/warc-fields";
 
 /// The digest of payloads and blocks: what other archives compare by.
 const DIGEST: DigestAlgorithm = DigestAlgorithm::Sha1;
-/// Deflate level. It costs less than half the time of the usual 6 and about a tenth more room;
+/// Deflate level. It costs half the time of the usual 6 and about an eighth more room;
 /// bodies mostly come compressed from the server anyway, and one processor must keep up with many
 /// hosts.
-const LEVEL: u32 = 1;
+const LEVEL: i32 = 1;
 
 /// The record at the head of each file: who made it and how (WARC 1.1 section 6.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
