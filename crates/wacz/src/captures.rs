@@ -93,6 +93,7 @@ impl CaptureCopier<'_> {
         let mut at = 0;
         let mut warcinfo = None;
         let mut is_begun = false;
+        let damages = copied.damages.len();
         for record in WarcReader::open(&path)? {
             let record = match record {
                 Ok(record) => record,
@@ -144,6 +145,16 @@ impl CaptureCopier<'_> {
                 index.write_all(line.as_bytes()).map_err(&unwritable)?;
                 copied.captures += 1;
             }
+        }
+        // Where a record is torn, that was said.
+        if copied.damages.len() == damages
+            && let Some(line) = lines.next.as_ref().filter(|line| line.file == name)
+        {
+            copied.damages.push(format!(
+                "{}: it ends before the capture at byte {}, which the log of captures has",
+                path.display(),
+                line.offset
+            ));
         }
         Ok(())
     }

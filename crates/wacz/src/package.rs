@@ -35,7 +35,7 @@ pub struct Packaged {
     pub revisits_of_earlier: u64,
     /// How many of those name no file, as none was given that holds their round.
     pub without_container: u64,
-    /// Records that could not be read, and were left out.
+    /// Records that could not be read or are not there, and were left out.
     pub damages: Vec<String>,
 }
 
