@@ -337,7 +337,7 @@ fn rounds(report: &Report) -> Markup {
     let rounds = &report.pages.rounds;
     let list = html! {
         @for (number, round) in rounds.iter().skip(rounds.len().saturating_sub(MAX_ROWS)) {
-            tr { td { (number) } td.n { (round) } }
+            tr { td.n { (number) } td { (round) } }
         }
     };
     html! { @if !rounds.is_empty() { (table("Rounds", "t", &list)) } }

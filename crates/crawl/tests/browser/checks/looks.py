@@ -98,6 +98,19 @@ BESIDE_PLOTS = """() => [...document.querySelectorAll("svg text")].filter((text)
 }).map((text) => text.outerHTML)"""
 
 
+# Tables that a reader has to scroll sideways; those of numbers behind a plot may be.
+WIDE_TABLES = """() => [...document.querySelectorAll(".t")]
+  .filter((box) => !box.closest("figure") && box.scrollWidth > box.clientWidth + 1)
+  .map((box) => `${box.scrollWidth} in ${box.clientWidth}: ${box.innerText.slice(0, 80)}`)"""
+
+
+def check_no_table_of_the_report_is_scrolled_sideways(look):
+    for width in (320, 390, 768, 1000, 1200):
+        page = open_report(look, viewport={"width": width, "height": 844})
+        page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+        assert page.evaluate(WIDE_TABLES) == [], width
+
+
 def check_the_report_fits_small_screens(look):
     for width in (320, 360, 390, 768):
         page = open_report(look, viewport={"width": width, "height": 844})
