@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::byte_gate::BytePass;
 
+use crate::facets::{VersionMark, facet_values};
 use crate::indexed_page::IndexedPage;
 use crate::page_prior::worth;
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, LEAVING};
@@ -59,6 +60,12 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
         document.add_text(fields.site, site);
     }
     document.add_text(fields.language, page.language.as_deref().unwrap_or(""));
+    for value in facet_values(page) {
+        document.add_text(fields.facet, value);
+    }
+    if let Some(mark) = VersionMark::of(page) {
+        document.add_u64(fields.version_mark, mark.0);
+    }
     if let Some(until) = page.until {
         document.add_i64(fields.until, until);
     }

@@ -46,6 +46,15 @@ pub struct IndexedPage {
     pub linked_from: u32,
     /// The page with the same text that stands in the index in its place.
     pub same_as: Option<String>,
+    /// The newest of the versions of this page, itself or another; none where it has one version.
+    pub newest: Option<String>,
+    /// The number of its versions that are newer.
+    pub newer_versions: u32,
+    /// The version that its address names (`14`, `latest`), on a site that has several.
+    pub version: Option<String>,
+    /// What kind of document it was: `html`, `pdf`, `docx`, `markdown` or `text`.
+    #[serde(rename = "type")]
+    pub document_type: String,
     /// The address outside of the crawl that it calls its own (`rel=canonical`).
     pub canonical: Option<String>,
     /// Why the last visit would take it out, until a run ends and all such pages are looked at

@@ -39,6 +39,8 @@ pub struct FetchedDocument<'a> {
     pub directives: &'a PageDirectives,
     /// The statement by which its site refuses that it is used for a search index.
     pub search_refused: Option<&'a str>,
+    /// The value of its `Content-Type` header.
+    pub content_type: Option<&'a str>,
     /// The address that a `Link` header calls canonical (RFC 8288, RFC 6596).
     pub linked_canonical: Option<&'a str>,
     /// Tells whether this crawl asks for a URL.
@@ -150,11 +152,37 @@ pub fn judge(
         fetched_at: came.at,
         until: until.map(|until| until.value),
         max_snippet: snippet,
+        document_type: document_type(came.content_type, came.url.path()).to_owned(),
         // A copy of a site, on a test server say, is searched as it is.
         canonical: other.map(|other| other.to_string()),
         links: links(came, &came.page.base_url(came.url), resolve),
         ..IndexedPage::default()
     })
+}
+
+/// The kind of a document that was read, by its header; where that says nothing, by the end of its
+/// path.
+fn document_type(content_type: Option<&str>, path: &str) -> &'static str {
+    let essence = content_type.and_then(|value| value.split(';').next());
+    let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
+    let path = path.split('?').next().unwrap_or_default();
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    match essence.as_str() {
+        "application/pdf" | "application/x-pdf" => "pdf",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => "docx",
+        "text/markdown" | "text/x-markdown" => "markdown",
+        "text/plain" | "application/octet-stream" | "application/zip" | "" => {
+            match ending.to_ascii_lowercase().as_str() {
+                "pdf" => "pdf",
+                "docx" => "docx",
+                "md" | "markdown" => "markdown",
+                "txt" | "text" => "text",
+                _ if essence == "text/plain" => "text",
+                _ => "html",
+            }
+        }
+        _ => "html",
+    }
 }
 
 /// The main text and the text beside it, a line for each block, and all headings: those in the

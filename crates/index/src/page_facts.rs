@@ -1,5 +1,5 @@
-//! What only all pages together tell of one: who links to it and by which names, and whether
-//! another page has the same text. Gathered and sorted on disk, in memory that has a bound.
+//! What only all pages together tell of one: who links to it and by which names, whether another
+//! page has the same text, and which is the newest of its versions. Gathered and sorted on disk, in memory that has a bound.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -12,11 +12,16 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::counted_sort::{CountedSort, MAX_SORT_BYTES, SortedCounts, unnamed_file};
 use crate::document::text_hash;
 use crate::indexed_page::IndexedPage;
+use crate::versions::{Version, VersionedPage, family, unversioned};
 
 /// The names that others give a page: so many at most, the most frequent first.
 const MAX_ANCHORS: usize = 16;
 /// A text that leads to more pages than this names none of them: `next`, `here`, `back`.
 const MAX_NAMES: usize = 8;
+/// Pages that may be versions of one, at most; those beyond it stand alone.
+const MAX_VERSIONS: usize = 200;
+/// Pages with one text and other addresses that are held against each other.
+const MAX_VERSIONS_OF_TEXT: usize = 200;
 /// Pages whose facts are read from disk together.
 const PAGES_A_BLOCK: usize = 16;
 
@@ -25,16 +30,25 @@ const HERE: u8 = 0;
 const LINKED: u8 = 1;
 const NAMED: u8 = 2;
 const SAME_AS: u8 = 3;
+const NEWEST: u8 = 4;
+const VERSION_FOLDER: u8 = 5;
 /// Between a text and a page: no byte of UTF-8.
 const TEXT_END: u8 = 0xFF;
 
 /// The facts about one page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct PageFacts {
     pub(crate) linked_from: u32,
     /// In the order of the alphabet.
     pub(crate) anchors: Vec<String>,
     pub(crate) same_as: Option<String>,
+    /// The newest of its versions, itself or another; none where it has one version.
+    pub(crate) newest: Option<String>,
+    /// The number of its versions that are newer.
+    pub(crate) newer_versions: u32,
+    /// It is no page, but a folder that holds a version of pages.
+    pub(crate) is_version_folder: bool,
 }
 
 /// Gathers them, page by page.
@@ -46,6 +60,8 @@ pub(crate) struct Survey {
     links: CountedSort,
     /// Hashes of texts, each with the URLs that have it: see [`text_key`].
     texts: CountedSort,
+    /// By number of a family: pages that may be versions of one.
+    versions: CountedSort,
 }
 
 impl Survey {
@@ -59,12 +75,16 @@ impl Survey {
             max_bytes,
             links: CountedSort::new(dir, max_bytes),
             texts: CountedSort::new(dir, max_bytes),
+            versions: CountedSort::new(dir, max_bytes),
         }
     }
 
     pub(crate) fn page(&mut self, page: &IndexedPage) -> io::Result<()> {
         self.links.add(&fact(url_key(&page.url), HERE, &[]), 1)?;
         self.texts.add(&text_key(page), 1)?;
+        let versioned = VersionedPage::of(page).to_bytes();
+        let of_family = [&family(page).to_be_bytes(), &versioned[..]].concat();
+        self.versions.add(&of_family, 1)?;
         // One page has one vote for a page, and one for a name, however often it repeats them.
         let links = page.links.iter().filter(|link| link.url != page.url);
         let mut said: Vec<_> = links
@@ -92,6 +112,7 @@ impl Survey {
         only_here(self.links.finish()?, &mut facts, &mut names)?;
         telling_names(names.finish()?, &mut facts)?;
         twins(self.texts.finish()?, &mut facts)?;
+        newest_versions(self.versions.finish()?, &mut facts)?;
         AllFacts::write(&self.dir, facts.finish()?)
     }
 }
@@ -176,17 +197,78 @@ fn telling_names(mut names: SortedCounts, facts: &mut CountedSort) -> io::Result
     }
 }
 
-/// Of pages with the same text the first stands for all.
+/// Of pages with the same text the first stands for all, but those whose addresses differ by a
+/// version: each is to be found where its version is asked for.
 fn twins(mut texts: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
-    let mut first: Option<(u64, Box<[u8]>)> = None;
+    let mut hash = None;
+    let mut firsts: Vec<String> = Vec::new();
     while let Some((key, _)) = texts.next_key()? {
-        let (hash, rest) = of_page(&key);
-        let url = rest.get(4..).unwrap_or_default();
-        match &first {
-            Some((known, first)) if *known == hash => {
-                facts.add(&fact(xxh3_64(url), SAME_AS, first), 1)?;
+        let (of_text, rest) = of_page(&key);
+        let url = text(rest.get(4..).unwrap_or_default());
+        if hash != Some(of_text) {
+            hash = Some(of_text);
+            firsts.clear();
+        }
+        let first = firsts.iter().filter(|first| !is_other_version(first, &url));
+        // One of its own version, where there is one.
+        let label = |url| Version::of(url).map(|version| version.label.to_owned());
+        let own = label(&url);
+        match first.min_by_key(|first| label(first) != own) {
+            Some(first) => {
+                facts.add(&fact(url_key(&url), SAME_AS, first.as_bytes()), 1)?;
             }
-            _ => first = Some((hash, url.into())),
+            None if firsts.len() < MAX_VERSIONS_OF_TEXT => firsts.push(url),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether two addresses are the same but for the version in them.
+fn is_other_version(a: &str, b: &str) -> bool {
+    let has_version = |url| Version::of(url).is_some();
+    (has_version(a) || has_version(b)) && unversioned(a) == unversioned(b)
+}
+
+/// Tells each page that has several versions which of them is the newest, and which folders hold
+/// versions.
+fn newest_versions(mut pages: SortedCounts, facts: &mut CountedSort) -> io::Result<()> {
+    let mut family = None;
+    let mut members: Vec<VersionedPage> = Vec::new();
+    loop {
+        let next = pages.next_key()?;
+        let next = next.as_ref().map(|(key, _)| of_page(key));
+        if next.map(|(number, _)| number) != family {
+            tell_versions(&mut members, facts)?;
+            members.clear();
+        }
+        let Some((number, page)) = next else {
+            return Ok(());
+        };
+        family = Some(number);
+        if members.len() < MAX_VERSIONS {
+            members.extend(VersionedPage::from_bytes(page));
+        }
+    }
+}
+
+fn tell_versions(members: &mut [VersionedPage], facts: &mut CountedSort) -> io::Result<()> {
+    members.sort_unstable_by(VersionedPage::by_preference);
+    let Some((newest, others)) = members.split_first() else {
+        return Ok(());
+    };
+    let others: Vec<_> = others.iter().filter(|page| page.is_like(newest)).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    for (count, page) in (1..).zip([newest].into_iter().chain(others)) {
+        // The first of them is counted once, and each other once more than the one before it.
+        facts.add(
+            &fact(url_key(&page.url), NEWEST, newest.url.as_bytes()),
+            count,
+        )?;
+        if let Some(version) = Version::of(&page.url) {
+            facts.add(&fact(url_key(version.folder), VERSION_FOLDER, &[]), 1)?;
         }
     }
     Ok(())
@@ -221,6 +303,11 @@ impl AllFacts {
                         of_it.anchors.push(text(rest.get(4..).unwrap_or_default()));
                     }
                     Some((&SAME_AS, url)) => of_it.same_as = Some(text(url)),
+                    Some((&NEWEST, url)) => {
+                        of_it.newer_versions = count.saturating_sub(1);
+                        of_it.newest = Some(text(url));
+                    }
+                    Some((&VERSION_FOLDER, _)) => of_it.is_version_folder = true,
                     _ => {}
                 }
                 next = facts.next_key()?;
@@ -240,6 +327,15 @@ impl AllFacts {
             blocks,
             bytes,
         })
+    }
+
+    /// The version that the address of a page names, where its folder holds a version.
+    pub(crate) fn version_of(&self, url: &str) -> io::Result<Option<String>> {
+        let Some(version) = Version::of(url) else {
+            return Ok(None);
+        };
+        let is_one = self.of(version.folder)?.is_version_folder;
+        Ok(is_one.then(|| version.label.to_owned()))
     }
 
     /// Those about a page.

@@ -73,10 +73,7 @@ impl Query {
         };
         if let Some(rest) = strip_label(text, "site:") {
             let (site, rest) = word(rest);
-            let site = site.split_once("://").map_or(site, |(_, site)| site);
-            let site = site.trim_end_matches('/');
-            let (host, path) = site.split_at(site.find('/').unwrap_or(site.len()));
-            let site = format!("{}{path}", host.to_lowercase());
+            let site = site_name(site);
             if !site.is_empty() {
                 match is_not {
                     true => self.not_sites.push(site),
@@ -100,6 +97,14 @@ impl Query {
         }
         rest
     }
+}
+
+/// A host or folder as the index names it: `example.org/docs` for `https://Example.org/docs/`.
+pub(crate) fn site_name(typed: &str) -> String {
+    let site = typed.split_once("://").map_or(typed, |(_, site)| site);
+    let site = site.trim_end_matches('/');
+    let (host, path) = site.split_at(site.find('/').unwrap_or(site.len()));
+    format!("{}{path}", host.to_lowercase())
 }
 
 fn term(text: &str) -> (TermMatch, &str, &str) {

@@ -311,7 +311,7 @@ fn reconcile(
         is_stopped,
         now,
     };
-    let Some((facts, latest, leaving)) = all.survey()? else {
+    let Some((all_facts, latest, leaving)) = all.survey()? else {
         return Ok(None);
     };
     let mut done = Reconciled::default();
@@ -343,19 +343,26 @@ fn reconcile(
             let name = why.split(':').next().unwrap_or_default();
             *done.kept.entry(name.to_owned()).or_default() += 1;
         }
-        let facts = facts.of(&url).map_err(IndexError::disk(&dir))?;
+        let facts = all_facts.of(&url).map_err(IndexError::disk(&dir))?;
         match facts.same_as {
             Some(_) => done.duplicates += 1,
             None => done.pages += 1,
         }
         done.canonical_elsewhere += u64::from(page.canonical.is_some());
+        let version = all_facts.version_of(&url).map_err(IndexError::disk(&dir))?;
         let is_as_it_was = page.same_as == facts.same_as
+            && page.newest == facts.newest
+            && page.newer_versions == facts.newer_versions
+            && page.version == version
             && page.anchors == facts.anchors
             && power_of_two(page.linked_from) == power_of_two(facts.linked_from);
         if is_as_it_was && !is_new {
             return Ok(());
         }
         page.same_as = facts.same_as;
+        page.newest = facts.newest;
+        page.newer_versions = facts.newer_versions;
+        page.version = version;
         page.anchors = facts.anchors;
         page.linked_from = facts.linked_from;
         done.rewritten += 1;

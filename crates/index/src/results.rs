@@ -3,6 +3,8 @@
 use crawl_weburl::safe_line;
 use serde::{Deserialize, Serialize};
 
+use crate::facets::Facets;
+
 /// The results of a query.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchResults {
@@ -20,6 +22,9 @@ pub struct SearchResults {
     /// of the others. Empty where nothing was found without them either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
+    /// Its pages by folder, language, version and type, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facets: Option<Facets>,
 }
 
 impl SearchResults {

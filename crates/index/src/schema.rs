@@ -14,7 +14,7 @@ use crate::tantivy_directory::check_files;
 use crate::tokens::TOKENIZER;
 
 /// The format of the index: another one is built anew from the archive.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The file that names it. Written first.
 pub(crate) const FORMAT_FILE: &str = "format.json";
@@ -43,6 +43,10 @@ pub(crate) struct Fields {
     pub(crate) site: Field,
     pub(crate) host: Field,
     pub(crate) language: Field,
+    /// Its folders, language, version and type, as [`facets`](crate::facets) writes them.
+    pub(crate) facet: Field,
+    /// For pages of several versions: see [`VersionMark`](crate::facets::VersionMark).
+    pub(crate) version_mark: Field,
     pub(crate) texts: Texts,
     /// [`IndexedPage`](crate::IndexedPage) as JSON.
     pub(crate) page: Field,
@@ -93,6 +97,8 @@ pub(crate) fn schema() -> (Schema, Fields) {
         site: schema.add_text_field("site", STRING),
         host: schema.add_text_field("host", STRING),
         language: schema.add_text_field("language", STRING),
+        facet: schema.add_text_field("facet", STRING | FAST),
+        version_mark: schema.add_u64_field("version_mark", FAST),
         texts: Texts {
             title: schema.add_text_field("title", placed.clone()),
             headings: ["h1", "h2", "h3"].map(|name| schema.add_text_field(name, placed.clone())),

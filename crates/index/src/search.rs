@@ -7,21 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crawl_weburl::safe_line;
-use tantivy::collector::{Count, TopDocs};
-use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
 use tantivy::schema::Field;
-use tantivy::{
-    DocAddress, DocId, Index, ReloadPolicy, Searcher, SegmentReader, TantivyDocument, Term,
-};
+use tantivy::{Index, ReloadPolicy, Searcher, TantivyDocument};
 
 use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
+use crate::facets::FacetFilters;
 use crate::file_check::Checked;
 use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
+use crate::look_up::{FoundPages, LookUp};
 use crate::passage::passage_url;
 use crate::query::Query;
-use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness, WEIGHTS};
+use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness};
 use crate::result_sections::{section_at, sections};
 use crate::results::{Hit, IndexStats, SearchResults};
 use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, check_format, schema};
@@ -29,6 +27,7 @@ use crate::search_rules::SearchRules;
 use crate::snapshot::Snapshot;
 use crate::stored_page::{each_stored, page_at, stored};
 use crate::typed_minus::as_meant;
+use crate::versions::is_versioned_folder;
 use crate::words::Stemmer;
 
 /// Results are ranked up to here.
@@ -40,8 +39,8 @@ const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
 /// Languages whose stems are looked up, those of most pages first.
 const MAX_LANGUAGES: usize = 6;
 
-/// The bounds of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a search is to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
     /// Results, at most.
     pub limit: usize,
@@ -51,6 +50,10 @@ pub struct SearchOptions {
     pub excerpt: usize,
     /// The time, in seconds since 1970 UTC: pages whose time is over are not shown.
     pub now: i64,
+    /// The pages to search.
+    pub filters: FacetFilters,
+    /// True if the pages that fit are counted by folder, language, version and type.
+    pub facets: bool,
 }
 
 impl Default for SearchOptions {
@@ -60,6 +63,8 @@ impl Default for SearchOptions {
             offset: 0,
             excerpt: 240,
             now: 0,
+            filters: FacetFilters::default(),
+            facets: false,
         }
     }
 }
@@ -300,25 +305,30 @@ impl Search<'_> {
             false => query,
         };
         let mut plan = self.plan(query, Strictness::Most)?;
-        let (mut total, mut found) = self.look_up(&plan)?;
+        let mut found = self.look_up(&plan, query)?;
         for fit in [Strictness::Any, Strictness::Apart] {
-            if total == 0 {
+            if found.total == 0 {
                 plan = self.plan(query, fit)?;
-                (total, found) = self.look_up(&plan)?;
+                found = self.look_up(&plan, query)?;
             }
         }
         let mut results = Vec::new();
-        for (score, address) in found {
+        for (score, address) in found.best {
             let document: TantivyDocument = self.seen.searcher.doc(address)?;
             if let Some(page) = stored(&self.seen.fields, &document) {
                 results.push(self.hit(&page, score, &plan.wanted));
             }
         }
-        total = self.pin(typed, &plan, total, &mut results)?;
+        let total = match self.options.filters.is_empty() {
+            true => self.pin(typed, &plan, found.total, &mut results)?,
+            // A pinned page may not be what the filters ask for.
+            false => found.total,
+        };
         Ok(SearchResults {
             query: typed.to_owned(),
             total,
             results,
+            facets: found.facets,
             did_you_mean: plan
                 .did_you_mean
                 .map(|meant| safe_line(&meant).into_owned()),
@@ -391,62 +401,20 @@ impl Search<'_> {
         }
     }
 
-    /// The number of pages that fit, and the best that are asked for.
-    fn look_up(&self, plan: &Plan) -> tantivy::Result<(usize, Vec<(f32, DocAddress)>)> {
+    fn look_up(&self, plan: &Plan, query: &Query) -> tantivy::Result<FoundPages> {
         let options = self.options;
-        let lookup = self.in_time(plan.lookup.box_clone());
-        // Those with the same text as others are told apart when a run ends; until then they
-        // are left out here.
-        let most = (options.limit + options.offset).max(1) * 2;
-        let ranked = TopDocs::with_limit(most).tweak_score(|segment: &SegmentReader| {
-            let linked = segment.fast_fields().u64("linked").ok();
-            let worth = segment.fast_fields().u64("worth").ok();
-            move |document: DocId, score: f32| {
-                let linked = linked.as_ref().and_then(|linked| linked.first(document));
-                let worth = worth.as_ref().and_then(|worth| worth.first(document));
-                #[expect(clippy::cast_precision_loss, reason = "at most 32, and 100")]
-                let (linked, worth) = (linked.unwrap_or(0) as f32, worth.unwrap_or(100) as f32);
-                score * (1.0 + WEIGHTS.linked * linked) * worth / 100.0
-            }
-        });
-        let searcher = &self.seen.searcher;
-        let (total, ranked) = searcher.search(&*lookup, &(Count, ranked))?;
-        let mut texts = std::collections::HashSet::new();
-        let mut kept = Vec::new();
-        let mut twins = 0;
-        for (score, address) in ranked {
-            let segment = searcher.segment_reader(address.segment_ord);
-            let hash = segment
-                .fast_fields()
-                .u64("text_hash")?
-                .first(address.doc_id);
-            match texts.insert(hash) {
-                true => kept.push((score, address)),
-                false => twins += 1,
-            }
-        }
-        let kept = kept.into_iter().skip(options.offset).take(options.limit);
-        Ok((total.saturating_sub(twins), kept.collect()))
-    }
-
-    /// Leaves out pages that are not to be shown any more.
-    fn in_time(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
-        let has_times = self.seen.searcher.segment_readers().iter().any(|segment| {
-            let times = segment.fast_fields().i64("until");
-            times.is_ok_and(|times| times.values.num_vals() > 0)
-        });
-        if !has_times {
-            return lookup;
-        }
-        let until = |at: i64| Term::from_field_i64(self.seen.fields.until, at);
-        let over = RangeQuery::new(
-            std::ops::Bound::Unbounded,
-            std::ops::Bound::Included(until(self.options.now)),
-        );
-        Box::new(BooleanQuery::new(vec![
-            (Occur::Must, lookup),
-            (Occur::MustNot, Box::new(over)),
-        ]))
+        let is_of_version = query.sites.iter().any(|site| is_versioned_folder(site));
+        let look_up = LookUp {
+            searcher: &self.seen.searcher,
+            fields: &self.seen.fields,
+            limit: options.limit,
+            offset: options.offset,
+            now: options.now,
+            filters: &options.filters,
+            prefers_newest: !is_of_version && !options.filters.is_of_version(),
+            counts_facets: options.facets,
+        };
+        look_up.run(plan.lookup.box_clone())
     }
 
     fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {

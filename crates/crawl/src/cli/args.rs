@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use crawl_documents::DocumentKind;
 
 use crate::cli::report::ReportArgs;
+use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 
@@ -386,6 +387,12 @@ pub(crate) struct SearchArgs {
     /// first
     #[arg(long, value_name = "FILE")]
     pub(crate) search_rules: Option<PathBuf>,
+    /// Count the pages that fit by folder, version, language and type
+    #[arg(long)]
+    pub(crate) facets: bool,
+    /// Only pages with this value of a facet: folder=, version=, language= or type=; repeatable
+    #[arg(long, value_name = "FACET=VALUE")]
+    pub(crate) filter: Vec<SearchFilter>,
 }
 
 /// Write a crawl's archive as one file that replays, its records as tables, its links as a graph,

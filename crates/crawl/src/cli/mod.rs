@@ -3,4 +3,5 @@
 pub(crate) mod args;
 pub(crate) mod preprocess;
 pub(crate) mod report;
+pub(crate) mod search_filter;
 pub(crate) mod usage_error;

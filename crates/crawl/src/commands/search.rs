@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 
-use crawl_index::{Hit, SearchOptions, SearchResults, TextPart};
-use crawl_records::counted;
+use crawl_index::{Facets, Hit, SearchOptions, SearchResults, TextPart};
+use crawl_records::{counted, grouped};
 use crawl_weburl::safe_line;
 use textwrap::{Options, WordSplitter, wrap};
 
 use crate::cli::args::SearchArgs;
+use crate::cli::search_filter::all_filters;
 use crate::error::index::of_index;
 use crate::error::{CommandError, FINISHED};
 use crate::search_index;
@@ -36,13 +37,15 @@ pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
         offset: args.offset,
         excerpt: (columns - 3) * EXCERPT_LINES,
         now: jiff::Timestamp::now().as_second(),
+        filters: all_filters(&args.filter),
+        facets: args.facets,
     };
     let answer = index.search(&args.query.join(" "), &options);
     let answer = answer.map_err(|error| of_index(&error, &args.dir))?;
     if args.json {
         return print_json(&answer);
     }
-    if answer.results.is_empty() {
+    if answer.results.is_empty() && answer.facets.is_none() {
         // It is no result, so it is no data.
         note(&nothing(&answer));
         return Ok(FINISHED);
@@ -78,9 +81,35 @@ fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -
     let total = counted(answer.total as u64, "page", "pages");
     let _ = match answer.total == answer.results.len() {
         true => writeln!(text, "{total}"),
+        _ if answer.results.is_empty() => writeln!(text, "{}", nothing(answer)),
         false => writeln!(text, "{first} to {last} of {total}"),
     };
+    if let Some(facets) = &answer.facets {
+        counts(&mut text, facets, columns);
+    }
     text
+}
+
+/// A line for each facet, with what its values are called in a filter.
+fn counts(text: &mut String, facets: &Facets, columns: usize) {
+    let all = [
+        ("folder", &facets.folder),
+        ("version", &facets.version),
+        ("language", &facets.language),
+        ("type", &facets.document_type),
+    ];
+    for (name, values) in all {
+        let each = values
+            .iter()
+            .map(|of| format!("{} ({})", safe_line(&of.value), grouped(of.count)));
+        let line = format!("{name}: {}", each.collect::<Vec<_>>().join(", "));
+        let options = Options::new(columns)
+            .subsequent_indent("  ")
+            .word_splitter(WordSplitter::NoHyphenation);
+        if !values.is_empty() {
+            text.push_str(&(wrap(&line, options).join("\n") + "\n"));
+        }
+    }
 }
 
 fn one(text: &mut String, number: usize, hit: &Hit, columns: usize, is_bold: bool) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crawl_archive::Timestamp;
 use crawl_index::export::{PageSource, page_markdown};
-use crawl_index::{Hit, IndexedPage, SearchIndex, SearchOptions};
+use crawl_index::{FacetFilters, Hit, IndexedPage, SearchIndex, SearchOptions};
 use crawl_records::ArchivedPages;
 use crawl_weburl::{CanonicalUrl, canonicalize, safe_line, without_bidi_controls};
 use serde_json::{Value, json};
@@ -62,6 +62,13 @@ impl CrawlReader {
             offset: call.offset,
             excerpt: EXCERPT_CHARS,
             now: now_seconds(),
+            filters: FacetFilters {
+                folder: call.folder.clone(),
+                language: call.language.clone(),
+                version: call.version.clone(),
+                document_type: call.document_type.clone(),
+            },
+            facets: call.facets,
         };
         let found = self.index.search(&call.query, &options);
         let found = found.map_err(|why| why.to_string())?;
@@ -101,7 +108,7 @@ impl CrawlReader {
             })
             .collect();
         let data = json!({"total": found.total, "results": results, "refused": refused,
-            "did_you_mean": found.did_you_mean, "unknown": found.unknown});
+            "did_you_mean": found.did_you_mean, "unknown": found.unknown, "facets": found.facets});
         Ok(Answer { text, data })
     }
 

@@ -31,6 +31,16 @@ pub(super) struct SearchCall {
     pub(super) limit: usize,
     #[serde(default)]
     pub(super) offset: usize,
+    #[serde(default)]
+    pub(super) folder: Option<String>,
+    #[serde(default)]
+    pub(super) language: Option<String>,
+    #[serde(default)]
+    pub(super) version: Option<String>,
+    #[serde(default, rename = "type")]
+    pub(super) document_type: Option<String>,
+    #[serde(default)]
+    pub(super) facets: bool,
 }
 
 /// The arguments of `page`.
@@ -108,6 +118,13 @@ pub(super) fn all() -> Vec<Tool> {
                     "default": RESULTS, "description": "The most results"},
                 "offset": {"type": "integer", "minimum": 0, "default": 0,
                     "description": "Results that are passed over"},
+                "folder": {"type": "string", "description": "Only pages in it: example.org/docs"},
+                "language": {"type": "string", "description": "Only pages in it: en"},
+                "version": {"type": "string", "description": "Only pages of it: 14"},
+                "type": {"type": "string", "enum": ["html", "pdf", "docx", "markdown", "text"],
+                    "description": "Only pages of it"},
+                "facets": {"type": "boolean", "default": false,
+                    "description": "Count the pages by folder, language, version and type"},
             }),
             &["query"],
         ),

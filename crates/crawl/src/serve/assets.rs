@@ -47,7 +47,12 @@ const SOURCES: [Source; 6] = [
     Source {
         name: "search.js",
         kind: SCRIPT,
-        parts: &[&[RESULTS, RECENT, include_str!("page/search.js")]],
+        parts: &[&[
+            RESULTS,
+            RECENT,
+            include_str!("page/facets.js"),
+            include_str!("page/search.js"),
+        ]],
     },
     Source {
         name: "dialog.js",

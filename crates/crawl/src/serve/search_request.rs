@@ -1,5 +1,6 @@
 //! A request for results, read from the query of its URL.
 
+use crawl_index::FacetFilters;
 use serde::Deserialize;
 
 use super::problem::Problem;
@@ -20,6 +21,12 @@ pub(crate) struct Parameters {
     limit: Option<String>,
     offset: Option<String>,
     page: Option<String>,
+    folder: Option<String>,
+    language: Option<String>,
+    version: Option<String>,
+    #[serde(rename = "type")]
+    document_type: Option<String>,
+    facets: Option<String>,
 }
 
 /// A request for results.
@@ -31,44 +38,101 @@ pub(crate) struct SearchRequest {
     pub(crate) limit: usize,
     /// Results to skip.
     pub(crate) offset: usize,
+    /// The pages to search.
+    pub(crate) filters: FacetFilters,
+    /// True if the pages that fit are to be counted by facets.
+    pub(crate) facets: bool,
 }
 
 impl SearchRequest {
     /// A request to the API; `q` must be there.
     pub(crate) fn of_api(parameters: Parameters) -> Result<SearchRequest, Problem> {
+        let filters = parameters.filters()?;
         let query = parameters.q.ok_or_else(|| {
             Problem::bad_request("`q` is missing").hint("ask `/api/search?q=WORDS`")
         })?;
         Ok(SearchRequest {
-            query: checked(query)?,
+            query: checked("the query", query)?,
             limit: number("limit", parameters.limit, DEFAULT_LIMIT, 1, MAX_LIMIT)?,
             offset: number("offset", parameters.offset, 0, 0, MAX_RANKED - MAX_LIMIT)?,
+            filters,
+            facets: is_true("facets", parameters.facets.as_deref())?,
         })
     }
 
     /// A request to the page; none where nothing is searched for.
     pub(crate) fn of_page(parameters: Parameters) -> Result<Option<SearchRequest>, Problem> {
-        let query = checked(parameters.q.unwrap_or_default())?;
+        let filters = parameters.filters()?;
+        let query = checked("the query", parameters.q.unwrap_or_default())?;
         let page = number("page", parameters.page, 1, 1, MAX_RANKED / DEFAULT_LIMIT)?;
         Ok((!query.is_empty()).then_some(SearchRequest {
             query,
             limit: DEFAULT_LIMIT,
             offset: (page - 1) * DEFAULT_LIMIT,
+            filters,
+            facets: true,
         }))
     }
 }
 
-fn checked(query: String) -> Result<String, Problem> {
-    if query.len() > MAX_QUERY_BYTES {
-        let error = format!("the query has {} bytes", query.len());
+impl Parameters {
+    /// What pages must be; an empty value is none.
+    fn filters(&self) -> Result<FacetFilters, Problem> {
+        let filter = |name, value: &Option<String>| match value {
+            Some(value) => {
+                let value = checked(&format!("`{name}`"), value.clone())?;
+                Ok((!value.is_empty()).then_some(value))
+            }
+            None => Ok(None),
+        };
+        Ok(FacetFilters {
+            folder: filter("folder", &self.folder)?,
+            language: filter("language", &self.language)?,
+            version: filter("version", &self.version)?,
+            document_type: filter("type", &self.document_type)?,
+        })
+    }
+}
+
+/// The filters that are set, by the names of their parameters.
+pub(crate) fn named_filters(filters: &FacetFilters) -> Vec<(&'static str, &str)> {
+    let all = [
+        ("folder", &filters.folder),
+        ("language", &filters.language),
+        ("version", &filters.version),
+        ("type", &filters.document_type),
+    ];
+    let set = all.into_iter();
+    set.filter_map(|(name, value)| Some((name, value.as_deref()?)))
+        .collect()
+}
+
+fn checked(name: &str, text: String) -> Result<String, Problem> {
+    if text.len() > MAX_QUERY_BYTES {
+        let error = format!("{name} has {} bytes", text.len());
         return Err(Problem::bad_request(error)
             .hint(format!("at most {MAX_QUERY_BYTES} bytes are searched for")));
     }
-    if query.chars().any(char::is_control) {
-        return Err(Problem::bad_request("the query holds control characters")
-            .hint("send words in UTF-8, percent-encoded"));
+    if text.chars().any(char::is_control) {
+        return Err(
+            Problem::bad_request(format!("{name} holds control characters"))
+                .hint("send words in UTF-8, percent-encoded"),
+        );
     }
-    Ok(query.trim().to_owned())
+    Ok(text.trim().to_owned())
+}
+
+fn is_true(name: &str, text: Option<&str>) -> Result<bool, Problem> {
+    match text {
+        None | Some("" | "false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(text) => Err(unanswerable(name, text).hint(format!("`{name}` is true or false"))),
+    }
+}
+
+fn unanswerable(name: &str, text: &str) -> Problem {
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    Problem::bad_request(format!("`{name}={shown}` can't be answered"))
 }
 
 fn number(
@@ -84,11 +148,8 @@ fn number(
     match text.parse() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
         _ => {
-            let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
-            Err(
-                Problem::bad_request(format!("`{name}={shown}` can't be answered"))
-                    .hint(format!("`{name}` is a number from {least} to {most}")),
-            )
+            Err(unanswerable(name, &text)
+                .hint(format!("`{name}` is a number from {least} to {most}")))
         }
     }
 }
@@ -99,7 +160,7 @@ mod tests {
     use axum::http::Uri;
     use expect_test::{Expect, expect};
 
-    use super::{Parameters, SearchRequest};
+    use super::{Parameters, SearchRequest, named_filters};
 
     #[expect(clippy::needless_pass_by_value, reason = "an expectation is used once")]
     fn check(questions: &[&str], expect: Expect) {
@@ -108,7 +169,15 @@ mod tests {
             let uri: Uri = format!("/?{question}").parse().unwrap();
             let read = || Query::<Parameters>::try_from_uri(&uri).unwrap().0;
             let told = |asked: SearchRequest| {
-                format!("{:?} {} {}", asked.query, asked.limit, asked.offset)
+                let filters = named_filters(&asked.filters);
+                let filters: String = filters
+                    .iter()
+                    .map(|(name, value)| format!(" {name}={value}"))
+                    .collect();
+                format!(
+                    "{:?} {} {}{filters}",
+                    asked.query, asked.limit, asked.offset
+                )
             };
             let api = match SearchRequest::of_api(read()) {
                 Ok(asked) => told(asked),
@@ -143,6 +212,9 @@ mod tests {
                 "q=a&page=3",
                 "q=a&page=101",
                 "q=a&page=%1B",
+                "q=a&facets=1",
+                "q=a&facets=true&type=&language=de",
+                "q=a&version=%00",
             ],
             expect![[r#"
                 `q` is missing | nothing

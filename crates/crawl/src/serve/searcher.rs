@@ -55,6 +55,8 @@ impl Searcher {
             limit: asked.limit,
             offset: asked.offset,
             now,
+            filters: asked.filters,
+            facets: asked.facets,
             ..SearchOptions::default()
         };
         self.ask(move |index| index.search(&asked.query, &options))

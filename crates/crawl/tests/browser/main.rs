@@ -54,6 +54,7 @@ fn pages_do_in_a_browser_what_they_promise() {
         .start();
     let origin = |host| web.url(host, "").trim_end_matches('/').to_owned();
     let site = Site::new(&origin(0));
+    site.index_versions(&origin(0));
     add_long_words(&site);
     write_report(&site);
     let search = Server::start(

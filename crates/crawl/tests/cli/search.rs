@@ -102,6 +102,39 @@ fn a_crawl_builds_an_index_and_it_answers() {
 }
 
 #[test]
+fn results_are_counted_and_narrowed_by_facets() {
+    let (_dir, cmd) = setup("search-facets");
+    let web = web();
+    crawl(&cmd, &web, &["--index", "on"]);
+    let all = cmd.run(&["search", "c", "tea", "--facets"]).ok();
+    let counts: Vec<_> = all
+        .lines()
+        .skip_while(|line| !line.ends_with("pages"))
+        .collect();
+    assert!(
+        counts.iter().any(|line| line.starts_with("type: html (")),
+        "{all}"
+    );
+    assert!(!cmd.run(&["search", "c", "tea"]).ok().contains("type: "));
+    let none = cmd.run(&["search", "c", "tea", "--filter", "type=pdf", "--facets"]);
+    assert_eq!(none.ok(), "nothing found\n");
+    let answer = cmd
+        .run(&["search", "c", "tea", "--filter", "type=html", "--json"])
+        .ok();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert!(answer["total"].as_u64().unwrap() > 0);
+    assert_eq!(answer.get("facets"), None);
+    let refused = cmd.run(&["search", "c", "tea", "--filter", "colour=red"]);
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused
+            .stderr
+            .contains("folder, version, language and type"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn nothing_found_is_no_error() {
     let (_dir, cmd) = setup("search-none");
     crawl(&cmd, &web(), &["--index", "on"]);
@@ -199,7 +232,7 @@ fn what_can_t_be_searched_says_why() {
     let refused = cmd.run(&["search", "c", "tea"]);
     expect_test::expect![[r#"
         3
-        error: the search index in c/index is of format 0, and this program reads 2
+        error: the search index in c/index is of format 0, and this program reads 3
         hint: `crawl index c` builds it anew from the archive"#]]
     .assert_eq(&refused.refusal(&dir));
     assert_eq!(cmd.run(&["index", "c"]).code, 0);

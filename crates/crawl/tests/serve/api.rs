@@ -55,6 +55,49 @@ fn limit_and_offset_are_kept_and_the_last_word_may_be_a_beginning() {
 }
 
 #[test]
+fn pages_are_counted_and_narrowed_by_facets() {
+    let site = Site::new(ORIGIN);
+    site.index_versions(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let plain = server.get("/api/search?q=boat").json();
+    assert_eq!(plain.get("facets"), None);
+    // Of two versions the newest alone.
+    assert_eq!(plain["total"], 3, "{plain}");
+    let counted = server.get("/api/search?q=boat&facets=true").json();
+    let count =
+        |value: &str, name: &str, count: u64| json!({"value": value, "name": name, "count": count});
+    assert_eq!(
+        counted["facets"],
+        json!({
+            "folder": [
+                count("site.example/handbook", "site.example/handbook", 2),
+                count("site.example/files", "site.example/files", 1)
+            ],
+            "language": [count("en", "English", 2)],
+            "version": [count("v1.10", "v1.10", 2), count("v1.9", "v1.9", 2)],
+            "type": [count("html", "Web page", 2), count("pdf", "PDF", 1)],
+        })
+    );
+    let first = |filter: &str| {
+        let answer = server
+            .get(&format!("/api/search?q=boat+rudder&{filter}"))
+            .json();
+        answer["results"][0]["url"].clone()
+    };
+    assert_eq!(
+        first("version=v1.9"),
+        "http://site.example/handbook/v1.9/rudder"
+    );
+    assert_eq!(first("type=pdf"), "http://site.example/files/boat.pdf");
+    assert_eq!(
+        first("folder=site.example/files/"),
+        "http://site.example/files/boat.pdf"
+    );
+    assert_eq!(first("language=fr"), serde_json::Value::Null);
+    assert_eq!(server.get("/api/search?q=boat&facets=maybe").status, 400);
+}
+
+#[test]
 fn a_page_is_given_as_far_as_it_allows() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);

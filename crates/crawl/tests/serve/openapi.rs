@@ -133,6 +133,7 @@ fn answers_are_as_they_are_described() {
         "/api/search?q=robots",
         "/api/search?q=lantern&limit=3&offset=3",
         "/api/search?q=lantenr",
+        "/api/search?q=lantern&facets=true&language=en",
         "/api/search?q=nothingatall",
         "/api/search",
         "/api/page?url=http://site.example/rules",

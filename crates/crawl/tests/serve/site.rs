@@ -40,6 +40,38 @@ impl Site {
         Site(tempfile::Builder::new().prefix("serve").tempdir().unwrap())
     }
 
+    /// Adds two pages of a handbook in two versions each, and one of them as a PDF, to the index.
+    pub(crate) fn index_versions(&self, origin: &str) {
+        let mut writer = IndexWriter::open(&self.file("index")).unwrap();
+        for version in ["v1.9", "v1.10"] {
+            for name in ["compass", "rudder"] {
+                let text =
+                    format!("The {name} of {version} keeps a boat on its way in any weather");
+                writer
+                    .put(&IndexedPage {
+                        url: format!("{origin}/handbook/{version}/{name}"),
+                        title: format!("Handbook: {name}"),
+                        text,
+                        language: Some("en".to_owned()),
+                        document_type: "html".to_owned(),
+                        ..IndexedPage::default()
+                    })
+                    .unwrap();
+            }
+        }
+        writer
+            .put(&IndexedPage {
+                url: format!("{origin}/files/boat.pdf"),
+                title: "A boat on paper".to_owned(),
+                text: "How to fold a boat".to_owned(),
+                document_type: "pdf".to_owned(),
+                ..IndexedPage::default()
+            })
+            .unwrap();
+        writer.reconcile("versions", 0).unwrap();
+        writer.close().unwrap();
+    }
+
     /// Puts an index beside what is there.
     pub(crate) fn index(&self, origin: &str) {
         let mut writer = IndexWriter::open(&self.file("index")).unwrap();
@@ -129,8 +161,12 @@ fn pages(origin: &str) -> Vec<IndexedPage> {
             &format!("Chapter {number} of the manual tells of lantern number {number}."),
         )
     });
-    [rules, german, hostile, silent, over]
+    let mut pages: Vec<_> = [rules, german, hostile, silent, over]
         .into_iter()
         .chain(manual)
-        .collect()
+        .collect();
+    for page in &mut pages {
+        "html".clone_into(&mut page.document_type);
+    }
+    pages
 }

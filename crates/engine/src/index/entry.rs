@@ -73,7 +73,10 @@ pub(crate) fn entry(
     (resolve, is_in_crawl): (&mut ResolveLink<'_>, &dyn Fn(&CanonicalUrl) -> bool),
 ) -> IndexEntry {
     let canonical = linked_canonical(headers);
+    let content_type = headers.get(http::header::CONTENT_TYPE);
+    let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
     let came = FetchedDocument {
+        content_type: content_type.as_deref(),
         url,
         at,
         page,

@@ -33,6 +33,10 @@ pub(super) fn full() -> IndexedPage {
         anchors: vec!["making tea".into()],
         linked_from: 3,
         same_as: None,
+        newest: None,
+        newer_versions: 0,
+        version: None,
+        document_type: "html".into(),
         canonical: None,
         leaving: None,
     }

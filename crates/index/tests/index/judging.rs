@@ -30,6 +30,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
         directives: &directives,
         search_refused: usage,
         linked_canonical: None,
+        content_type: Some("text/html"),
         is_in_crawl: &|url| url.host() != "live.example",
     };
     let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
@@ -183,6 +184,10 @@ fn what_is_kept_of_a_page() {
           "anchors": [],
           "linked_from": 0,
           "same_as": null,
+          "newest": null,
+          "newer_versions": 0,
+          "version": null,
+          "type": "html",
           "canonical": null,
           "leaving": null
         }"#]]

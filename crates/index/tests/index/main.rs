@@ -6,6 +6,7 @@
 )]
 
 mod bad_input;
+mod facets;
 mod judging;
 mod searching;
 mod support;

@@ -119,38 +119,10 @@ const leftOutOf = (answer) =>
   answer.unknown ? `No page has ${answer.unknown.map(harmless).join(", ")}: left out.` : null;
 
 /** The address of a page of results. */
-const linkTo = (query, page) => "/?q=" + encodeURIComponent(query) + (page > 1 ? "&page=" + page : "");
-
-const pagesOf = (answer, asked) => {
-  const page = Math.floor(asked.offset / asked.limit) + 1;
-  const last = Math.ceil(Math.min(answer.total, RANKED_MOST) / asked.limit);
-  if (last < 2) return null;
-  const to = (page) => linkTo(asked.query, page);
-  return element("nav", { class: "pages", "aria-label": "Pages of results" },
-    page > 1 ? element("a", { rel: "prev", href: to(page - 1) }, "Previous") : null,
-    element("span", {}, `Page ${grouped(page)} of ${grouped(last)}`),
-    page < last ? element("a", { rel: "next", href: to(page + 1) }, "Next") : null);
-};
-
-/** What stands where the results are. */
-const resultsOf = (answer, asked) => {
-  const nodes = [];
-  if (answer.did_you_mean) {
-    nodes.push(element("p", { class: "meant" },
-      `Nothing fits “${harmless(asked.query)}”. These are the results for `,
-      element("a", { href: linkTo(answer.did_you_mean, 1) }, answer.did_you_mean), "."));
-  }
-  const leftOut = leftOutOf(answer);
-  if (leftOut) nodes.push(element("p", { class: "meant" }, leftOut));
-  if (answer.results.length === 0) {
-    nodes.push(element("div", { class: "nothing" },
-      element("p", {}, "Try fewer or other words, or check their spelling."), tips()));
-    return nodes;
-  }
-  nodes.push(element("ol", { class: "hits", start: String(asked.offset + 1) }, answer.results.map((hit) => item(hit, "h2"))));
-  const pages = pagesOf(answer, asked);
-  if (pages) nodes.push(pages);
-  return nodes;
+const linkTo = (query, page, filters = {}) => {
+  const set = ["folder", "language", "version", "type"].filter((name) => filters[name] !== undefined);
+  const kept = set.map((name) => `&${name}=${encodeURIComponent(filters[name])}`);
+  return "/?q=" + encodeURIComponent(query) + kept.join("") + (page > 1 ? "&page=" + page : "");
 };
 
 /** Asks for results; an answer that was overtaken by another question is dropped. */
@@ -179,7 +151,8 @@ class Asker {
   async #now(asked, then, fail) {
     const under = new AbortController();
     this.#under = under;
-    const values = new URLSearchParams({ q: asked.query, limit: asked.limit, offset: asked.offset });
+    const values = new URLSearchParams({ q: asked.query, limit: asked.limit, offset: asked.offset, ...asked.filters });
+    if (asked.facets) values.set("facets", "true");
     try {
       const response = await fetch(`${this.#endpoint}?${values}`, { signal: under.signal, credentials: "omit" });
       const answer = await response.json();

@@ -10,6 +10,8 @@ const answerBox = document.getElementById("answer");
 const title = answerBox.dataset.title;
 const welcome = element("div", { class: "welcome" }, element("h2", {}, "To narrow it down"), tips());
 const asker = new Asker("/api/search");
+// What the pages must be: a link that changes it loads the page anew.
+let filters = filtersOf(location.search);
 
 document.documentElement.classList.add("js");
 
@@ -51,7 +53,7 @@ const fail = (text) => {
 const search = (wait) => {
   const query = field.value.trim();
   if (query === "") return clear();
-  const asked = { query, limit: 10, offset: 0 };
+  const asked = { query, limit: 10, offset: 0, filters, facets: true };
   isFirstWanted = false;
   busy(true);
   name(query);
@@ -64,7 +66,7 @@ field.addEventListener("input", () => {
   // White space alone asks nothing else.
   if (query === typed) return;
   typed = query;
-  history.replaceState(null, "", query === "" ? "/" : linkTo(query, 1));
+  history.replaceState(null, "", query === "" ? "/" : linkTo(query, 1, filters));
   search(PAUSE_MS);
 });
 
@@ -72,15 +74,16 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   typed = field.value.trim();
   recent.add(typed);
-  const to = typed === "" ? "/" : linkTo(typed, 1);
+  const to = typed === "" ? "/" : linkTo(typed, 1, filters);
   if (location.pathname + location.search !== to) history.pushState(null, "", to);
   search(0);
 });
 
 addEventListener("popstate", () => {
   const values = new URLSearchParams(location.search);
-  // Another page of results is the server's to draw.
-  if (values.has("page")) return location.reload();
+  // Another page of results is the server's to draw, and so is one that is narrowed in another way.
+  const isNarrowed = linkTo("", 1, filtersOf(location.search)) !== linkTo("", 1, filters);
+  if (values.has("page") || isNarrowed) return location.reload();
   const query = values.get("q") ?? "";
   // A step within the page, such as the way past its head, asks nothing.
   if (query === typed) return;
@@ -110,6 +113,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     field.value = "";
     typed = "";
+    filters = {};
     history.replaceState(null, "", "/");
     clear();
     field.focus();

@@ -1,6 +1,7 @@
 //! The pages. All text goes through maud, which escapes it.
 
 mod crawl;
+mod facets;
 mod layout;
 mod results;
 mod search;

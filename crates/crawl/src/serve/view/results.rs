@@ -1,15 +1,16 @@
 //! Results of a search. `page/results.js` makes the same elements from the same answer, and
 //! the tests in the browser hold them against each other.
 
-use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
+use crawl_index::{FacetFilters, Hit, ResultSection, SearchResults, TextPart};
 use crawl_records::grouped;
 use crawl_weburl::{is_bidi_control, safe_line};
 use data_encoding::HEXUPPER_PERMISSIVE;
 use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::facets::narrowing;
 use super::times::day;
-use crate::serve::search_request::{MAX_RANKED, SearchRequest};
+use crate::serve::search_request::{MAX_RANKED, SearchRequest, named_filters};
 
 /// The part of the page that holds the results.
 pub(super) fn results(asked: &SearchRequest, answer: &SearchResults) -> Markup {
@@ -17,11 +18,14 @@ pub(super) fn results(asked: &SearchRequest, answer: &SearchResults) -> Markup {
         @if let Some(meant) = &answer.did_you_mean {
             p.meant {
                 "Nothing fits “" (safe_line(&asked.query)) "”. These are the results for "
-                a href=(link(meant, 1)) { (meant) } "."
+                a href=(link(meant, &asked.filters, 1)) { (meant) } "."
             }
         }
         @if let Some(left_out) = answer.left_out() {
             p.meant { (left_out) }
+        }
+        @if let Some(facets) = &answer.facets {
+            (narrowing(asked, facets))
         }
         @if answer.results.is_empty() {
             (nothing())
@@ -128,7 +132,7 @@ fn pages(asked: &SearchRequest, total: usize) -> Markup {
     if last < 2 {
         return html! {};
     }
-    let to = |page| link(&asked.query, page);
+    let to = |page| link(&asked.query, &asked.filters, page);
     html! {
         nav.pages aria-label="Pages of results" {
             @if page > 1 { a rel="prev" href=(to(page - 1)) { "Previous" } }
@@ -139,8 +143,11 @@ fn pages(asked: &SearchRequest, total: usize) -> Markup {
 }
 
 /// The address of a page of results.
-fn link(query: &str, page: usize) -> String {
+pub(super) fn link(query: &str, filters: &FacetFilters, page: usize) -> String {
     let mut link = format!("/?q={}", utf8_percent_encode(query, COMPONENT));
+    for (name, value) in named_filters(filters) {
+        link += &format!("&{name}={}", utf8_percent_encode(value, COMPONENT));
+    }
     if page > 1 {
         link += &format!("&page={page}");
     }
@@ -204,7 +211,7 @@ fn is_language(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
+    use crawl_index::{FacetFilters, Hit, ResultSection, SearchResults, TextPart};
     use expect_test::{Expect, expect};
 
     use super::{link, place, results, status};
@@ -244,6 +251,7 @@ mod tests {
             query: "a&b \"c\"".to_owned(),
             limit: 10,
             offset: 10,
+            ..SearchRequest::default()
         }
     }
 
@@ -366,7 +374,17 @@ mod tests {
 
     #[test]
     fn ours_a_link_holds_the_query_whole() {
-        assert_eq!(link("a&b=c d+é", 1), "/?q=a%26b%3Dc%20d%2B%C3%A9");
-        assert_eq!(link("a", 3), "/?q=a&page=3");
+        let none = FacetFilters::default();
+        assert_eq!(link("a&b=c d+é", &none, 1), "/?q=a%26b%3Dc%20d%2B%C3%A9");
+        assert_eq!(link("a", &none, 3), "/?q=a&page=3");
+        let filters = FacetFilters {
+            folder: Some("a.example/b&c".to_owned()),
+            document_type: Some("pdf".to_owned()),
+            ..none
+        };
+        assert_eq!(
+            link("a", &filters, 2),
+            "/?q=a&folder=a.example%2Fb%26c&type=pdf&page=2"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The search page.
 
-use crawl_index::{IndexStats, SearchResults};
+use crawl_index::{FacetFilters, IndexStats, SearchResults};
 use crawl_records::counted;
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::layout::Frame;
 use super::results::{results, status, tips};
 use super::times::day;
-use crate::serve::search_request::{MAX_QUERY_BYTES, SearchRequest};
+use crate::serve::search_request::{MAX_QUERY_BYTES, SearchRequest, named_filters};
 use crate::serve::state::App;
 
 /// The page, with an answer where something was asked.
@@ -27,7 +27,7 @@ pub(super) fn page(
         a.skip href="#answer" { "Skip to the results" }
         header.top { h1 { a href="/" { (title) } } }
         main.narrow {
-            (form(query, title))
+            (form(query, answered.map(|(asked, _)| &asked.filters), title))
             p #status .quiet role="status" {
                 @if let Some((asked, answer)) = answered { (status(asked, answer)) }
             }
@@ -42,7 +42,8 @@ pub(super) fn page(
     })
 }
 
-fn form(query: &str, title: &str) -> Markup {
+fn form(query: &str, filters: Option<&FacetFilters>, title: &str) -> Markup {
+    let kept = filters.map(named_filters).unwrap_or_default();
     html! {
         form #search .search role="search" action="/" method="get" autocomplete="off" {
             label.hidden for="q" { (title) }
@@ -51,6 +52,9 @@ fn form(query: &str, title: &str) -> Markup {
                     placeholder="Search" autocapitalize="none" spellcheck="false"
                     enterkeyhint="search" aria-controls="answer" autofocus;
                 kbd title="Press / to search" { "/" }
+            }
+            @for (name, value) in kept {
+                input type="hidden" name=(name) value=(value);
             }
             button type="submit" { "Search" }
         }

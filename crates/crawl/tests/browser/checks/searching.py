@@ -207,7 +207,7 @@ def check_scripts_and_server_draw_the_same(look):
     plain = look.page(java_script_enabled=False)
     page = start(look)
     field = page.get_by_role("searchbox")
-    for query in ("unreachble robots", "höflichkeit", "hostile", "secret", "lantern", "lantenr", "zeppelin", 'a&b "c"'):
+    for query in ("boat", "unreachble robots", "höflichkeit", "hostile", "secret", "lantern", "lantenr", "zeppelin", 'a&b "c"'):
         plain.goto(look.told["search"])
         plain.get_by_role("searchbox").fill(query)
         plain.get_by_role("button", name="Search").click()
@@ -218,6 +218,34 @@ def check_scripts_and_server_draw_the_same(look):
         expect(page.locator("#status")).to_have_text(plain.locator("#status").inner_text())
         drawn, served = (each.locator("#answer").inner_html() for each in (page, plain))
         assert drawn == served, f"{query}:\n{drawn}\n{served}"
+    narrowed = "/?q=boat&folder=" + look.told["site"].removeprefix("http://").replace(":", "%3A") + "%2Fhandbook&language=en"
+    plain.goto(look.told["search"] + narrowed)
+    page.goto(look.told["search"] + narrowed)
+    with page.expect_response("**/api/search?**"):
+        page.get_by_role("searchbox").press("Enter")
+    expect(page.locator("#answer")).to_have_attribute("aria-busy", "false")
+    drawn, served = (each.locator("#answer").inner_html() for each in (page, plain))
+    assert drawn == served and "chosen" in drawn, f"{drawn}\n{served}"
+
+
+def check_results_are_narrowed(look):
+    for script in (False, True):
+        page = start(look, "/?q=boat", java_script_enabled=script)
+        narrow = page.get_by_role("navigation", name="Narrow the results")
+        expect(page.locator("#answer .title")).to_have_count(3)
+        narrow.get_by_role("link", name="v1.9", exact=True).click()
+        expect(page).to_have_url(look.told["search"] + "/?q=boat&version=v1.9")
+        expect(page.locator("#answer .where")).to_have_count(2)
+        assert all("v1.9" in where for where in page.locator("#answer .where").all_inner_texts())
+        # Another search keeps to the version; it can be left where nothing is found, too.
+        page.get_by_role("searchbox").fill("lantern")
+        page.get_by_role("button", name="Search").click()
+        expect(page.locator("#status")).to_have_text("No results for “lantern”")
+        narrow.get_by_role("link", name="v1.9").click()
+        expect(page.locator("#status")).to_have_text("Results 1 to 10 of 30 for “lantern”")
+        expect(page).to_have_url(look.told["search"] + "/?q=lantern")
+        page.get_by_role("link", name="Next").click()
+        expect(page).to_have_url(look.told["search"] + "/?q=lantern&page=2")
 
 
 def check_the_policy_keeps_scripts_out(look):

@@ -81,6 +81,7 @@ pub(in crate::bench) fn page(url: &CanonicalUrl, body: &[u8]) -> Option<IndexedP
         directives: &PageDirectives::default(),
         search_refused: None,
         linked_canonical: None,
+        content_type: Some("text/html"),
         // Python's manual calls that of the newest version canonical.
         is_in_crawl: &|other| other.host_key() == url.host_key(),
     };

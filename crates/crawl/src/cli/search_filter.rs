@@ -1,0 +1,81 @@
+//! `--filter FACET=VALUE` of `crawl search`.
+
+use std::str::FromStr;
+
+use crawl_index::FacetFilters;
+
+/// A value that pages must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SearchFilter {
+    facet: Facet,
+    value: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Facet {
+    Folder,
+    Version,
+    Language,
+    Type,
+}
+
+impl FromStr for SearchFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SearchFilter, String> {
+        let (facet, value) = text.split_once('=').unwrap_or((text, ""));
+        let facet = match facet {
+            "folder" => Facet::Folder,
+            "version" => Facet::Version,
+            "language" => Facet::Language,
+            "type" => Facet::Type,
+            _ => return Err("the facets are folder, version, language and type".to_owned()),
+        };
+        match value.trim() {
+            "" => Err("a filter is a facet, `=` and its value, such as language=en".to_owned()),
+            value => Ok(SearchFilter {
+                facet,
+                value: value.to_owned(),
+            }),
+        }
+    }
+}
+
+/// The filters all together; of two values of one facet the last.
+pub(crate) fn all_filters(filters: &[SearchFilter]) -> FacetFilters {
+    let mut all = FacetFilters::default();
+    for filter in filters {
+        let value = match filter.facet {
+            Facet::Folder => &mut all.folder,
+            Facet::Version => &mut all.version,
+            Facet::Language => &mut all.language,
+            Facet::Type => &mut all.document_type,
+        };
+        *value = Some(filter.value.clone());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SearchFilter, all_filters};
+
+    #[test]
+    fn ours_a_filter_is_a_facet_and_a_value() {
+        let read = |text: &str| text.parse::<SearchFilter>();
+        for wrong in ["", "language", "language=", "host=a", "=a"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        let filters = [
+            "language=de",
+            "type=pdf",
+            "language=en",
+            "folder=a.example/b=c",
+        ];
+        let all = all_filters(&filters.map(|text| read(text).unwrap()));
+        assert_eq!(all.language.as_deref(), Some("en"));
+        assert_eq!(all.document_type.as_deref(), Some("pdf"));
+        assert_eq!(all.folder.as_deref(), Some("a.example/b=c"));
+        assert_eq!(all.version, None);
+    }
+}

@@ -1,0 +1,322 @@
+//! Facets: the folders, languages, versions and types of the pages that fit a query, with the
+//! number of pages of each; and filters by them.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use tantivy::query::{Query as Lookup, TermQuery};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocAddress, Searcher, Term};
+
+use crate::indexed_page::IndexedPage;
+use crate::page_facts::url_key;
+use crate::query::site_name;
+use crate::schema::Fields;
+use crate::versions::{is_versioned_folder, newer_label_first};
+
+/// Values of a facet, at most.
+const MAX_VALUES: usize = 20;
+/// Folders of a page that are counted, below its host.
+const MAX_FOLDERS: usize = 5;
+
+const FOLDER: &str = "folder:";
+const LANGUAGE: &str = "language:";
+const VERSION: &str = "version:";
+const TYPE: &str = "type:";
+
+/// The pages of an answer by where and what they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facets {
+    /// By host or folder (`example.org/docs`): those in the folder that is asked for, or in the
+    /// deepest one that has all pages.
+    pub folder: Vec<FacetCount>,
+    /// By language (ISO 639).
+    pub language: Vec<FacetCount>,
+    /// By version, the newest first. Older versions count that the results leave out, too.
+    pub version: Vec<FacetCount>,
+    /// By type: `html`, `pdf`, `docx`, `markdown` or `text`.
+    #[serde(rename = "type")]
+    pub document_type: Vec<FacetCount>,
+}
+
+/// A value of a facet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FacetCount {
+    /// The value, as a filter takes it.
+    pub value: String,
+    /// The value for a person.
+    pub name: String,
+    /// Pages that have it.
+    pub count: u64,
+}
+
+/// The values that pages must have; none is any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FacetFilters {
+    /// A host or a folder, with all in it: as `site:` takes it.
+    pub folder: Option<String>,
+    /// A language (ISO 639).
+    pub language: Option<String>,
+    /// A version, as addresses name it.
+    pub version: Option<String>,
+    /// A type of document.
+    pub document_type: Option<String>,
+}
+
+impl FacetFilters {
+    /// Returns whether any page fits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == FacetFilters::default()
+    }
+
+    /// The look-ups that each have to find a page.
+    pub(crate) fn look_ups(&self, fields: &Fields) -> Vec<Box<dyn Lookup>> {
+        let exact = |field, value: &str| {
+            let term = Term::from_field_text(field, value);
+            Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn Lookup>
+        };
+        let folder = self.folder.as_deref().map(site_name);
+        let of_folder = folder.map(|folder| exact(fields.site, &folder));
+        let values = [
+            (LANGUAGE, &self.language),
+            (VERSION, &self.version),
+            (TYPE, &self.document_type),
+        ];
+        let values = values.into_iter().filter_map(|(facet, value)| {
+            let value = value.as_deref()?;
+            Some(exact(fields.facet, &format!("{facet}{value}")))
+        });
+        of_folder.into_iter().chain(values).collect()
+    }
+
+    /// Returns whether they ask for one version of pages that have several.
+    pub(crate) fn is_of_version(&self) -> bool {
+        let folder = self.folder.as_deref().map(site_name);
+        self.version.is_some() || folder.is_some_and(|folder| is_versioned_folder(&folder))
+    }
+}
+
+/// The values of a page, as the index holds them.
+pub(crate) fn facet_values(page: &IndexedPage) -> Vec<String> {
+    let host = page.host().to_lowercase();
+    let path = page.path().split('?').next().unwrap_or_default();
+    let ends = path.match_indices('/').skip(1).take(MAX_FOLDERS);
+    let folders = ends.map(|(at, _)| format!("{FOLDER}{host}{}", &path[..at]));
+    let mut values: Vec<String> = folders.collect();
+    values.push(format!("{FOLDER}{host}"));
+    let other = [
+        (LANGUAGE, page.language.as_deref()),
+        (VERSION, page.version.as_deref()),
+        (TYPE, Some(page.document_type.as_str())),
+    ];
+    let other = other.into_iter().filter_map(|(facet, value)| {
+        let value = value.filter(|value| !value.is_empty())?;
+        Some(format!("{facet}{value}"))
+    });
+    values.extend(other);
+    values
+}
+
+/// The mark of a page that has several versions: a number that all of them share, and in the
+/// lowest byte how many of them are newer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VersionMark(pub(crate) u64);
+
+impl VersionMark {
+    pub(crate) fn of(page: &IndexedPage) -> Option<VersionMark> {
+        let newest = page.newest.as_deref()?;
+        let newer = u64::from(page.newer_versions.min(0xFF));
+        Some(VersionMark(url_key(newest) & !0xFF | newer))
+    }
+
+    /// What all versions of the page share.
+    pub(crate) fn shared(self) -> u64 {
+        self.0 & !0xFF
+    }
+
+    pub(crate) fn newer(self) -> u64 {
+        self.0 & 0xFF
+    }
+}
+
+/// The number of pages that have each value.
+#[derive(Debug, Default)]
+pub(crate) struct ValueCounts(HashMap<String, u64>);
+
+impl ValueCounts {
+    pub(crate) fn of(searcher: &Searcher, pages: &[(f32, DocAddress)]) -> tantivy::Result<Self> {
+        let mut by_segment: HashMap<u32, HashMap<u64, u64>> = HashMap::new();
+        let mut columns = HashMap::new();
+        for (_, address) in pages {
+            let segment = address.segment_ord;
+            if let std::collections::hash_map::Entry::Vacant(entry) = columns.entry(segment) {
+                let reader = searcher.segment_reader(segment);
+                entry.insert(reader.fast_fields().str("facet")?);
+            }
+            let Some(Some(column)) = columns.get(&segment) else {
+                continue;
+            };
+            let counts = by_segment.entry(segment).or_default();
+            for value in column.term_ords(address.doc_id) {
+                *counts.entry(value).or_default() += 1;
+            }
+        }
+        let mut all = HashMap::new();
+        for (segment, counts) in by_segment {
+            let Some(Some(column)) = columns.get(&segment) else {
+                continue;
+            };
+            for (number, count) in counts {
+                let mut value = String::new();
+                if column.ord_to_str(number, &mut value)? {
+                    *all.entry(value).or_default() += count;
+                }
+            }
+        }
+        Ok(ValueCounts(all))
+    }
+
+    fn get(&self, value: &str) -> u64 {
+        self.0.get(value).copied().unwrap_or(0)
+    }
+
+    /// Values of a facet with their counts, most frequent first.
+    fn values(&self, facet: &str) -> Vec<(String, u64)> {
+        let values = self.0.iter().filter_map(|(value, count)| {
+            let value = value.strip_prefix(facet)?;
+            Some((value.to_owned(), *count))
+        });
+        let mut values: Vec<_> = values.collect();
+        values.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        values
+    }
+}
+
+impl Facets {
+    /// Those of `all` pages that fit, of which the results show the `shown` ones: the others are
+    /// older versions of them, and show where a filter asks for their version.
+    pub(crate) fn of(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Facets {
+        let listed = |values: Vec<(String, u64)>, name: fn(&str) -> String| {
+            let values = values.into_iter().filter(|(_, count)| *count > 0);
+            let values = values.map(|(value, count)| FacetCount {
+                name: name(&value),
+                value,
+                count,
+            });
+            values.take(MAX_VALUES).collect()
+        };
+        let mut versions = all.values(VERSION);
+        versions.sort_by(|a, b| newer_label_first(&a.0, &b.0));
+        Facets {
+            folder: listed(folders(all, shown, filters), str::to_owned),
+            language: listed(shown.values(LANGUAGE), language_name),
+            version: listed(versions, str::to_owned),
+            document_type: listed(shown.values(TYPE), type_name),
+        }
+    }
+}
+
+/// The folders in the one that is asked for. Where a single one has all pages, those in it.
+fn folders(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Vec<(String, u64)> {
+    let values = all.values(FOLDER);
+    let pages = values.iter().filter(|(value, _)| !value.contains('/'));
+    let mut here = filters.folder.as_deref().map(site_name);
+    let mut in_it: u64 = match &here {
+        Some(folder) => all.get(&format!("{FOLDER}{folder}")),
+        None => pages.map(|(_, count)| count).sum(),
+    };
+    loop {
+        let parent = |value: &str| value.rsplit_once('/').map(|(parent, _)| parent.to_owned());
+        let mut within = values.iter().filter(|(value, _)| parent(value) == here);
+        match (within.next(), within.next()) {
+            (Some((only, count)), None) if *count == in_it => {
+                here = Some(only.clone());
+                in_it = *count;
+            }
+            (None, _) => return Vec::new(),
+            _ => break,
+        }
+    }
+    let parent = |value: &str| value.rsplit_once('/').map(|(parent, _)| parent.to_owned());
+    let within = values.iter().filter(|(value, _)| parent(value) == here);
+    let counted = within.map(|(value, count)| match is_versioned_folder(value) {
+        true => (value.clone(), *count),
+        false => (value.clone(), shown.get(&format!("{FOLDER}{value}"))),
+    });
+    counted.collect()
+}
+
+fn type_name(value: &str) -> String {
+    let name = match value {
+        "html" => "Web page",
+        "pdf" => "PDF",
+        "docx" => "Word (DOCX)",
+        "markdown" => "Markdown",
+        "text" => "Text",
+        _ => value,
+    };
+    name.to_owned()
+}
+
+/// The English name of a language (ISO 639); its code where there is none here.
+fn language_name(code: &str) -> String {
+    let known = LANGUAGES.iter().find(|(known, _)| *known == code);
+    known.map_or(code, |(_, name)| name).to_owned()
+}
+
+/// Languages that pages are often written in, by their codes in ISO 639.
+const LANGUAGES: [(&str, &str); 52] = [
+    ("ar", "Arabic"),
+    ("bg", "Bulgarian"),
+    ("bn", "Bengali"),
+    ("ca", "Catalan"),
+    ("cs", "Czech"),
+    ("da", "Danish"),
+    ("de", "German"),
+    ("el", "Greek"),
+    ("en", "English"),
+    ("es", "Spanish"),
+    ("et", "Estonian"),
+    ("eu", "Basque"),
+    ("fa", "Persian"),
+    ("fi", "Finnish"),
+    ("fr", "French"),
+    ("ga", "Irish"),
+    ("gl", "Galician"),
+    ("he", "Hebrew"),
+    ("hi", "Hindi"),
+    ("hr", "Croatian"),
+    ("hu", "Hungarian"),
+    ("hy", "Armenian"),
+    ("id", "Indonesian"),
+    ("is", "Icelandic"),
+    ("it", "Italian"),
+    ("ja", "Japanese"),
+    ("ka", "Georgian"),
+    ("km", "Khmer"),
+    ("ko", "Korean"),
+    ("lo", "Lao"),
+    ("lt", "Lithuanian"),
+    ("lv", "Latvian"),
+    ("mk", "Macedonian"),
+    ("my", "Burmese"),
+    ("nb", "Norwegian"),
+    ("nl", "Dutch"),
+    ("nn", "Norwegian Nynorsk"),
+    ("no", "Norwegian"),
+    ("pl", "Polish"),
+    ("pt", "Portuguese"),
+    ("ro", "Romanian"),
+    ("ru", "Russian"),
+    ("sk", "Slovak"),
+    ("sl", "Slovenian"),
+    ("sr", "Serbian"),
+    ("sv", "Swedish"),
+    ("ta", "Tamil"),
+    ("th", "Thai"),
+    ("tr", "Turkish"),
+    ("uk", "Ukrainian"),
+    ("vi", "Vietnamese"),
+    ("zh", "Chinese"),
+];

@@ -1,0 +1,248 @@
+//! The pages that a look-up finds, best first, without those that others stand for.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
+
+use tantivy::collector::{Collector, Count, SegmentCollector, TopDocs};
+use tantivy::columnar::Column;
+use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
+use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
+
+use crate::facets::{FacetFilters, Facets, ValueCounts, VersionMark};
+use crate::query_plan::WEIGHTS;
+use crate::schema::Fields;
+
+/// An older version of a page stands beside a newer one where it fits so many times as well.
+const MIN_OLDER_LEAD: f32 = 2.0;
+
+/// One way to look pages up.
+pub(crate) struct LookUp<'a> {
+    pub(crate) searcher: &'a Searcher,
+    pub(crate) fields: &'a Fields,
+    pub(crate) limit: usize,
+    pub(crate) offset: usize,
+    /// The time, in seconds since 1970 UTC: pages whose time is over are not shown.
+    pub(crate) now: i64,
+    pub(crate) filters: &'a FacetFilters,
+    /// True where the newest version of a page stands for the older ones.
+    pub(crate) prefers_newest: bool,
+    pub(crate) counts_facets: bool,
+}
+
+/// The pages that were found.
+#[derive(Debug, Default)]
+pub(crate) struct FoundPages {
+    pub(crate) total: usize,
+    /// Those that are asked for.
+    pub(crate) best: Vec<(Score, DocAddress)>,
+    pub(crate) facets: Option<Facets>,
+}
+
+impl LookUp<'_> {
+    pub(crate) fn run(&self, lookup: Box<dyn Lookup>) -> tantivy::Result<FoundPages> {
+        let lookup = self.in_time(self.filtered(lookup));
+        if self.counts_facets || (self.prefers_newest && self.has_versions()) {
+            return self.all(&*lookup);
+        }
+        // Those with the same text as others are told apart when a run ends; until then they
+        // are left out here.
+        let most = (self.limit + self.offset).max(1) * 2;
+        let ranked = TopDocs::with_limit(most).tweak_score(|segment: &SegmentReader| {
+            let prior = Prior::of(segment);
+            move |document: DocId, score: Score| prior.weighed(document, score)
+        });
+        let (total, ranked) = self.searcher.search(&*lookup, &(Count, ranked))?;
+        let found = ranked.len();
+        let kept = self.without_twins(ranked)?;
+        Ok(FoundPages {
+            total: total.saturating_sub(found - kept.len()),
+            best: self.asked_for(kept),
+            facets: None,
+        })
+    }
+
+    /// The same by all pages that fit: what each is a version of is known then, and each is counted.
+    fn all(&self, lookup: &dyn Lookup) -> tantivy::Result<FoundPages> {
+        let mut all = self.searcher.search(lookup, &AllMatches)?;
+        all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let shown = match self.prefers_newest {
+            true => self.newest(&all)?,
+            false => all.clone(),
+        };
+        let shown = self.without_twins(shown)?;
+        let facets = match self.counts_facets {
+            true => {
+                let counts_of_all = ValueCounts::of(self.searcher, &all)?;
+                let counts_of_shown = ValueCounts::of(self.searcher, &shown)?;
+                Some(Facets::of(&counts_of_all, &counts_of_shown, self.filters))
+            }
+            false => None,
+        };
+        Ok(FoundPages {
+            total: shown.len(),
+            best: self.asked_for(shown),
+            facets,
+        })
+    }
+
+    fn asked_for(&self, pages: Vec<(Score, DocAddress)>) -> Vec<(Score, DocAddress)> {
+        let pages = pages.into_iter().skip(self.offset);
+        pages.take(self.limit).collect()
+    }
+
+    /// Those with each text that come first.
+    fn without_twins(
+        &self,
+        mut pages: Vec<(Score, DocAddress)>,
+    ) -> tantivy::Result<Vec<(Score, DocAddress)>> {
+        let hashes = self.columns("text_hash")?;
+        let mut texts = HashSet::new();
+        pages.retain(|(_, at)| texts.insert(hashes[at.segment_ord as usize].first(at.doc_id)));
+        Ok(pages)
+    }
+
+    /// Of the versions of a page that fit the newest, and those that fit far better.
+    fn newest(&self, pages: &[(Score, DocAddress)]) -> tantivy::Result<Vec<(Score, DocAddress)>> {
+        let marks = self.columns("version_mark")?;
+        let mark = |at: &DocAddress| {
+            let mark = marks[at.segment_ord as usize].first(at.doc_id);
+            mark.map(VersionMark)
+        };
+        let mut newest: HashMap<u64, (u64, Score)> = HashMap::new();
+        for (score, at) in pages {
+            if let Some(mark) = mark(at) {
+                let known = newest
+                    .entry(mark.shared())
+                    .or_insert((mark.newer(), *score));
+                if mark.newer() < known.0 {
+                    *known = (mark.newer(), *score);
+                }
+            }
+        }
+        let is_shown = |(score, at): &&(Score, DocAddress)| {
+            mark(at).is_none_or(|mark| {
+                let (newer, lead) = newest[&mark.shared()];
+                mark.newer() == newer || *score >= lead * MIN_OLDER_LEAD
+            })
+        };
+        Ok(pages.iter().filter(is_shown).copied().collect())
+    }
+
+    fn columns(&self, name: &str) -> tantivy::Result<Vec<Column<u64>>> {
+        let segments = self.searcher.segment_readers().iter();
+        segments
+            .map(|segment| segment.fast_fields().u64(name))
+            .collect()
+    }
+
+    /// Returns whether any page has several versions.
+    fn has_versions(&self) -> bool {
+        self.searcher.segment_readers().iter().any(|segment| {
+            let marks = segment.fast_fields().u64("version_mark");
+            marks.is_ok_and(|marks| marks.values.num_vals() > 0)
+        })
+    }
+
+    fn filtered(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
+        if self.filters.is_empty() {
+            return lookup;
+        }
+        let filters = self.filters.look_ups(self.fields).into_iter();
+        // They say which pages, and nothing of how well these fit.
+        let filters = filters.map(|filter| {
+            let filter = tantivy::query::ConstScoreQuery::new(filter, 0.0);
+            (Occur::Must, Box::new(filter) as Box<dyn Lookup>)
+        });
+        let clauses = std::iter::once((Occur::Must, lookup)).chain(filters);
+        Box::new(BooleanQuery::new(clauses.collect()))
+    }
+
+    /// Leaves out pages that are not to be shown any more.
+    fn in_time(&self, lookup: Box<dyn Lookup>) -> Box<dyn Lookup> {
+        let has_times = self.searcher.segment_readers().iter().any(|segment| {
+            let times = segment.fast_fields().i64("until");
+            times.is_ok_and(|times| times.values.num_vals() > 0)
+        });
+        if !has_times {
+            return lookup;
+        }
+        let until = |at: i64| Term::from_field_i64(self.fields.until, at);
+        let over = RangeQuery::new(Bound::Unbounded, Bound::Included(until(self.now)));
+        Box::new(BooleanQuery::new(vec![
+            (Occur::Must, lookup),
+            (Occur::MustNot, Box::new(over)),
+        ]))
+    }
+}
+
+/// How likely the pages of a segment are the answer, whatever is asked.
+struct Prior {
+    linked: Option<Column<u64>>,
+    worth: Option<Column<u64>>,
+}
+
+impl Prior {
+    fn of(segment: &SegmentReader) -> Prior {
+        Prior {
+            linked: segment.fast_fields().u64("linked").ok(),
+            worth: segment.fast_fields().u64("worth").ok(),
+        }
+    }
+
+    /// The score of a page by what it says and by what it is.
+    fn weighed(&self, document: DocId, score: Score) -> Score {
+        let first = |column: &Option<Column<u64>>| column.as_ref()?.first(document);
+        let (linked, worth) = (first(&self.linked), first(&self.worth));
+        #[expect(clippy::cast_precision_loss, reason = "at most 32, and 100")]
+        let (linked, worth) = (linked.unwrap_or(0) as f32, worth.unwrap_or(100) as f32);
+        score * (1.0 + WEIGHTS.linked * linked) * worth / 100.0
+    }
+}
+
+/// Gathers all pages that fit, in no order.
+struct AllMatches;
+
+struct SegmentMatches {
+    segment: SegmentOrdinal,
+    prior: Prior,
+    found: Vec<(Score, DocAddress)>,
+}
+
+impl Collector for AllMatches {
+    type Fruit = Vec<(Score, DocAddress)>;
+    type Child = SegmentMatches;
+
+    fn for_segment(
+        &self,
+        segment: SegmentOrdinal,
+        reader: &SegmentReader,
+    ) -> tantivy::Result<SegmentMatches> {
+        Ok(SegmentMatches {
+            segment,
+            prior: Prior::of(reader),
+            found: Vec::new(),
+        })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        true
+    }
+
+    fn merge_fruits(&self, found: Vec<Self::Fruit>) -> tantivy::Result<Self::Fruit> {
+        Ok(found.concat())
+    }
+}
+
+impl SegmentCollector for SegmentMatches {
+    type Fruit = Vec<(Score, DocAddress)>;
+
+    fn collect(&mut self, document: DocId, score: Score) {
+        let score = self.prior.weighed(document, score);
+        self.found
+            .push((score, DocAddress::new(self.segment, document)));
+    }
+
+    fn harvest(self) -> Self::Fruit {
+        self.found
+    }
+}

@@ -1,0 +1,261 @@
+//! Versions of a page, and pages by folder, language, version and type.
+
+use std::fmt::Write as _;
+
+use crawl_index::{FacetFilters, IndexedPage, SearchIndex, SearchOptions, SearchResults};
+use expect_test::{Expect, expect};
+
+use crate::support::{found, indexed, page};
+
+/// Three versions of the pages of a manual, one page that only the oldest has, a guide, a PDF and a
+/// page in German.
+fn manual() -> Vec<IndexedPage> {
+    let mut pages = Vec::new();
+    for version in ["13", "14", "15"] {
+        let at = |name: &str| format!("http://a.example/docs/{version}/{name}.html");
+        let title = |name: &str| format!("Manual {version}: {name}");
+        let create = "create index builds a tree over the columns of a table and sorts the rows";
+        let create = format!("{create} as of manual {version} without a lock on the table");
+        pages.push(page(&at("create"), &title("Create"), &create));
+        // The same to the letter in each version.
+        let drop = "drop index removes a tree from the catalogue of the database for good";
+        pages.push(page(&at("drop"), "Manual: Drop", drop));
+    }
+    let hash = "hash index files were not written to the log and had to be built anew";
+    pages.push(page(
+        "http://a.example/docs/13/hash.html",
+        "Manual 13: Hash",
+        hash,
+    ));
+    let guide = "an index helps queries, and costs time when rows are written";
+    pages.push(page("http://a.example/guide/speed.html", "Guide", guide));
+    pages.push(IndexedPage {
+        document_type: "pdf".to_owned(),
+        ..page(
+            "http://a.example/guide/index.pdf",
+            "Index cards",
+            "an index on paper",
+        )
+    });
+    pages.push(IndexedPage {
+        language: Some("de".to_owned()),
+        ..page(
+            "http://a.example/de/index.html",
+            "Index",
+            "der index einer tabelle",
+        )
+    });
+    for page in &mut pages {
+        if page.document_type.is_empty() {
+            "html".clone_into(&mut page.document_type);
+        }
+    }
+    pages
+}
+
+fn ask(index: &SearchIndex, query: &str, filters: FacetFilters) -> SearchResults {
+    let options = SearchOptions {
+        filters,
+        facets: true,
+        limit: 50,
+        ..SearchOptions::default()
+    };
+    index.search(query, &options).unwrap()
+}
+
+fn check(index: &SearchIndex, query: &str, filters: FacetFilters, expected: Expect) {
+    let answer = ask(index, query, filters);
+    let facets = answer.facets.unwrap();
+    let mut text = format!("{} pages\n", answer.total);
+    assert_eq!(answer.total, answer.results.len());
+    for (name, values) in [
+        ("folder", facets.folder),
+        ("language", facets.language),
+        ("version", facets.version),
+        ("type", facets.document_type),
+    ] {
+        let values = values.iter().map(|of| format!(" {}={}", of.name, of.count));
+        let _ = writeln!(text, "{name}:{}", values.collect::<String>());
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn ours_the_newest_version_stands_for_the_others() {
+    let (_dir, index) = indexed(&manual());
+    assert_eq!(found(&index, "create"), "/docs/15/create.html");
+    // The text of all three is the same: the newest stands for it, not the first by its letters.
+    assert_eq!(found(&index, "drop"), "/docs/15/drop.html");
+    // What the newest version lacks is found in the one that has it.
+    assert_eq!(found(&index, "hash"), "/docs/13/hash.html");
+    assert_eq!(found(&index, "\"as of manual 14\""), "/docs/14/create.html");
+}
+
+#[test]
+fn ours_older_versions_are_found_where_they_are_asked_for() {
+    let (_dir, index) = indexed(&manual());
+    for name in ["create", "drop"] {
+        assert_eq!(
+            found(&index, &format!("{name} site:a.example/docs/13")),
+            format!("/docs/13/{name}.html")
+        );
+        let of_version = FacetFilters {
+            version: Some("14".to_owned()),
+            ..FacetFilters::default()
+        };
+        let answer = ask(&index, name, of_version);
+        let urls: Vec<_> = answer.results.iter().map(|hit| hit.url.as_str()).collect();
+        assert_eq!(urls, [format!("http://a.example/docs/14/{name}.html")]);
+        // A folder above the versions asks for none of them.
+        assert_eq!(
+            found(&index, &format!("{name} site:a.example/docs")),
+            format!("/docs/15/{name}.html")
+        );
+    }
+    assert_eq!(
+        found(&index, "hash site:a.example/docs/13"),
+        "/docs/13/hash.html"
+    );
+}
+
+#[test]
+fn ours_a_page_names_its_newest_version() {
+    let (_dir, index) = indexed(&manual());
+    let page = |path: &str| {
+        index
+            .page(&format!("http://a.example{path}"))
+            .unwrap()
+            .unwrap()
+    };
+    let old = page("/docs/13/create.html");
+    assert_eq!(
+        old.newest.as_deref(),
+        Some("http://a.example/docs/15/create.html")
+    );
+    assert_eq!(
+        (old.newer_versions, old.version.as_deref()),
+        (2, Some("13"))
+    );
+    let alone = page("/docs/13/hash.html");
+    assert_eq!((alone.newest, alone.version.as_deref()), (None, Some("13")));
+    let guide = page("/guide/speed.html");
+    assert_eq!((guide.newest, guide.version), (None, None));
+}
+
+#[test]
+fn ours_pages_that_fit_are_counted_by_what_they_are() {
+    let (_dir, index) = indexed(&manual());
+    let none = FacetFilters::default;
+    check(
+        &index,
+        "index",
+        none(),
+        expect![[r#"
+            6 pages
+            folder: a.example/docs=3 a.example/guide=2 a.example/de=1
+            language: English=5 German=1
+            version: 15=2 14=2 13=3
+            type: Web page=5 PDF=1
+        "#]],
+    );
+    check(
+        &index,
+        "index",
+        FacetFilters {
+            folder: Some("http://A.example/docs/".to_owned()),
+            ..none()
+        },
+        expect![[r#"
+            3 pages
+            folder: a.example/docs/13=3 a.example/docs/14=2 a.example/docs/15=2
+            language: English=3
+            version: 15=2 14=2 13=3
+            type: Web page=3
+        "#]],
+    );
+    check(
+        &index,
+        "index",
+        FacetFilters {
+            version: Some("13".to_owned()),
+            language: Some("en".to_owned()),
+            ..none()
+        },
+        expect![[r#"
+            3 pages
+            folder:
+            language: English=3
+            version: 13=3
+            type: Web page=3
+        "#]],
+    );
+    check(
+        &index,
+        "index",
+        FacetFilters {
+            document_type: Some("pdf".to_owned()),
+            ..none()
+        },
+        expect![[r#"
+            1 pages
+            folder:
+            language: English=1
+            version:
+            type: PDF=1
+        "#]],
+    );
+    check(
+        &index,
+        "nowhere",
+        none(),
+        expect![[r#"
+            0 pages
+            folder:
+            language:
+            version:
+            type:
+        "#]],
+    );
+}
+
+#[test]
+fn ours_nobody_who_asks_for_no_facets_pays_for_them() {
+    let (_dir, index) = indexed(&manual());
+    let answer = index.search("index", &SearchOptions::default()).unwrap();
+    assert_eq!(answer.facets, None);
+    let json = serde_json::to_value(&answer).unwrap();
+    assert!(json.get("facets").is_none());
+}
+
+#[test]
+fn ours_pages_of_versions_come_in_one_order_however_they_are_asked_for() {
+    let pages = (0..40).flat_map(|n| {
+        ["v1.9", "v1.10", "main"].map(|version| {
+            let words: String = (0..40).map(|word| format!("w{n}x{word} ")).collect();
+            let text = format!("tea {words}of {version}");
+            page(
+                &format!("http://a.example/{version}/{n}"),
+                &format!("Tea {n}th"),
+                &text,
+            )
+        })
+    });
+    let (_dir, index) = indexed(&pages.collect::<Vec<_>>());
+    let mut urls = Vec::new();
+    for offset in (0..).step_by(10) {
+        let options = SearchOptions {
+            offset,
+            ..SearchOptions::default()
+        };
+        let answer = index.search("tea", &options).unwrap();
+        assert_eq!(answer.total, 40);
+        if answer.results.is_empty() {
+            break;
+        }
+        urls.extend(answer.results.into_iter().map(|hit| hit.url));
+    }
+    assert!(urls.iter().all(|url| url.contains("/v1.10/")), "{urls:?}");
+    urls.sort_unstable();
+    urls.dedup();
+    assert_eq!(urls.len(), 40);
+}
