@@ -80,8 +80,8 @@ fn shown(answer: &SearchResults, offset: usize, columns: usize, is_bold: bool) -
     let (first, last) = (offset + 1, offset + answer.results.len());
     let total = counted(answer.total as u64, "page", "pages");
     let _ = match answer.total == answer.results.len() {
-        true => writeln!(text, "{total}"),
         _ if answer.results.is_empty() => writeln!(text, "{}", nothing(answer)),
+        true => writeln!(text, "{total}"),
         false => writeln!(text, "{first} to {last} of {total}"),
     };
     if let Some(facets) = &answer.facets {
