@@ -221,12 +221,11 @@ mod tests {
                 tool.name
             );
             let properties = tool.input_schema["properties"].as_object().unwrap();
-            let numbers = |schema: &Value| schema["type"] == "integer";
             let full = properties.iter().map(|(name, schema)| {
-                let value = if numbers(schema) {
-                    json!(1)
-                } else {
-                    json!("x")
+                let value = match schema["type"].as_str() {
+                    Some("integer") => json!(1),
+                    Some("boolean") => json!(true),
+                    _ => json!("x"),
                 };
                 (name.clone(), value)
             });
@@ -260,6 +259,7 @@ mod tests {
             query: "a".to_owned(),
             limit,
             offset: 0,
+            ..SearchCall::default()
         };
         let read = |limit: usize| read("search", &json!({"query": "a", "limit": limit}));
         assert_eq!(read(1_000), Some(Ok(Call::Search(call(20)))));

@@ -233,6 +233,9 @@ mod tests {
                 "a" 10 0 | "a" 10 20
                 "a" 10 0 | `page=101` can't be answered
                 "a" 10 0 | `page=` can't be answered
+                `facets=1` can't be answered | "a" 10 0
+                "a" 10 0 language=de | "a" 10 0 language=de
+                `version` holds control characters | `version` holds control characters
             "#]],
         );
         let long = "q=".to_owned() + &"a".repeat(4097);

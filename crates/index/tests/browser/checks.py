@@ -16,6 +16,7 @@ import traceback
 from playwright.sync_api import expect, sync_playwright
 
 import axe
+from clipped import nothing_is_clipped
 
 # The longest wait for anything; a wait ends as soon as what it waits for is there.
 PATIENCE_MS = 60_000
@@ -214,6 +215,17 @@ def check_small_screens_and_both_schemes(look):
         assert wide <= 320, f"{wide} wide"
         papers.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(papers) == 2, papers
+
+
+def check_no_text_is_cut_off_on_a_phone(look):
+    for width in (320, 390):
+        for path in ("/search/?q=tea", "/search/?q=chapter", "/search/?q=nosuchword", "/embedded.html"):
+            page = look.page(path, viewport={"width": width, "height": 640})
+            if path == "/embedded.html":
+                page.get_by_role("searchbox").fill("chapter")
+            if "nosuchword" not in path:
+                expect(results(page).first).to_be_visible()
+            nothing_is_clipped(page, path)
 
 
 def check_rules_of_accessibility(look):

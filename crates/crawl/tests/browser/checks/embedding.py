@@ -4,6 +4,7 @@ from playwright.sync_api import expect
 
 import axe
 import reading
+from clipped import nothing_is_clipped
 
 
 def start(look, path, host="site", **options):
@@ -130,6 +131,40 @@ def check_a_dialog_opens_from_anywhere(look):
             page.keyboard.press("Control+k")
             page.keyboard.press("Control+k")
             expect(dialog).to_be_hidden()
+
+
+def check_command_k_opens_the_dialog_on_a_mac(look):
+    page = look.page()
+    page.add_init_script("Object.defineProperty(navigator, 'platform', { get: () => 'MacIntel' })")
+    for path in (look.told["site"] + "/embedded", look.told["search"] + "/"):
+        page.goto(path)
+        dialog = page.get_by_role("dialog")
+        # There Ctrl-K deletes to the end of a line.
+        page.keyboard.press("Control+k")
+        assert dialog.count() == 0
+        page.keyboard.press("Meta+k")
+        expect(dialog.get_by_role("searchbox")).to_be_focused()
+        page.keyboard.press("Meta+k")
+        expect(dialog).to_be_hidden()
+
+
+def check_no_text_is_cut_off_on_a_phone(look):
+    for width in (320, 390):
+        page = look.page(viewport={"width": width, "height": 640})
+        for query in ("boat", "hostile", "lantern", "höflichkeit", "zeppelin", "w" * 200):
+            page.goto(f"{look.told['search']}/?q={query}")
+            nothing_is_clipped(page, f"the page of {query}")
+            page.keyboard.press("Control+k")
+            dialog = page.get_by_role("dialog")
+            with page.expect_response("**/api/search?**"):
+                dialog.get_by_role("searchbox").fill(query)
+            expect(dialog.locator("p.status").first).to_be_visible()
+            nothing_is_clipped(page, f"the dialog with {query}")
+            page.goto(look.told["site"] + "/embedded")
+            with page.expect_response("**/api/search?**"):
+                page.get_by_role("searchbox").fill(query)
+            expect(page.locator(".panel p.status").first).to_be_visible()
+            nothing_is_clipped(page, f"the box with {query}")
 
 
 def check_recent_searches_stay_in_the_browser_and_can_be_cleared(look):

@@ -120,7 +120,7 @@ def check_the_page_is_read_in_this_order(look):
                 - paragraph:
                   - mark: robots.txt
         - contentinfo:
-          - paragraph: /35 pages, last visited/
+          - paragraph: /40 pages, last visited/
         """
     )
 

@@ -1,0 +1,36 @@
+"""Text that is cut off: on a page, in its dialogs, and in the shadow trees of its boxes."""
+
+# Elements that hide what is wider or higher than they are, or that reach beyond the window, and the
+# window's own width. An end in dots is meant, but for a title or the name of a section.
+CLIPPED = """() => {
+  const found = [];
+  const say = (node, what) => found.push(`${what}: ${node.outerHTML.slice(0, 160)}`);
+  const look = (root) => {
+    for (const node of root.querySelectorAll("*")) {
+      if (node.shadowRoot) look(node.shadowRoot);
+      if (node.closest(".hidden, .unseen, .skip, svg, style, script, input")) continue;
+      const { overflowX, overflowY, textOverflow, webkitLineClamp, display, visibility } = getComputedStyle(node);
+      if (display === "none" || visibility === "hidden" || node.clientWidth === 0) continue;
+      const hides = (overflow) => overflow === "hidden" || overflow === "clip";
+      const isName = node.closest(".title, .section") !== null;
+      const mayEnd = !isName && (textOverflow === "ellipsis" || webkitLineClamp !== "none");
+      if (hides(overflowX) && !mayEnd && node.scrollWidth > node.clientWidth + 1) {
+        say(node, `${node.scrollWidth} wide in ${node.clientWidth}`);
+      }
+      if (hides(overflowY) && !mayEnd && node.scrollHeight > node.clientHeight + 1) {
+        say(node, `${node.scrollHeight} high in ${node.clientHeight}`);
+      }
+      const { left, right } = node.getBoundingClientRect();
+      if (node.textContent.trim() !== "" && (right > innerWidth + 1 || left < -1)) say(node, "beside the window");
+    }
+  };
+  look(document);
+  const { scrollWidth } = document.documentElement;
+  if (scrollWidth > innerWidth) found.push(`the page is ${scrollWidth} wide on ${innerWidth}`);
+  return found;
+}"""
+
+
+def nothing_is_clipped(page, name):
+    found = page.evaluate(CLIPPED)
+    assert not found, f"{name} on {page.viewport_size['width']}:\n" + "\n".join(found)
