@@ -7,8 +7,8 @@ use crawl_records::{Report, counted, grouped, size};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
+use super::addresses::place;
 use super::layout::Frame;
-use super::results::place;
 use super::times::{duration, moment};
 use crate::control::protocol::{HostWork, PhaseName, State};
 use crate::serve::guard::Controls;

@@ -5,7 +5,7 @@ use crawl_index::{FacetCount, FacetFilters, Facets};
 use crawl_records::grouped;
 use maud::{Markup, html};
 
-use super::results::{link, place};
+use super::addresses::{link, place};
 use crate::serve::search_request::SearchRequest;
 
 /// A facet, its values, and where the filters keep the one that is chosen.

@@ -1,5 +1,6 @@
 //! The pages. All text goes through maud, which escapes it.
 
+mod addresses;
 mod crawl;
 mod facets;
 mod layout;

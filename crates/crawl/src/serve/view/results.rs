@@ -1,16 +1,15 @@
 //! Results of a search. `page/results.js` makes the same elements from the same answer, and
 //! the tests in the browser hold them against each other.
 
-use crawl_index::{FacetFilters, Hit, ResultSection, SearchResults, TextPart};
+use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
 use crawl_records::grouped;
-use crawl_weburl::{is_bidi_control, safe_line};
-use data_encoding::HEXUPPER_PERMISSIVE;
+use crawl_weburl::safe_line;
 use maud::{Markup, html};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::addresses::{link, place};
 use super::facets::narrowing;
 use super::times::day;
-use crate::serve::search_request::{MAX_RANKED, SearchRequest, named_filters};
+use crate::serve::search_request::{MAX_RANKED, SearchRequest};
 
 /// The part of the page that holds the results.
 pub(super) fn results(asked: &SearchRequest, answer: &SearchResults) -> Markup {
@@ -142,64 +141,6 @@ fn pages(asked: &SearchRequest, total: usize) -> Markup {
     }
 }
 
-/// The address of a page of results.
-pub(super) fn link(query: &str, filters: &FacetFilters, page: usize) -> String {
-    let mut link = format!("/?q={}", utf8_percent_encode(query, COMPONENT));
-    for (name, value) in named_filters(filters) {
-        link += &format!("&{name}={}", utf8_percent_encode(value, COMPONENT));
-    }
-    if page > 1 {
-        link += &format!("&page={page}");
-    }
-    link
-}
-
-/// The characters that JavaScript's `encodeURIComponent` escapes.
-const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'!')
-    .remove(b'~')
-    .remove(b'*')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')');
-
-/// `https://example.org/a/b?q` as `example.org › a › b?q`.
-pub(super) fn place(url: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let pieces = rest.split('/').filter(|piece| !piece.is_empty());
-    let pieces: Vec<String> = pieces.map(readable).collect();
-    pieces.join(" › ")
-}
-
-/// A piece of a path without percent-encoding, unless that hides something.
-fn readable(piece: &str) -> String {
-    match decoded(piece) {
-        Some(text) if !text.chars().any(hides) => text,
-        _ => piece.to_owned(),
-    }
-}
-
-fn decoded(piece: &str) -> Option<String> {
-    let mut parts = piece.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (code, rest) = part.as_bytes().split_at_checked(2)?;
-        bytes.extend(HEXUPPER_PERMISSIVE.decode(code).ok()?);
-        bytes.extend(rest);
-    }
-    String::from_utf8(bytes).ok()
-}
-
-/// White space, controls, and what changes the direction of a text.
-fn hides(c: char) -> bool {
-    is_bidi_control(c)
-        || matches!(c, '\0'..=' ' | '\u{7f}'..='\u{a0}' | '\u{200b}'..='\u{200d}'
-            | '\u{2028}'..='\u{2029}' | '\u{202f}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
 /// Only what a browser fetches is a link: never `javascript:`.
 fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
@@ -211,10 +152,10 @@ fn is_language(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crawl_index::{FacetFilters, Hit, ResultSection, SearchResults, TextPart};
+    use crawl_index::{Hit, ResultSection, SearchResults, TextPart};
     use expect_test::{Expect, expect};
 
-    use super::{link, place, results, status};
+    use super::{results, status};
     use crate::serve::search_request::SearchRequest;
 
     fn hit() -> Hit {
@@ -349,42 +290,6 @@ mod tests {
             </li>
             </ol>
         "#]],
-        );
-    }
-
-    #[test]
-    fn ours_a_place_is_readable_and_hides_nothing() {
-        let places = [
-            "https://e.example/",
-            "https://e.example:8080/a//b?q=1/2",
-            "https://e.example/gr%C3%BCn/%e6%bc%a2",
-            "https://e.example/%E2%80%AE/%20/%zz/%ff/%",
-        ]
-        .map(place);
-        expect![[r#"
-            [
-                "e.example",
-                "e.example:8080 › a › b?q=1 › 2",
-                "e.example › grün › 漢",
-                "e.example › %E2%80%AE › %20 › %zz › %ff › %",
-            ]
-        "#]]
-        .assert_debug_eq(&places);
-    }
-
-    #[test]
-    fn ours_a_link_holds_the_query_whole() {
-        let none = FacetFilters::default();
-        assert_eq!(link("a&b=c d+é", &none, 1), "/?q=a%26b%3Dc%20d%2B%C3%A9");
-        assert_eq!(link("a", &none, 3), "/?q=a&page=3");
-        let filters = FacetFilters {
-            folder: Some("a.example/b&c".to_owned()),
-            document_type: Some("pdf".to_owned()),
-            ..none
-        };
-        assert_eq!(
-            link("a", &filters, 2),
-            "/?q=a&folder=a.example%2Fb%26c&type=pdf&page=2"
         );
     }
 }
