@@ -30,6 +30,7 @@ mod log;
 mod mcp;
 mod metrics;
 mod plan;
+mod planted_faults;
 mod policy_replay;
 mod recheck;
 mod records;

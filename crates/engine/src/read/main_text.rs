@@ -41,8 +41,63 @@ const PASSING_WORDS: [&str; 15] = [
     "©",
 ];
 
-/// The same, in two words or more.
-const PASSING_PHRASES: [&str; 9] = [
+/// Visitors, visits and views in other languages than English, where the word means little else.
+const VISITOR_WORDS: [&str; 45] = [
+    // German, Dutch.
+    "besucher",
+    "besucherzähler",
+    "seitenaufrufe",
+    "zugriffe",
+    "bezoekers",
+    "paginaweergaven",
+    // Danish, Norwegian, Swedish, Finnish.
+    "besøgende",
+    "besøkende",
+    "sidevisninger",
+    "besökare",
+    "sidvisningar",
+    "kävijää",
+    // French, Spanish, Portuguese, Catalan, Italian, Romanian.
+    "visiteurs",
+    "visiteur",
+    "visitantes",
+    "visitante",
+    "visitas",
+    "visualizações",
+    "visualizaciones",
+    "visitants",
+    "visitatori",
+    "visualizzazioni",
+    "vizitatori",
+    "vizualizări",
+    // Polish, Czech, Slovak, Hungarian.
+    "odwiedzin",
+    "odwiedzających",
+    "wyświetleń",
+    "návštěv",
+    "návštěvníků",
+    "zobrazení",
+    "návštevníkov",
+    "zobrazenia",
+    "látogató",
+    "látogatók",
+    "megtekintés",
+    // Russian, Ukrainian, Bulgarian.
+    "посетителей",
+    "просмотров",
+    "відвідувачів",
+    "переглядів",
+    "посетители",
+    "посещения",
+    // Greek, Turkish.
+    "επισκέπτες",
+    "επισκέψεις",
+    "ziyaretçi",
+    "görüntülenme",
+];
+
+/// The same, in two words or more, or in a script without spaces.
+const PASSING_PHRASES: [&str; 17] = [
     "current time",
     "it is now",
     "loaded in",
@@ -52,6 +107,14 @@ const PASSING_PHRASES: [&str; 9] = [
     "served by",
     "session id",
     "trace id",
+    "アクセスカウンター",
+    "アクセス数",
+    "閲覧数",
+    "访问量",
+    "浏览量",
+    "瀏覽次數",
+    "방문자",
+    "조회수",
 ];
 
 /// The parts of a page that are compared with its last visit, told before it is read.
@@ -154,7 +217,7 @@ fn is_passing(line: &str) -> bool {
     let line = line.to_lowercase();
     let is_part = |c: char| c.is_alphanumeric() || c == '©';
     let mut words = line.split(|c| !is_part(c));
-    words.any(|word| PASSING_WORDS.contains(&word))
+    words.any(|word| PASSING_WORDS.contains(&word) || VISITOR_WORDS.contains(&word))
         || PASSING_PHRASES.iter().any(|phrase| line.contains(phrase))
 }
 
@@ -184,6 +247,12 @@ mod tests {
             "CSRF token 8f1c77",
             "1,024 views",
             "Request ID: 8f3ac-12",
+            "Sie sind der 12345. Besucher",
+            "Déjà 1 024 visiteurs",
+            "Просмотров: 1024",
+            "Navštívilo nás 300 návštěvníků",
+            "アクセスカウンター：12345",
+            "浏览量 1024",
         ] {
             assert!(is_passing(passing), "{passing}");
         }
@@ -194,6 +263,7 @@ mod tests {
             "The next train leaves at 10:20:11",
             "You are a visitor",
             "Last updated: 2026-11-23",
+            "Besuchen Sie uns ab 9:00",
         ] {
             assert!(!is_passing(text), "{text}");
         }
