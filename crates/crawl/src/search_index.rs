@@ -19,8 +19,13 @@ pub(crate) fn open_with_rules(
     dir: &Path,
     rules: Option<&Path>,
 ) -> Result<SearchIndex, CommandError> {
-    let rules = rules.map(read_rules).transpose()?.unwrap_or_default();
+    let rules = self::rules(rules)?;
     Ok(open(dir)?.with_rules(rules))
+}
+
+/// The rules in a file; none where none is named.
+pub(crate) fn rules(path: Option<&Path>) -> Result<SearchRules, CommandError> {
+    Ok(path.map(read_rules).transpose()?.unwrap_or_default())
 }
 
 fn read_rules(path: &Path) -> Result<SearchRules, CommandError> {

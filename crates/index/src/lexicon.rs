@@ -18,11 +18,16 @@ const MAX_MEANT: usize = 3;
 /// Words of a segment that are looked through for compounds.
 const MAX_LOOKED_THROUGH_FOR_COMPOUNDS: usize = 200_000;
 /// Letters of a word, at least, that compounds are looked for which end in it.
-const MIN_COMPOUND_END: usize = 5;
+pub(crate) const MIN_COMPOUND_END: usize = 5;
 /// Languages that write compounds as one word.
 const COMPOUNDING: [&str; 8] = ["da", "de", "fi", "is", "nb", "nl", "nn", "sv"];
 /// Letters that join the first part of a compound to the second.
 const LINKS: [&str; 6] = ["", "s", "es", "n", "en", "er"];
+
+/// Returns whether a language writes compounds as one word.
+pub(crate) fn writes_compounds(language: &str) -> bool {
+    COMPOUNDING.contains(&language)
+}
 
 /// The words of the pages that a searcher sees.
 pub(crate) struct Lexicon<'s> {
@@ -45,7 +50,7 @@ impl<'s> Lexicon<'s> {
         Lexicon {
             searcher,
             beside: texts.beside,
-            has_compounds: languages.any(|language| COMPOUNDING.contains(&language)),
+            has_compounds: languages.any(writes_compounds),
             fields: [
                 texts.body,
                 texts.title,

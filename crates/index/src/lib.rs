@@ -31,6 +31,7 @@ mod result_sections;
 mod results;
 mod schema;
 mod search;
+pub mod search_box;
 mod search_rules;
 mod snapshot;
 mod stored_page;

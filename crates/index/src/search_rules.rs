@@ -1,7 +1,7 @@
 //! What the owner of a site says of its search: words that stand for each other, and pages that
 //! come first.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 
@@ -91,6 +91,18 @@ impl SearchRules {
     /// The words that stand for a word of a query as well.
     pub(crate) fn synonyms(&self, word: &str) -> &[String] {
         self.synonyms.get(word).map_or(&[], Vec::as_slice)
+    }
+
+    /// The words that stand for one as well, by that one.
+    pub(crate) fn all_synonyms(&self) -> BTreeMap<String, Vec<String>> {
+        let each = self.synonyms.iter();
+        each.map(|(word, others)| (word.clone(), others.clone()))
+            .collect()
+    }
+
+    /// The URL that comes first, by the words of the query.
+    pub(crate) fn all_pins(&self) -> &HashMap<String, String> {
+        &self.pins
     }
 
     /// The URL that comes first for a query.

@@ -425,6 +425,10 @@ pub(crate) struct ExportArgs {
     /// then point (may be repeated)
     #[arg(long, value_name = "FILE", requires = "round")]
     pub(crate) earlier: Vec<PathBuf>,
+    /// With static: search by the rules in this TOML file: words that stand for each other, and pages
+    /// that come first
+    #[arg(long, value_name = "FILE")]
+    pub(crate) search_rules: Option<PathBuf>,
 }
 
 /// The formats of `crawl export`.

@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crawl_index::SearchIndex;
 use crawl_index::export::{
     Bundle, ExportError, Exported, NewFile, meilisearch, meilisearch_settings, opensearch,
     opensearch_mapping,
 };
+use crawl_index::{SearchIndex, SearchRules};
 use crawl_records::{ArchivedPages, counted};
 use crawl_tables::Format;
 
@@ -27,6 +27,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         return Err(CommandError::usage("--round is for wacz alone").hint(
             "leave it out: the other formats hold all rounds, or the last state of each page",
         ));
+    }
+    if args.search_rules.is_some() && args.to != ExportFormat::Static {
+        return Err(CommandError::usage("--search-rules is for static alone")
+            .hint("leave it out: only a static search answers queries"));
     }
     let to_stdout = args.out.as_os_str() == "-";
     let folder = match args.to {
@@ -55,6 +59,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         ExportFormat::Bundle => return bundle::export(args),
         _ => {}
     }
+    let rules = search_index::rules(args.search_rules.as_deref())?;
     let index = search_index::open(&args.dir)?;
     let now = jiff::Timestamp::now().as_second();
     let said = match args.to {
@@ -62,7 +67,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
             let archived = ArchivedPages::open(&args.dir).map_err(of_records)?;
             site_files::export(args, &index, &archived, now)
         }
-        ExportFormat::Static => search_page(&index, &args.out, now),
+        ExportFormat::Static => search_page(&index, &args.out, now, rules),
         _ if to_stdout => stream(args.to, &index, now),
         _ => file(args.to, &index, &args.out, now),
     };
@@ -77,8 +82,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     }
 }
 
-fn search_page(index: &SearchIndex, out: &Path, now: i64) -> Result<String, ExportError> {
-    let mut bundle = Bundle::create(out, now)?;
+fn search_page(
+    index: &SearchIndex,
+    out: &Path,
+    now: i64,
+    rules: SearchRules,
+) -> Result<String, ExportError> {
+    let mut bundle = Bundle::create(out, now)?.with_rules(rules);
     index.each_page(|page| bundle.page(&page))?;
     let done = bundle.finish()?;
     Ok(format!(

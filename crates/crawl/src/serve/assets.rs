@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use crawl_index::search_box::{BOX, RECENT, RESULTS, SHARED_STYLE};
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
@@ -18,22 +19,8 @@ struct Source {
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The script that draws results is the same on our page and on those that embed it.
-const RESULTS: &str = include_str!("page/results.js");
-const RECENT: &str = include_str!("page/recent.js");
-const SHARED_STYLE: &str = include_str!("page/shared.css");
-const BOX_STYLE: &str = include_str!("page/embed.css");
-
-/// The box and the dialog, with their style in a template literal.
-const BOX: [&str; 7] = [
-    "const STYLE = `",
-    SHARED_STYLE,
-    BOX_STYLE,
-    "`;\n",
-    RESULTS,
-    RECENT,
-    include_str!("page/box.js"),
-];
+/// How pages of a server ask it.
+const SERVER: &str = include_str!("page/server.js");
 
 /// The snippet that other sites embed: under a name that never changes.
 const EMBED: &str = "embed.js";
@@ -50,6 +37,7 @@ const SOURCES: [Source; 6] = [
         parts: &[&[
             RESULTS,
             RECENT,
+            SERVER,
             include_str!("page/facets.js"),
             include_str!("page/search.js"),
         ]],
@@ -57,7 +45,7 @@ const SOURCES: [Source; 6] = [
     Source {
         name: "dialog.js",
         kind: SCRIPT,
-        parts: &[&BOX, &[include_str!("page/dialog.js")]],
+        parts: &[&BOX, &[SERVER, include_str!("page/dialog.js")]],
     },
     Source {
         name: "crawl.js",
@@ -72,7 +60,7 @@ const SOURCES: [Source; 6] = [
     Source {
         name: EMBED,
         kind: SCRIPT,
-        parts: &[&BOX, &[include_str!("page/embed.js")]],
+        parts: &[&BOX, &[SERVER, include_str!("page/embed.js")]],
     },
 ];
 
@@ -192,7 +180,7 @@ fn opaque(tag: &str) -> &str {
 mod tests {
     use axum::http::{HeaderMap, StatusCode, header};
 
-    use super::{Assets, BOX_STYLE, SHARED_STYLE, SOURCES};
+    use super::{Assets, SOURCES};
 
     #[test]
     fn ours_a_file_is_asked_for_by_its_content() {
@@ -237,8 +225,5 @@ mod tests {
                 text.matches("://").count() - text.matches("http://www.w3.org/2000/svg").count();
             assert_eq!(elsewhere, 0, "{}", source.name);
         }
-        // These stand in a template literal.
-        let style = [SHARED_STYLE, BOX_STYLE].concat();
-        assert!(!style.contains(['`', '\\']) && !style.contains("${"));
     }
 }

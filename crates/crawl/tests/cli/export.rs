@@ -105,6 +105,27 @@ fn a_static_search_replaces_an_earlier_one() {
 }
 
 #[test]
+fn a_static_search_holds_to_the_owners_rules() {
+    let (dir, cmd) = indexed(&PAGES);
+    dir.write("rules.toml", "synonyms = [['cha', 'tea']]\n");
+    let export = ["export", "c", "--out", "s", "--search-rules", "rules.toml"];
+    done(&cmd, &[&export[..], &["--to", "static"]].concat());
+    let manifest: Value = serde_json::from_str(&dir.read("s/search.json")).unwrap();
+    assert_eq!(manifest["synonyms"]["cha"], serde_json::json!(["tea"]));
+    let ran = cmd.run(&[&export[..], &["--to", "markdown"]].concat());
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("--search-rules is for static alone"),
+        "{}",
+        ran.stderr
+    );
+    dir.write("rules.toml", "synonyms = [['a b']]\n");
+    let ran = cmd.run(&[&export[..], &["--to", "static"]].concat());
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("is not one word"), "{}", ran.stderr);
+}
+
+#[test]
 fn an_empty_index_is_exported_too() {
     let (dir, cmd) = indexed(&[]);
     assert_eq!(

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use crawl_index::export::{Bundle, ExportError};
 use crawl_index::words::{Stemmer, WordRelation, words};
-use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions};
+use crawl_index::{Heading, IndexWriter, IndexedPage, SearchIndex, SearchOptions, SearchRules};
 use serde_json::{Value, json};
 
 /// The path that a variable names.
@@ -28,7 +28,9 @@ fn a_static_search_does_what_it_promises() {
     let index = index(&dir.path().join("index"));
     // Where a site's own files are.
     let site = dir.path().join("site");
-    let mut bundle = Bundle::create(&site.join("search"), 0).unwrap();
+    let rules = SearchRules::parse(RULES).unwrap();
+    let bundle = Bundle::create(&site.join("search"), 0).unwrap();
+    let mut bundle = bundle.with_rules(rules);
     index
         .each_page(|page| -> Result<(), ExportError> { bundle.page(&page) })
         .unwrap();
@@ -38,6 +40,7 @@ fn a_static_search_does_what_it_promises() {
         "folder": site,
         "words": texts().into_iter().map(as_words).collect::<Vec<_>>(),
         "answers": QUERIES.map(|query| answer(&index, query)),
+        "leads": LEADS.map(|query| lead(&index, query)),
     });
     let told_in = dir.path().join("told.json");
     fs::write(&told_in, told.to_string()).unwrap();
@@ -77,6 +80,14 @@ const QUERIES: [&str; 20] = [
     "c++",
 ];
 
+/// Queries whose first result leads to the same place by the index and by the static search.
+const LEADS: [&str; 4] = ["boiling leaves", "steeping times", "rinse", "lantern café"];
+
+/// What the owner says.
+const RULES: &str = "synonyms = [['cha', 'green']]\n\
+    [[pins]]\nqueries = ['opening times']\nurl = 'http://tea.example/coffee.html'\n\
+    [[pins]]\nqueries = ['gone page']\nurl = 'http://tea.example/gone.html'\n";
+
 fn page(path: &str, title: &str, text: &str) -> IndexedPage {
     IndexedPage {
         url: format!("http://tea.example{path}"),
@@ -98,6 +109,12 @@ fn pages() -> Vec<IndexedPage> {
         "Green tea\nSteep the leaves.\n{}\nBrewing it\nPour boiling water over the leaves of green tea.",
         "Leaves dry in the sun and the wind. ".repeat(700)
     );
+    let steeping = "Steeping\nIt is simple.\nTimes\nEach has its own.\nSteeping times of oolong\n\
+        Three minutes, and one more each time.\nRinse & dry\nRinse the pot.";
+    let german = |path: &str, title: &str, text: &str| IndexedPage {
+        language: Some("de".to_owned()),
+        ..page(path, title, text)
+    };
     let mut pages = vec![
         IndexedPage {
             headings: vec![
@@ -115,6 +132,33 @@ fn pages() -> Vec<IndexedPage> {
             "/coffee.html",
             "Coffee",
             "Water that is boiling spoils coffee. No tea pot is needed.",
+        ),
+        IndexedPage {
+            headings: vec![
+                heading(1, "Steeping", 0),
+                heading(2, "Times", steeping.find("Times").unwrap_or(0)),
+                heading(
+                    3,
+                    "Steeping times of oolong",
+                    steeping.find("Steeping times").unwrap_or(0),
+                ),
+                Heading {
+                    id: None,
+                    ..heading(2, "Rinse & dry", steeping.find("Rinse").unwrap_or(0))
+                },
+            ],
+            ..page("/docs/steeping.html", "Steeping", steeping)
+        },
+        german(
+            "/krank.html",
+            "Krankenversicherung",
+            "Wer krank ist, hat eine.",
+        ),
+        german("/versicherung.html", "Versicherung", "Sie zahlt."),
+        german(
+            "/pflicht.html",
+            "Alles",
+            "Die Versicherung ist eine Pflicht.",
         ),
         page(
             "/lanterns.html",
@@ -167,6 +211,19 @@ fn answer(index: &SearchIndex, query: &str) -> Value {
     json!({"query": query, "urls": urls})
 }
 
+fn lead(index: &SearchIndex, query: &str) -> Value {
+    let answer = index.search(query, &SearchOptions::default()).unwrap();
+    let first = serde_json::to_value(answer.results.first().unwrap()).unwrap();
+    json!({
+        "query": query,
+        "url": first["url"],
+        "leads_to": first["leads_to"],
+        "passage_url": first["passage_url"],
+        "section": first["section"],
+        "sections": first["sections"],
+    })
+}
+
 /// Texts whose words JavaScript has to cut as the index does.
 fn texts() -> Vec<String> {
     let mut texts: Vec<String> = [
@@ -205,7 +262,7 @@ fn embedding(site: &Path) {
     let page = "<!doctype html><html lang=en><head><meta charset=utf-8><title>A site</title>\
         <meta http-equiv=Content-Security-Policy content=\"default-src 'none'; script-src 'self'; \
         style-src 'self'; connect-src 'self'\"></head><body><main><h1>A site of its own</h1>\
-        <input name=other aria-label=Other><script src=/search/search.js data-label=\"Find it\" data-limit=5 \
+        <input name=other aria-label=Other><script src=/search/search.js data-label=\"Find it\" data-limit=5 data-shortcut=/ \
         defer></script><p>Some text.</p></main></body></html>";
     fs::write(site.join("embedded.html"), page).unwrap();
 }

@@ -1,3 +1,3 @@
 // Ctrl-K on the server's own pages.
 
-listenForDialog(location.origin, {});
+listenForDialog(serverAt(location.origin), {});

@@ -9,7 +9,7 @@ const status = document.getElementById("status");
 const answerBox = document.getElementById("answer");
 const title = answerBox.dataset.title;
 const welcome = element("div", { class: "welcome" }, element("h2", {}, "To narrow it down"), tips());
-const asker = new Asker("/api/search");
+const asker = new Asker(askServer("/api/search"));
 // What the pages must be: a link that changes it loads the page anew.
 let filters = filtersOf(location.search);
 

@@ -1,6 +1,6 @@
 //! The words of all pages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use super::weights::{
@@ -9,10 +9,13 @@ use super::weights::{
 };
 use crate::document::{path_words, sites};
 use crate::indexed_page::IndexedPage;
+use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
 use crate::words::{Stemmer, words};
 
 /// Words of the main text that count as its beginning.
 const LEAD_WORDS: usize = 60;
+/// Compounds of a word that a search looks for, at most: those of most pages.
+const MAX_COMPOUNDS: usize = 12;
 /// The mark before the name of a host or folder, which is found as if it were a word.
 const SITE: char = '\u{2}';
 
@@ -22,6 +25,7 @@ pub(super) struct Gathered {
     numbers: HashMap<Box<str>, usize>,
     forms: Vec<Gathering>,
     pages: Vec<Seen>,
+    has_compounds: bool,
 }
 
 #[derive(Debug)]
@@ -58,6 +62,8 @@ pub(super) struct Words {
     /// Words with one stem, in the order of the first of them.
     pub(super) classes: Vec<Class>,
     pub(super) until: Vec<(u32, i64)>,
+    /// True where a language of the pages writes compounds as one word.
+    pub(super) has_compounds: bool,
 }
 
 /// Words with one stem.
@@ -67,6 +73,8 @@ pub(super) struct Class {
     pub(super) pages: u32,
     /// In the order of UTF-16, which is that of JavaScript.
     pub(super) forms: Vec<WordForm>,
+    /// The first words of classes whose stem ends in that of this one, those of most pages first.
+    pub(super) compounds: Vec<Box<str>>,
 }
 
 #[derive(Debug)]
@@ -110,6 +118,7 @@ impl Gathered {
                 None => form.stems.push((stem, 1)),
             }
         }
+        self.has_compounds |= page.language.as_deref().is_some_and(writes_compounds);
         self.pages.push(Seen {
             url: page.url.as_str().into(),
             words: length,
@@ -130,6 +139,22 @@ impl Gathered {
         ranks
     }
 
+    /// The numbers of pages, by the name that each URL has.
+    pub(super) fn numbers(
+        &self,
+        ranks: &[u32],
+        named: &HashMap<String, String>,
+    ) -> BTreeMap<String, u32> {
+        if named.is_empty() {
+            return BTreeMap::new();
+        }
+        let pages = self.pages.iter().zip(ranks);
+        let numbers: HashMap<&str, u32> = pages.map(|(page, rank)| (&*page.url, *rank)).collect();
+        let known =
+            |(name, url): (&String, &String)| Some((name.clone(), *numbers.get(url.as_str())?));
+        named.iter().filter_map(known).collect()
+    }
+
     /// All words with their final weights, under the pages' final numbers.
     pub(super) fn finish(&mut self, ranks: &[u32]) -> Words {
         let lengths = self.pages.iter().map(|page| f64::from(page.words));
@@ -145,14 +170,26 @@ impl Gathered {
                 .or_default()
                 .push(WordForm { text, postings });
         }
-        let mut classes: Vec<Class> = classes.into_values().map(Class::of).collect();
+        let compounds = match self.has_compounds {
+            true => compounds(&classes),
+            false => HashMap::new(),
+        };
+        let classes = classes.into_iter().map(|(stem, forms)| {
+            let compounds = compounds.get(&stem).cloned();
+            Class::of(forms, compounds.unwrap_or_default())
+        });
+        let mut classes: Vec<Class> = classes.collect();
         classes.sort_unstable_by(|a, b| by_utf16(a.first(), b.first()));
         let until = self.pages.iter().zip(ranks);
         let mut until: Vec<(u32, i64)> = until
             .filter_map(|(page, rank)| Some((*rank, page.until?)))
             .collect();
         until.sort_unstable();
-        Words { classes, until }
+        Words {
+            classes,
+            until,
+            has_compounds: self.has_compounds,
+        }
     }
 
     fn postings(&self, form: &Gathering, ranks: &[u32], mean: f32) -> Vec<Posting> {
@@ -186,7 +223,7 @@ impl Gathering {
 }
 
 impl Class {
-    fn of(mut forms: Vec<WordForm>) -> Class {
+    fn of(mut forms: Vec<WordForm>, compounds: Vec<Box<str>>) -> Class {
         forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
         let postings = forms.iter().flat_map(|form| &form.postings);
         let mut pages: Vec<u32> = postings.map(|posting| posting.page).collect();
@@ -195,6 +232,7 @@ impl Class {
         Class {
             pages: u32::try_from(pages.len()).unwrap_or(u32::MAX),
             forms,
+            compounds,
         }
     }
 
@@ -207,6 +245,36 @@ impl Words {
     pub(super) fn forms(&self) -> usize {
         self.classes.iter().map(|class| class.forms.len()).sum()
     }
+}
+
+/// For stems that end others the first words of the classes with those, those of most pages first.
+fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Vec<Box<str>>> {
+    let mut found: HashMap<Box<str>, Vec<(usize, Box<str>)>> = HashMap::new();
+    for (longer, forms) in classes {
+        let pages = forms.iter().map(|form| form.postings.len()).max();
+        let first = forms.iter().map(|form| &form.text);
+        let first = first.min_by(|a, b| by_utf16(a, b));
+        let (Some(pages), Some(first)) = (pages, first) else {
+            continue;
+        };
+        // What is left of the first part has two bytes at the least.
+        for (at, _) in longer.char_indices().skip_while(|(at, _)| *at < 2) {
+            let end = &longer[at..];
+            if end.chars().count() < MIN_COMPOUND_END {
+                break;
+            }
+            if classes.contains_key(end) {
+                let known = found.entry(end.into()).or_default();
+                known.push((pages, first.clone()));
+            }
+        }
+    }
+    let best = found.into_iter().map(|(stem, mut words)| {
+        words.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        words.truncate(MAX_COMPOUNDS);
+        (stem, words.into_iter().map(|(_, word)| word).collect())
+    });
+    best.collect()
 }
 
 /// The order of strings in JavaScript.

@@ -16,6 +16,7 @@ mod tests;
 mod texts;
 mod weights;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -27,32 +28,28 @@ use self::texts::Texts;
 use super::whole_file::NewFolder;
 use super::{ExportError, is_shown};
 use crate::indexed_page::IndexedPage;
+use crate::search_box::BOX;
+use crate::search_rules::SearchRules;
 
 /// The version of the format that `search.js` reads: it refuses another one.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// The name of a bundle's format.
 const MANIFEST: &str = "search.json";
 /// The beginning of the names of data folders.
 const DATA: &str = "data-";
 
-/// Files that are the same in each bundle.
-const ASSETS: [(&str, &str); 3] = [
+/// The page of each bundle, and its style.
+const PAGE: [(&str, &str); 2] = [
     ("index.html", include_str!("assets/index.html")),
     ("search.css", include_str!("assets/search.css")),
-    (
-        "search.js",
-        concat!(
-            "(function () {\n'use strict';\n\n",
-            include_str!("assets/words.js"),
-            "\n",
-            include_str!("assets/files.js"),
-            "\n",
-            include_str!("assets/ranking.js"),
-            "\n",
-            include_str!("assets/box.js"),
-            "})();\n",
-        ),
-    ),
+];
+/// The script of each bundle: the search of its files, and the box.
+const SCRIPT: [&str; 5] = [
+    include_str!("assets/words.js"),
+    include_str!("assets/files.js"),
+    include_str!("assets/ranking.js"),
+    include_str!("assets/sections.js"),
+    include_str!("assets/mount.js"),
 ];
 
 /// Writes a bundle. Its folder appears when it is finished; dropped before, it leaves nothing.
@@ -61,6 +58,7 @@ pub struct Bundle {
     folder: NewFolder,
     texts: Texts,
     gathered: Gathered,
+    rules: SearchRules,
     now: i64,
     report: BundleReport,
 }
@@ -96,6 +94,15 @@ struct Manifest {
     words: Vec<String>,
     /// Pages that are not to be shown from a time on: number, seconds since 1970 UTC.
     until: Vec<(u32, i64)>,
+    /// True where a language of the pages writes compounds as one word.
+    #[serde(default)]
+    compounds: bool,
+    /// The words that stand for one as well, by that one.
+    #[serde(default)]
+    synonyms: BTreeMap<String, Vec<String>>,
+    /// The number of the page that comes first, by the words of the query.
+    #[serde(default)]
+    pins: BTreeMap<String, u32>,
 }
 
 impl Bundle {
@@ -111,9 +118,17 @@ impl Bundle {
             folder,
             texts,
             gathered: Gathered::default(),
+            rules: SearchRules::default(),
             now,
             report: BundleReport::default(),
         })
+    }
+
+    /// Lets the search hold to these rules. A pin whose page is not among those of the bundle is
+    /// left out.
+    #[must_use]
+    pub fn with_rules(self, rules: SearchRules) -> Bundle {
+        Bundle { rules, ..self }
     }
 
     /// Takes a page in.
@@ -141,6 +156,7 @@ impl Bundle {
         let mut hash = Xxh3Default::new();
         let ranks = self.gathered.ranks();
         self.report.text_bytes = self.texts.finish(&ranks, &mut hash)?;
+        let pins = self.gathered.numbers(&ranks, self.rules.all_pins());
         let index = self.gathered.finish(&ranks);
         self.report.words = index.forms() as u64;
         let words = shards::write(&index, &data.join("words"), &mut hash)?;
@@ -153,16 +169,28 @@ impl Bundle {
             pages: ranks.len(),
             words: words.begins,
             until: index.until,
+            compounds: index.has_compounds,
+            synonyms: self.rules.all_synonyms(),
+            pins,
         };
+        let script = format!(
+            "(function () {{\n'use strict';\n\n{}\n{}}})();\n",
+            BOX.concat(),
+            SCRIPT.join("\n")
+        );
         let manifest = serde_json::to_string(&manifest).unwrap_or_default() + "\n";
         let mut bytes = self.report.text_bytes + self.report.word_bytes;
-        for (name, text) in ASSETS.into_iter().chain([(MANIFEST, manifest.as_str())]) {
+        let made = [
+            ("search.js", script.as_str()),
+            (MANIFEST, manifest.as_str()),
+        ];
+        for (name, text) in PAGE.into_iter().chain(made) {
             let path = root.join(name);
             fs::write(&path, text).map_err(ExportError::at(&path))?;
             bytes += text.len() as u64;
         }
         self.report.bytes = bytes;
-        self.report.files = self.texts.files() + words.files + ASSETS.len() as u64 + 1;
+        self.report.files = self.texts.files() + words.files + PAGE.len() as u64 + 2;
         self.folder.finish()?;
         Ok(self.report)
     }

@@ -1,7 +1,9 @@
 //! Words and the pages that have them, in files of words that begin alike.
 //!
 //! A file is a sequence of numbers of 7 bits a byte, the lowest first. For each class of words
-//! with one stem: how many pages have any of them, and how many words there are; for each word:
+//! with one stem: how many pages have any of them; how many words stand for compounds that end in
+//! it, and for each of these its UTF-8 bytes, and before them how many these are; how many words
+//! there are; for each word:
 //! how many UTF-8 bytes it shares with the word before it in the file, how many more it has
 //! and these, and how many pages have it; then for each of these pages
 //! `4 * (its number less that of the page before) + 2 * (it has pieces) + (the word is in the
@@ -111,6 +113,11 @@ fn shared(a: &str, b: &str) -> usize {
 
 fn encode<'w>(out: &mut Vec<u8>, class: &'w Class, mut before: &'w str) -> &'w str {
     varint(out, class.pages);
+    varint(out, number(class.compounds.len()));
+    for compound in &class.compounds {
+        varint(out, number(compound.len()));
+        out.extend_from_slice(compound.as_bytes());
+    }
     varint(out, number(class.forms.len()));
     for form in &class.forms {
         let same = before.bytes().zip(form.text.bytes());

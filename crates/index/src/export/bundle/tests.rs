@@ -13,6 +13,7 @@ use super::{Bundle, BundleReport, Manifest};
 use crate::document::path_words;
 use crate::export::samples::{full, odd};
 use crate::indexed_page::IndexedPage;
+use crate::search_rules::SearchRules;
 use crate::words::{Stemmer, words};
 
 /// A bundle in a folder that goes when the test ends.
@@ -29,6 +30,7 @@ struct Made {
 struct Known {
     class: Vec<String>,
     class_pages: u32,
+    compounds: Vec<String>,
     pages: BTreeMap<u32, (bool, u8, Option<u32>)>,
 }
 
@@ -90,6 +92,12 @@ impl Made {
         let mut name: Vec<u8> = Vec::new();
         while rest.len() > 0 {
             let class_pages = number(&mut rest);
+            let compounds: Vec<String> = (0..number(&mut rest))
+                .map(|_| {
+                    let length = number(&mut rest) as usize;
+                    String::from_utf8(rest.by_ref().take(length).collect()).unwrap()
+                })
+                .collect();
             let mut class = Vec::new();
             for _ in 0..number(&mut rest) {
                 let same = number(&mut rest) as usize;
@@ -113,6 +121,7 @@ impl Made {
                 let known = Known {
                     class: names.clone(),
                     class_pages,
+                    compounds: compounds.clone(),
                     pages,
                 };
                 assert!(
@@ -358,4 +367,51 @@ fn only_a_bundle_is_replaced() {
         let refused = Bundle::create(&made.path, 0).unwrap_err().to_string();
         assert!(refused.ends_with("is there already"), "{refused}");
     }
+}
+
+#[test]
+fn words_know_the_compounds_that_end_in_them() {
+    let german = |url: &str, text: &str| IndexedPage {
+        language: Some("de".to_owned()),
+        ..page(url, "", text)
+    };
+    let made = make(&[
+        german("http://a.example/1", "Versicherung Unfallversicherung"),
+        german("http://a.example/2", "Krankenversicherungen"),
+        german("http://a.example/3", "Krankenversicherungen Sicherung"),
+    ]);
+    assert!(made.manifest.compounds);
+    let compounds = |word: &str| made.find(word).unwrap().compounds;
+    assert_eq!(
+        compounds("versicherung"),
+        ["krankenversicherungen", "unfallversicherung"]
+    );
+    assert!(compounds("krankenversicherungen").is_empty());
+    // English has none.
+    let made = make(&[page("http://a.example/1", "", "ground playground")]);
+    assert!(!made.manifest.compounds);
+    assert!(made.find("ground").unwrap().compounds.is_empty());
+}
+
+#[test]
+fn ours_pins_name_pages_that_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let rules = "synonyms = [['K8s', 'kubernetes']]\n\
+        [[pins]]\nqueries = ['How to get here?']\nurl = 'http://a.example/visit'\n\
+        [[pins]]\nqueries = ['gone']\nurl = 'http://a.example/gone'\n";
+    let rules = SearchRules::parse(rules).unwrap();
+    let path = dir.path().join("search");
+    let mut bundle = Bundle::create(&path, 0).unwrap().with_rules(rules);
+    bundle
+        .page(&page("http://a.example/visit", "", "b"))
+        .unwrap();
+    bundle.page(&page("http://a.example/a", "", "a")).unwrap();
+    bundle.finish().unwrap();
+    let manifest = fs::read(path.join("search.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["pins"], serde_json::json!({"how to get here": 1}));
+    assert_eq!(
+        manifest["synonyms"],
+        serde_json::json!({"k8s": ["kubernetes"], "kubernetes": ["k8s"]})
+    );
 }

@@ -2,8 +2,9 @@
 //!
 //! A piece is JSON: `u` the page's URL, `t` its title, `d` its description, `l` its language,
 //! `m` when it was modified (seconds since 1970), `x` the text, `h` its headings as
-//! `[place, level, words, id]`, where places count UTF-16 units of `x`, and the first may
-//! stand at -1: the heading that the piece begins under. Piece 3 of page 12 is `texts/12-3`.
+//! `[place, level, words, id]`, where places count UTF-16 units of `x`, and -1 is that of those
+//! which the piece begins under, the outermost first. The page's first heading is none of them:
+//! what stands under it is the page itself. Piece 3 of page 12 is `texts/12-3`.
 
 use std::borrow::Cow;
 use std::fs;
@@ -136,13 +137,14 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// The headings in a range of the text that is shown, and the one that it begins under.
+/// The headings in a range of the text that is shown, and before them those that it begins under;
+/// the page's first left out.
 fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec<PieceHeading<'p>> {
+    let mut under: Vec<PieceHeading<'p>> = Vec::new();
     let mut headings = Vec::new();
-    let mut under = None;
     // The place in UTF-16, counted on from heading to heading.
     let (mut bytes, mut units) = (range.start, 0);
-    for heading in &page.headings {
+    for heading in page.headings.iter().skip(1) {
         let entry = |at| {
             (
                 at,
@@ -152,7 +154,8 @@ fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec
             )
         };
         if heading.at < range.start {
-            under = Some(entry(-1));
+            under.retain(|above| above.1 < heading.level);
+            under.push(entry(-1));
         } else if heading.at < range.end && headings.len() < MAX_HEADINGS {
             if let Some(between) = shown.get(bytes..heading.at) {
                 units += without_bidi_controls(between).encode_utf16().count() as i64;
@@ -161,10 +164,8 @@ fn headings<'p>(page: &'p IndexedPage, shown: &str, range: &Range<usize>) -> Vec
             headings.push(entry(units));
         }
     }
-    if let Some(under) = under.filter(|_| range.start > 0) {
-        headings.insert(0, under);
-    }
-    headings
+    under.append(&mut headings);
+    under
 }
 
 #[cfg(test)]
@@ -207,7 +208,7 @@ mod tests {
                 .collect()
         };
         let named = |at, text: &str| (at, text.to_owned());
-        assert_eq!(places(0..16), [named(0, "A"), named(5, "B"), named(7, "C")]);
+        assert_eq!(places(0..16), [named(5, "B"), named(7, "C")]);
         assert_eq!(places(9..16), [named(-1, "B"), named(0, "C")]);
     }
 
@@ -221,10 +222,14 @@ mod tests {
             id: None,
             at: 5,
         };
+        let first = Heading {
+            at: 0,
+            ..heading.clone()
+        };
         let page = IndexedPage {
             title: "a\u{202e}b".to_owned(),
             text: "A\u{202e}\nB\u{200f}\n".to_owned(),
-            headings: vec![heading],
+            headings: vec![first, heading],
             ..IndexedPage::default()
         };
         texts.page(&page).unwrap();

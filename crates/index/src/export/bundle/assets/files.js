@@ -2,6 +2,8 @@
 
 const MAX_BEGINNINGS = 48;
 const TEXTS_KEPT = 120;
+// Letters that join the first part of a compound to the second.
+const LINKS = ['', 's', 'es', 'n', 'en', 'er'];
 
 async function unpacked(bytes) {
   // A server may have undone the compression already.
@@ -28,7 +30,12 @@ function decode(bytes) {
   const forms = new Map();
   let before = new Uint8Array(0);
   while (at < bytes.length) {
-    const group = { pages: number(), forms: [] };
+    const group = { pages: number(), compounds: [], forms: [] };
+    for (let left = number(); left > 0; left--) {
+      const length = number();
+      group.compounds.push(utf8.decode(bytes.subarray(at, at + length)));
+      at += length;
+    }
     for (let left = number(); left > 0; left--) {
       const same = number();
       const more = number();
@@ -150,16 +157,22 @@ class Files {
     return unlike.filter((form, n) => unlike.findIndex((other) => other.text === form.text) === n).slice(0, 3);
   }
 
-  // Two words that someone wrote as one.
+  // Two words that someone wrote as one, or the two of a compound.
   async halves(word) {
     let best = null;
+    const links = this.manifest.compounds ? LINKS : [''];
     for (let cut = word.length - 2; cut >= 2; cut--) {
       const first = (await this.shard(this.shardOf(word))).get(word.slice(0, cut)) ||
         (cut > 3 ? await this.find(word.slice(0, cut)) : undefined);
-      const second = first && (await this.find(word.slice(cut)));
-      if (!second) continue;
-      const worth = Math.min(first.pages.length, second.pages.length) * Math.min(cut, word.length - cut);
-      if (!best || worth > best.worth) best = { worth, forms: [first, second] };
+      if (!first) continue;
+      for (const link of links) {
+        const end = word.slice(cut + link.length);
+        if (end.length < 2 || !word.startsWith(link, cut)) continue;
+        const second = await this.find(end);
+        if (!second) continue;
+        const worth = Math.min(first.pages.length, second.pages.length) * Math.min(cut, end.length);
+        if (!best || worth > best.worth) best = { worth, forms: [first, second] };
+      }
     }
     return best && best.forms;
   }

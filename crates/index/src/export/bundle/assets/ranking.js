@@ -8,6 +8,9 @@ const BEGINNING = 0.5;
 const LONGER = 0.25;
 const MIN_OPEN_LETTERS = 3;
 const MEANT = 0.8;
+// What its owner says stands for a word, and a longer word that ends in it.
+const SYNONYM = 0.9;
+const COMPOUND = 0.4;
 // BM25's saturation: late, as a word of the title counts for many of the text.
 const K1 = 8;
 // What standing together in one piece of a long page, and beside each other, is worth.
@@ -23,7 +26,7 @@ class Search {
   // `load(name)` gives the bytes of a file of the bundle.
   static async open(load) {
     const manifest = JSON.parse(new TextDecoder().decode(await load('search.json')));
-    if (manifest.format !== 1) throw new Error(`search.json is of format ${manifest.format}`);
+    if (manifest.format !== 2) throw new Error(`search.json is of format ${manifest.format}`);
     return new Search(manifest, load);
   }
 
@@ -49,13 +52,33 @@ class Search {
     }
     const shown = found.slice(offset, offset + limit);
     const texts = await Promise.all(shown.map((hit) => this.files.text(hit.page, bestPiece(hit))));
-    let results = shown.map((hit, n) => result(hit, texts[n], plan));
+    const results = shown.map((hit, n) => result(hit, texts[n], plan));
     // Those of the first screen are read anyway: neighbours in the query that stand beside
     // each other put a page before its like.
     if (offset === 0) results.sort((a, b) => b.score - a.score);
-    const answer = { query: text, total: found.length, results, did_you_mean: plan.meant };
-    if (plan.unknown.length && found.length) answer.unknown = plan.unknown;
+    const total = await this.pin(text, found, results, plan, { limit, offset, now });
+    const answer = { query: text, total, results, did_you_mean: plan.meant };
+    if (plan.unknown.length && total) answer.unknown = plan.unknown;
     return answer;
+  }
+
+  // Puts the page first that is pinned to the query; how many pages fit.
+  async pin(query, found, results, plan, { limit, offset, now }) {
+    const pins = this.manifest.pins;
+    const key = words(query).filter((word) => word.kind !== 'part').map((word) => word.text).join(' ');
+    const page = Object.hasOwn(pins, key) ? pins[key] : undefined;
+    if (page === undefined || (this.until.has(page) && this.until.get(page) <= now)) return found.length;
+    const known = found.find((hit) => hit.page === page);
+    const hit = known || { page, score: 0 };
+    const pinned = result(hit, await this.files.text(page, bestPiece(hit)), plan);
+    const at = results.findIndex((other) => other.url === pinned.url);
+    if (at >= 0) results.splice(at, 1);
+    if (offset === 0 && limit > 0) {
+      pinned.score = results.length ? results[0].score : 0;
+      results.unshift({ ...pinned, pinned: true });
+      results.length = Math.min(results.length, limit);
+    }
+    return found.length + (known ? 0 : 1);
   }
 
   async find(plan, now) {
@@ -146,6 +169,14 @@ class Search {
     const unit = new Unit(word);
     const form = await this.files.find(word);
     if (form) unit.add(form, 1);
+    for (const synonym of Object.hasOwn(this.manifest.synonyms, word) ? this.manifest.synonyms[word] : []) {
+      const other = await this.files.find(synonym);
+      if (other) unit.add(other, SYNONYM);
+    }
+    for (const longer of form ? form.group.compounds : []) {
+      const compound = await this.files.find(longer);
+      for (const other of compound ? compound.group.forms : []) unit.put(other, COMPOUND);
+    }
     const isOpen = ending !== 'typed' && word.length >= (form && ending === 'maybe' ? MIN_OPEN_LETTERS : 2);
     if (isOpen) {
       const weight = form && ending === 'maybe' ? LONGER : BEGINNING;
@@ -370,16 +401,23 @@ function result(hit, text, plan) {
   const bonus = BESIDE.title * beside(inTitle) + BESIDE.text * beside(inText);
   const hits = marks(inText, wanted);
   const around = best(hits);
-  const section = around && sectionOf(text, hits.filter(([start, end]) => start >= around[0] && end <= around[1]));
-  const excerpt = text.x ? stretch(text.x, around, hits) : plainParts(text.d || '');
+  const excerpt = text.x ? stretch(text.x, around, hits) : { parts: plainParts(text.d || ''), start: 0, end: 0 };
+  const titleHits = marks(inTitle, wanted);
+  const found = sections(text, hits, wanted, new Set(titleHits.map((hit) => hit[2])));
+  const leadsTo = found.enters ? found.best[0].url : text.u;
+  const section = around ? sectionAt(text, excerpt.start) : undefined;
+  const isInIt = !found.enters || (section !== undefined && section.url === leadsTo);
   return {
     url: text.u,
+    leads_to: leadsTo,
+    passage_url: (isInIt && passageUrl(leadsTo, text.x, hits, excerpt)) || undefined,
     title: text.t,
     score: hit.score * (1 + bonus),
-    excerpt: excerpt.map((part) => part.text).join(''),
-    title_parts: tidy(cut(text.t, 0, text.t.length, marks(inTitle, wanted))),
-    excerpt_parts: excerpt,
+    excerpt: excerpt.parts.map((part) => part.text).join(''),
+    title_parts: tidy(cut(text.t, 0, text.t.length, titleHits)),
+    excerpt_parts: excerpt.parts,
     section,
+    sections: found.best.length ? found.best : undefined,
     language: text.l || null,
     modified: text.m === undefined ? null : text.m,
   };
@@ -450,7 +488,7 @@ function stretch(text, around, hits) {
   const parts = tidy(cut(text, start, end, hits));
   if (start > 0 && parts.length) parts.unshift({ text: '… ', match: false });
   if (end < text.length && parts.length) parts.push({ text: ' …', match: false });
-  return parts;
+  return { parts, start, end };
 }
 
 function cut(text, start, end, hits) {
@@ -486,21 +524,4 @@ function tidy(parts) {
     if (line) found.push({ text: line, match: part.match });
   }
   return found;
-}
-
-// The section that most different words of the query are marked in, of several the last, where
-// it has an id; none before the second heading: that is the page itself.
-function sectionOf(text, marked) {
-  const headings = text.h || [];
-  const units = new Map();
-  for (const [start, , unit] of marked) {
-    let under = -1;
-    while (under + 1 < headings.length && headings[under + 1][0] <= start) under++;
-    units.set(under, (units.get(under) || new Set()).add(unit));
-  }
-  const [most] = Array.from(units).sort((a, b) => b[1].size - a[1].size || b[0] - a[0])[0] || [-1];
-  const heading = headings[most];
-  // A piece that begins under a heading is not the page's first.
-  if (!heading || !heading[3] || (most === 0 && heading[0] >= 0)) return undefined;
-  return { heading: heading[2], url: `${text.u}#${heading[3]}` };
 }

@@ -1,4 +1,8 @@
 // The search as a box on a page, and as a dialog that Ctrl-K opens. Both stand in shadow trees.
+//
+// They ask a source: `find(asked)` promises an answer, `prepare()` gets ready for it where there
+// is something to do, `page` is the address of a page with a search of its own, and `all(query)`
+// that of all results there.
 
 const PAUSE_MS = 120;
 // Between the panel of results and the edges of the window, and what it takes at the least where
@@ -6,17 +10,22 @@ const PAUSE_MS = 120;
 const MARGIN_PX = 8;
 const PANEL_PX = 360;
 
-const IS_MAC = /mac|iphone|ipad/i.test(navigator.platform);
+let sheet = null;
 
-const sheet = new CSSStyleSheet();
-sheet.replaceSync(STYLE);
+const styleSheet = () => {
+  if (sheet === null) {
+    sheet = new CSSStyleSheet();
+    sheet.replaceSync(STYLE);
+  }
+  return sheet;
+};
 
 /** A host with a shadow tree in the style of the search, as light or dark as asked or as its page. */
 const shadowHost = (theme) => {
   const host = document.createElement("div");
   const root = host.attachShadow({ mode: "open" });
   // Works also where the page forbids inline styles.
-  root.adoptedStyleSheets = [sheet];
+  root.adoptedStyleSheets = [styleSheet()];
   if (theme === "light" || theme === "dark") {
     host.dataset.theme = theme;
     return root;
@@ -34,34 +43,45 @@ const shadowHost = (theme) => {
   return root;
 };
 
+/** Results that each kind of box shows if not told otherwise. */
+const RESULTS_OF = { panel: 6, dialog: 10, page: 10 };
+const MOST_RESULTS = 20;
+
 /** Whether a key is typed into something. */
 const isWriting = (event) => {
   const on = event.composedPath()[0];
   return on instanceof HTMLElement && (on.isContentEditable || /^(input|textarea|select)$/i.test(on.tagName));
 };
 
-/** A field and the results of what stands in it. */
+/**
+ * A field and the results of what stands in it, of one of three kinds: `panel`, where the results
+ * lie over the page; `dialog`; `page`, where they stand in the page, more of them on request, and
+ * the query stands in the page's address.
+ */
 class Box {
   #asker;
-  #server;
+  #source;
+  #kind;
   #limit;
-  #isDialog;
+  // Results that are asked for: on a page ever more of them.
+  #wanted;
   #keepsRecent;
   #form;
   #field;
   #panel;
   #status;
   #list;
+  #more;
   // The arrow was pressed before the results came.
   #isFirstWanted = false;
   #isAsking = false;
 
-  constructor(server, options, isDialog) {
-    this.#server = server;
-    this.#asker = new Asker(server + "/api/search");
+  constructor(source, options, kind) {
+    this.#source = source;
+    this.#asker = new Asker(source.find);
+    this.#kind = kind;
     const limit = Number.parseInt(options.limit ?? "", 10);
-    this.#limit = limit >= 1 && limit <= 20 ? limit : 6;
-    this.#isDialog = isDialog;
+    this.#limit = limit >= 1 && limit <= MOST_RESULTS ? limit : RESULTS_OF[kind];
     this.#keepsRecent = options.recent !== "off";
     const label = options.label ?? "Search this site";
     this.#field = element("input", {
@@ -70,20 +90,21 @@ class Box {
     });
     this.#status = element("p", { class: "hidden", role: "status" });
     this.#list = element("div", {});
+    this.#more = element("button", { type: "button", class: "further", hidden: true }, "More results");
     // The dialog is one part with a name of its own; on a page these two are.
-    const [search, region] = isDialog ? [{}, {}] : [{ role: "search" }, { role: "region", "aria-label": "Results" }];
-    this.#panel = element("div", { class: "panel", id: "panel", ...region, hidden: true }, this.#list);
-    this.#form = element("form", { ...search, action: server + "/", method: "get" },
+    const [search, region] = kind === "dialog" ? [{}, {}] : [{ role: "search" }, { role: "region", "aria-label": "Results" }];
+    this.#panel = element("div", { class: "panel", id: "panel", ...region, hidden: true }, this.#list, this.#more);
+    this.#form = element("form", { ...search, action: source.page, method: "get" },
       element("label", { for: "q", class: "hidden" }, label), this.#field);
     // The status that is read out stands outside of what comes and goes: it would come too late.
-    this.element = element("div", { class: "box" }, this.#form, this.#status, this.#panel);
+    this.element = element("div", { class: "box", "data-kind": kind }, this.#form, this.#status, this.#panel);
     this.#listen();
   }
 
   focus() {
     this.#field.focus();
     this.#field.select();
-    if (this.#isDialog && this.#field.value.trim() === "") this.#empty();
+    if (this.#kind === "dialog" && this.#field.value.trim() === "") this.#empty();
   }
 
   get form() {
@@ -93,6 +114,7 @@ class Box {
   #listen() {
     this.#field.addEventListener("input", () => this.#search(PAUSE_MS));
     this.#field.addEventListener("focus", () => {
+      this.#source.prepare?.();
       if (this.#list.childNodes.length > 0) this.open(true);
     });
     this.#form.addEventListener("submit", (event) => {
@@ -103,7 +125,25 @@ class Box {
     this.#list.addEventListener("click", (event) => {
       if (event.target.closest("a")) this.#remember();
     });
+    this.#more.addEventListener("click", () => {
+      this.#wanted += this.#limit;
+      this.#ask(0);
+    });
     this.element.addEventListener("keydown", (event) => this.#key(event));
+    if (this.#kind === "page") window.addEventListener("popstate", () => this.searchAddress());
+  }
+
+  /** Searches for what the page's address asks for. */
+  searchAddress() {
+    this.#field.value = new URL(location.href).searchParams.get("q") ?? "";
+    this.#search(0);
+  }
+
+  #keepAddress(query) {
+    const url = new URL(location.href);
+    if (query === "") url.searchParams.delete("q");
+    else url.searchParams.set("q", query);
+    if (url.href !== location.href) history.replaceState(null, "", url);
   }
 
   #remember() {
@@ -114,15 +154,16 @@ class Box {
     if (event.isComposing) return;
     const links = this.#links();
     const active = this.element.getRootNode().activeElement;
-    if (event.key === "Escape" && !this.#isDialog) {
+    if (event.key === "Escape" && this.#kind !== "dialog") {
       event.preventDefault();
-      if (this.#panel.hidden) {
+      // What is empty already, or on a page what is left by no key, is emptied.
+      if (this.#panel.hidden || (this.#kind === "page" && active === this.#field)) {
         this.#field.value = "";
-        this.#empty();
+        this.#search(0);
       }
       // The focus opens what is there.
       this.#field.focus();
-      this.open(false);
+      if (this.#kind === "panel") this.open(false);
     } else if (event.key === "ArrowDown" && active === this.#field && this.#isAsking) {
       event.preventDefault();
       this.#isFirstWanted = true;
@@ -140,7 +181,12 @@ class Box {
 
   open(is) {
     this.#panel.hidden = !is;
-    if (is && !this.#isDialog) this.#place();
+    if (is && this.#kind === "panel") this.#place();
+  }
+
+  /** Puts results away that lie over the page. */
+  leave() {
+    if (this.#kind === "panel") this.open(false);
   }
 
   /** Puts the panel within the window, and as wide as text needs, where its box is narrow. */
@@ -159,7 +205,8 @@ class Box {
     this.#isAsking = false;
     this.#isFirstWanted = false;
     this.#status.textContent = "";
-    const kept = this.#isDialog && this.#keepsRecent ? recent.all() : [];
+    const kept = this.#kind === "dialog" && this.#keepsRecent ? recent.all() : [];
+    this.#more.hidden = true;
     this.#list.replaceChildren(...(kept.length > 0 ? this.#recentSearches(kept) : []));
     this.open(kept.length > 0);
   }
@@ -188,17 +235,24 @@ class Box {
   }
 
   #search(wait) {
+    this.#wanted = this.#limit;
+    this.#ask(wait);
+  }
+
+  #ask(wait) {
     const query = this.#field.value.trim();
+    if (this.#kind === "page") this.#keepAddress(query);
     if (query === "") {
       this.#empty();
       return;
     }
-    const asked = { query, limit: this.#limit, offset: 0 };
+    const asked = { query, limit: this.#wanted, offset: 0 };
     this.#isAsking = true;
     this.#isFirstWanted = false;
     this.#asker.ask(asked, wait, (answer) => this.#draw(answer, asked), (text) => {
       this.#isAsking = false;
       this.#status.textContent = "";
+      this.#more.hidden = true;
       this.#list.replaceChildren(element("p", { class: "failed", role: "alert" }, text));
       this.open(true);
     });
@@ -207,6 +261,8 @@ class Box {
   #draw(answer, asked) {
     this.#isAsking = false;
     const status = statusOf(answer, asked);
+    // A heading of ours could not fit those of every page.
+    const heading = this.#kind === "page" ? "h2" : "div";
     const nodes = [element("p", { class: "status", "aria-hidden": "true" }, status)];
     if (answer.did_you_mean) {
       nodes.push(element("p", { class: "status" }, `Nothing fits “${harmless(asked.query)}”. These are the results for “${answer.did_you_mean}”.`));
@@ -214,10 +270,11 @@ class Box {
     const leftOut = leftOutOf(answer);
     if (leftOut) nodes.push(element("p", { class: "status" }, leftOut));
     if (answer.results.length === 0) nodes.push(tips());
-    // A heading of ours could not fit those of every page.
-    else nodes.push(element("ol", { class: "hits" }, answer.results.map((hit) => item(hit, "div"))));
-    if (answer.total > answer.results.length) {
-      const href = this.#server + linkTo(asked.query, 1);
+    else nodes.push(element("ol", { class: "hits" }, answer.results.map((hit) => item(hit, heading))));
+    const hasMore = answer.total > answer.results.length;
+    this.#more.hidden = !hasMore || this.#kind !== "page";
+    if (hasMore && this.#kind !== "page") {
+      const href = this.#source.all(asked.query);
       nodes.push(element("p", { class: "all" }, element("a", { href }, `All ${grouped(answer.total)} results`)));
     }
     this.#list.replaceChildren(...nodes);
@@ -229,12 +286,13 @@ class Box {
 }
 
 /** Lets Ctrl-K, or Command-K on a Mac, open the search in a dialog from anywhere on the page. */
-const listenForDialog = (server, options) => {
+const listenForDialog = (source, options) => {
+  const isMac = /mac|iphone|ipad/i.test(navigator.platform);
   let dialog = null;
   let box = null;
   const make = () => {
     const root = shadowHost(options.theme);
-    box = new Box(server, { ...options, limit: options.limit ?? "10" }, true);
+    box = new Box(source, options, "dialog");
     const close = element("button", { type: "button", class: "close" }, "Close");
     close.addEventListener("click", () => dialog.close());
     box.form.append(close);
@@ -253,7 +311,7 @@ const listenForDialog = (server, options) => {
     document.body.append(root.host);
   };
   document.addEventListener("keydown", (event) => {
-    const isAsked = (IS_MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey)
+    const isAsked = (isMac ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey)
       && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k";
     if (!isAsked || event.defaultPrevented || event.isComposing) return;
     event.preventDefault();
@@ -265,4 +323,39 @@ const listenForDialog = (server, options) => {
     dialog.showModal();
     box.focus();
   });
+};
+
+/** Puts a box where a tag says, or where it stands; the tag's attributes are the options. */
+const mount = (tag, source) => {
+  const options = tag.dataset;
+  const settle = () => {
+    const root = shadowHost(options.theme);
+    const box = new Box(source, options, options.address === undefined ? "panel" : "page");
+    root.append(box.element);
+    // A click or the focus elsewhere puts the results away.
+    root.host.addEventListener("focusout", (event) => {
+      if (event.relatedTarget && !root.host.contains(event.relatedTarget)) box.leave();
+    });
+    document.addEventListener("pointerdown", (event) => {
+      if (!event.composedPath().includes(root.host)) box.leave();
+    });
+    if (options.shortcut) {
+      document.addEventListener("keydown", (event) => {
+        if (event.key !== options.shortcut || isWriting(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        box.focus();
+      });
+    }
+    if (options.dialog !== "off") listenForDialog(source, options);
+    const target = options.target ? document.querySelector(options.target) : null;
+    // What stood in the place of a page of results is for browsers that run no scripts.
+    if (target && options.address !== undefined) target.replaceChildren(root.host);
+    else if (target) target.append(root.host);
+    else if (tag.parentNode && tag.parentNode !== document.head) tag.after(root.host);
+    else document.body.prepend(root.host);
+    if (options.autofocus !== undefined) box.focus();
+    if (options.address !== undefined) box.searchAddress();
+  };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", settle);
+  else settle();
 };

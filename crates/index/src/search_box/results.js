@@ -118,21 +118,17 @@ const statusOf = (answer, asked) => {
 const leftOutOf = (answer) =>
   answer.unknown ? `No page has ${answer.unknown.map(harmless).join(", ")}: left out.` : null;
 
-/** The address of a page of results. */
-const linkTo = (query, page, filters = {}) => {
-  const set = ["folder", "language", "version", "type"].filter((name) => filters[name] !== undefined);
-  const kept = set.map((name) => `&${name}=${encodeURIComponent(filters[name])}`);
-  return "/?q=" + encodeURIComponent(query) + kept.join("") + (page > 1 ? "&page=" + page : "");
-};
-
-/** Asks for results; an answer that was overtaken by another question is dropped. */
+/**
+ * Asks for results; an answer that was overtaken by another question is dropped. `find(asked, signal)`
+ * promises an answer; what it throws says in words what is wrong.
+ */
 class Asker {
-  #endpoint;
+  #find;
   #under = null;
   #timer = 0;
 
-  constructor(endpoint) {
-    this.#endpoint = endpoint;
+  constructor(find) {
+    this.#find = find;
   }
 
   /** Drops what is under way and what waits. */
@@ -151,26 +147,16 @@ class Asker {
   async #now(asked, then, fail) {
     const under = new AbortController();
     this.#under = under;
-    const values = new URLSearchParams({ q: asked.query, limit: asked.limit, offset: asked.offset, ...asked.filters });
-    if (asked.facets) values.set("facets", "true");
+    let answer;
     try {
-      const response = await fetch(`${this.#endpoint}?${values}`, { signal: under.signal, credentials: "omit" });
-      const answer = await response.json();
-      if (this.#under !== under) return;
-      if (response.ok) then(answer);
-      else fail(said(answer));
-    } catch {
-      if (this.#under === under) fail("The search can't be reached. Try again in a moment.");
+      answer = await this.#find(asked, under.signal);
+    } catch (error) {
+      if (this.#under === under) fail(error.message);
+      return;
     }
+    if (this.#under === under) then(answer);
   }
 }
-
-/** What a server says is wrong, as sentences. */
-const said = (problem) => {
-  const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + ".";
-  const texts = [problem.error, problem.hint].filter((text) => typeof text === "string" && text !== "");
-  return texts.length > 0 ? texts.map(sentence).join(" ") : "The search failed. Try again in a moment.";
-};
 
 /** Moves the focus from one result to the next, or back to the field. */
 const moveFocus = (links, field, active, step) => {

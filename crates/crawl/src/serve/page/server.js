@@ -1,0 +1,38 @@
+// How a server is asked, and where it shows results.
+
+/** The address of a page of results. */
+const linkTo = (query, page, filters = {}) => {
+  const set = ["folder", "language", "version", "type"].filter((name) => filters[name] !== undefined);
+  const kept = set.map((name) => `&${name}=${encodeURIComponent(filters[name])}`);
+  return "/?q=" + encodeURIComponent(query) + kept.join("") + (page > 1 ? "&page=" + page : "");
+};
+
+/** Asks an interface for searches at this address. */
+const askServer = (endpoint) => async (asked, signal) => {
+  const values = new URLSearchParams({ q: asked.query, limit: asked.limit, offset: asked.offset, ...asked.filters });
+  if (asked.facets) values.set("facets", "true");
+  let response;
+  let answer;
+  try {
+    response = await fetch(`${endpoint}?${values}`, { signal, credentials: "omit" });
+    answer = await response.json();
+  } catch {
+    throw new Error("The search can't be reached. Try again in a moment.");
+  }
+  if (!response.ok) throw new Error(said(answer));
+  return answer;
+};
+
+/** What a server says is wrong, as sentences. */
+const said = (problem) => {
+  const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + ".";
+  const texts = [problem.error, problem.hint].filter((text) => typeof text === "string" && text !== "");
+  return texts.length > 0 ? texts.map(sentence).join(" ") : "The search failed. Try again in a moment.";
+};
+
+/** A server as what a box asks. */
+const serverAt = (origin) => ({
+  find: askServer(origin + "/api/search"),
+  page: origin + "/",
+  all: (query) => origin + linkTo(query, 1),
+});

@@ -1,0 +1,46 @@
+// The search of the files as what a box asks, and where the box stands.
+//
+// <script src="/search/search.js" defer></script> puts it where the tag stands; the attributes of
+// the tag are those of a server's snippet, and data-autofocus and data-address.
+
+function loader(base) {
+  return async (name) => {
+    // Data is named by its hash and never changes; what names it may.
+    const isNamed = name !== 'search.json';
+    const answer = await fetch(new URL(name, base), { cache: isNamed ? 'default' : 'no-cache', credentials: 'same-origin' });
+    if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+    return new Uint8Array(await answer.arrayBuffer());
+  };
+}
+
+// The files of a folder as a source of results.
+function filesAt(base) {
+  let search = null;
+  const opened = () => {
+    if (!search) {
+      search = Search.open(loader(base));
+      // What failed is tried again the next time.
+      search.catch(() => (search = null));
+    }
+    return search;
+  };
+  return {
+    async find(asked) {
+      try {
+        return await (await opened()).search(asked.query, asked);
+      } catch (error) {
+        throw new Error(`The search could not be loaded: ${error.message}`);
+      }
+    },
+    prepare: () => void opened().catch(() => {}),
+    page: base.href,
+    all: (query) => `${base.href}?q=${encodeURIComponent(query)}`,
+  };
+}
+
+if (typeof document === 'object' && document.currentScript) {
+  mount(document.currentScript, filesAt(new URL('.', document.currentScript.src)));
+}
+if (typeof globalThis === 'object') {
+  globalThis.CrawlSearch = { open: (base) => Search.open(loader(new URL(base, globalThis.location))), Search, words };
+}
