@@ -210,7 +210,7 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
     // Whoever ignores the signal is told by an error.
     let mut shell = in_shell(&crawl, "trap '' XFSZ");
     web.take_log();
-    let child = shell.spawn().unwrap();
+    let mut child = shell.spawn().unwrap();
     assert!(web.wait_for(MAX_WAIT, |log| !log.is_empty()));
     let id = child.id().to_string();
     let limit = format!("--fsize={FULL_AT}:");
@@ -218,9 +218,10 @@ fn run_on_a_full_disk(cmd: &Cmd, web: &TestWeb, more: &[&str]) -> Ran {
         .args(["--pid", &id, &limit])
         .status();
     assert!(set.unwrap().success());
-    // It may not take commands yet.
+    // It may not take commands yet, or have met the limit already.
     let began = Instant::now();
-    while cmd.run(&["control", "c", "delay", "0s"]).code != 0 {
+    while child.try_wait().unwrap().is_none() && cmd.run(&["control", "c", "delay", "0s"]).code != 0
+    {
         assert!(began.elapsed() < MAX_WAIT, "it takes no commands");
     }
     Ran::of_child(child)
