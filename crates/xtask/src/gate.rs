@@ -312,6 +312,10 @@ fn test_with_servers(workspace: &Workspace) -> Result<()> {
         workspace.target.join("descriptions/bin/python"),
     );
     command.env("CRAWL_MCP_PYTHON", workspace.target.join("mcp/bin/python"));
+    command.env(
+        "CRAWL_SEARCH_CLIENTS_PYTHON",
+        workspace.target.join("search-clients/bin/python"),
+    );
     command.env("CRAWL_RO_CRATE_CONTEXT", tools::ro_crate_context(workspace));
     command.env("CRAWL_REPLAYWEB", tools::replayweb_folder(workspace));
     command.envs(debian::environment(workspace)?);

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use crate::debian;
 use crate::workspace::{Workspace, run, says};
 
-/// Makes `target/venv`, `target/pywb`, `target/descriptions` and `target/mcp` hold what their lists
-/// say. pywb needs an older client of redis and a brotli, a validator of descriptions older and a
+/// Makes `target/venv`, `target/pywb`, `target/descriptions`, `target/mcp` and `target/search-clients`
+/// hold what their lists say. pywb needs an older client of redis and a brotli, a validator of descriptions older and a
 /// client of models newer packages than others do, so they have environments of their own.
 ///
 /// # Errors
@@ -18,6 +18,11 @@ pub fn python(workspace: &Workspace) -> Result<()> {
     environment(workspace, "pywb", "requirements-pywb.txt")?;
     environment(workspace, "descriptions", "requirements-descriptions.txt")?;
     environment(workspace, "mcp", "requirements-mcp.txt")?;
+    environment(
+        workspace,
+        "search-clients",
+        "requirements-search-clients.txt",
+    )?;
     Ok(())
 }
 

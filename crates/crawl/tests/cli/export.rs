@@ -1,11 +1,14 @@
 //! `crawl export`.
 
+use std::path::Path;
+use std::process::Command;
+
 use crawl_index::{IndexWriter, IndexedPage};
 use crawl_testweb::TestWeb;
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-use crate::harness::{Cmd, Dir, MAX_WAIT, setup};
+use crate::harness::{Cmd, Dir, MAX_WAIT, Ran, setup};
 
 fn indexed(pages: &[(&str, &str)]) -> (Dir, Cmd) {
     let (dir, cmd) = setup("export");
@@ -68,6 +71,24 @@ fn opensearch_lines_and_their_mapping() {
     assert!(ids.contains(&PAGES[1].0));
     let mapping: Value = serde_json::from_str(&dir.read("p.mapping.json")).unwrap();
     assert_eq!(mapping["mappings"]["properties"]["text"]["type"], "text");
+}
+
+/// `CRAWL_SEARCH_CLIENTS_PYTHON` names the Python of an environment with both clients.
+#[test]
+#[ignore = "needs the clients of OpenSearch and Meilisearch: cargo xtask test sets them up"]
+fn the_clients_of_other_searches_make_the_same_lines() {
+    let python = std::env::var_os("CRAWL_SEARCH_CLIENTS_PYTHON").unwrap();
+    let (dir, cmd) = indexed(&PAGES);
+    for (format, file) in [("opensearch", "o.ndjson"), ("meilisearch", "m.ndjson")] {
+        done(&cmd, &["export", "c", "--to", format, "--out", file]);
+    }
+    let mut client = Command::new(python);
+    client.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/search_clients.py"));
+    for file in ["o.ndjson", "o.mapping.json", "m.ndjson", "m.settings.json"] {
+        client.arg(dir.file(file));
+    }
+    let ran = Ran::of_command(client.arg(PAGES.len().to_string()));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
 }
 
 #[test]
