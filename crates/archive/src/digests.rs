@@ -192,6 +192,20 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
     list.write(dir)
 }
 
+/// Begins the list of a directory whose WARC files are those of other directories: `rows` is what
+/// is known of them, so [`write_digests`] reads none of them again.
+///
+/// # Errors
+/// Those of writing the list.
+pub fn start_digests(dir: &Path, mut rows: Vec<DigestRow>) -> io::Result<()> {
+    rows.sort_by(|one, other| one.file.cmp(&other.file));
+    let list = DigestList {
+        rows,
+        ..DigestList::default()
+    };
+    list.write(dir)
+}
+
 /// Leaves the rows of WARC files alone in the list, as a run begins that changes the others.
 ///
 /// # Errors

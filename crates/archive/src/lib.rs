@@ -71,6 +71,7 @@ mod directory_check;
 mod error;
 mod gzip;
 mod http_block;
+mod line_sort;
 mod names;
 mod page_line;
 mod regular_file;
@@ -80,6 +81,7 @@ pub mod rows;
 mod surt;
 mod timestamp;
 mod warc;
+mod warc_copy;
 mod warc_files;
 mod warc_reader;
 
@@ -98,10 +100,11 @@ pub use cdxj_index::write_index;
 pub use digest::DigestAlgorithm;
 pub use digests::{
     ChangedFiles, DIGESTS, DIGESTS_BESIDE, DigestList, digested_files, keep_archive_digests,
-    sha256_of, write_digests,
+    sha256_of, start_digests, write_digests,
 };
 pub use directory_check::{check_entries, is_of_archive};
 pub use error::{ArchiveError, ReadError};
+pub use line_sort::LineSort;
 pub use names::{CAPTURES, FOLDER, INDEX};
 pub use page_line::PageLine;
 pub use regular_file::{create_anew, open_for_writing, open_regular};
@@ -110,6 +113,7 @@ pub use row_files::{LogFile, LogSyncer, LogTail, RowFile, RowReader};
 pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use warc::{EncodedCapture, Encoder, Warcinfo};
+pub use warc_copy::{CopiedWarc, copy_renamed, is_warc, marked_name};
 pub use warc_files::{Archive, ArchiveOptions, Receipt};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, read_place,

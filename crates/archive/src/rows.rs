@@ -275,6 +275,9 @@ pub struct RequestRow {
     /// which are not chosen from a queue.
     #[serde(default)]
     pub after: Option<AfterCommits>,
+    /// The worker that sent it, where the requests of several were gathered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
 }
 
 /// The commits that a request was chosen after: by them a replay knows which links were known.
@@ -329,6 +332,9 @@ pub struct DelayRow {
     /// The settings were read again, and `crawl.toml` written anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reread: Option<RereadSettings>,
+    /// The worker for whose requests it holds, where those of several were gathered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
 }
 
 /// The rules in force until settings were read again, and how the exclusions changed.
@@ -495,6 +501,35 @@ pub struct TombstoneRow {
     pub reason: String,
 }
 
+/// A line of `workers.jsonl`: a worker whose directory was gathered with those of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerRow {
+    /// Its name, as in the rows of its requests.
+    pub worker: String,
+    /// When it was first started.
+    pub started: Option<String>,
+    /// When it was started last.
+    pub last_started: Option<String>,
+    /// How its last run ended, as its `waiting.jsonl` has it.
+    pub ended: String,
+    /// Rows of `pages.jsonl`.
+    pub pages: u64,
+    /// Rows of `requests.jsonl`.
+    pub requests: u64,
+    /// Rows of `excluded.jsonl` that were taken over.
+    pub excluded: u64,
+    /// Rows of `excluded.jsonl` that were not, as another worker's row tells of the same URL.
+    pub told_by_others: u64,
+    /// Rows of `links.jsonl`.
+    pub links: u64,
+    /// WARC files.
+    pub warc_files: u64,
+    /// Their bytes.
+    pub warc_bytes: u64,
+    /// Lines of its row files that hold no row, and were left out.
+    pub unreadable: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use std::fmt::Debug;
@@ -506,6 +541,7 @@ mod tests {
     use super::{
         DelayRow, ExcludedRow, LinkRow, OrderRow, PageRow, PageUsage, RecheckRow, RequestRow,
         RobotsVerdict, SampleRow, TombstoneRow, UsageStatement, WaitingRow, WalkRow, WarcPlace,
+        WorkerRow,
     };
     use crate::Timestamp;
 
@@ -545,6 +581,7 @@ mod tests {
         check("waiting.jsonl", columns::<WaitingRow>());
         check("recheck.jsonl", columns::<RecheckRow>());
         check("tombstones.jsonl", columns::<TombstoneRow>());
+        check("workers.jsonl", columns::<WorkerRow>());
         check("state/delays.jsonl", columns::<DelayRow>());
         check("state/order.jsonl", columns::<OrderRow>());
     }
@@ -659,6 +696,7 @@ mod tests {
                 why: "delay".into(),
                 wait_asked: None,
                 after: None,
+                worker: None,
             },
             expect![[
                 r#"{"url":"http://e.example/robots.txt","host":"e.example","address":"192.0.2.1","purpose":"robots","start":1795219199123,"end":1795219199223,"status":null,"failure":"timeout","gap_asked":1000,"why":"delay","wait_asked":null,"after":null}"#

@@ -338,7 +338,7 @@ pub(crate) fn suited(prefix: &str) -> String {
 }
 
 /// The number at the end of a name that [`file_name`] makes; none for other names.
-fn serial(name: &str) -> Option<u64> {
+pub(crate) fn serial(name: &str) -> Option<u64> {
     let stem = name.strip_prefix("crawl-")?.strip_suffix(SUFFIX)?;
     let (rest, serial) = stem.rsplit_once('-')?;
     let date = rest.rsplit('-').next()?;

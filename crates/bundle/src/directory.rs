@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crawl_archive::rows::{
     DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, TombstoneRow, WaitingRow, WalkRow,
+    WorkerRow,
 };
 use crawl_archive::{ArchiveError, FOLDER, MAX_CONFIG_BYTES, check_entries, read_text};
-use crawl_records::CrawlSettings;
+use crawl_records::{CrawlSettings, GATHERED_DELAYS, WORKERS};
 use crawl_weburl::canonicalize;
 
 use crate::archive_check::{check_lists, check_warc, warc_names};
@@ -192,5 +193,13 @@ fn check_all_rows(
         is_ended,
         found,
         |_, _: &DelayRow, _| Ok(()),
-    )
+    )?;
+    check_rows(
+        dir,
+        GATHERED_DELAYS,
+        is_ended,
+        found,
+        |_, _: &DelayRow, _| Ok(()),
+    )?;
+    check_rows(dir, WORKERS, is_ended, found, |_, _: &WorkerRow, _| Ok(()))
 }

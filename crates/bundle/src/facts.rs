@@ -134,7 +134,7 @@ pub(crate) fn meaning(path: &str) -> FileMeaning {
 
 const JSON_LINES: &str = "application/jsonl";
 /// Files by name: media type, and what is in them.
-const NAMED: [(&str, &str, &str); 20] = [
+const NAMED: [(&str, &str, &str); 22] = [
     ("CITATION.cff", "application/yaml", "how to cite this crawl"),
     (
         "README.md",
@@ -160,6 +160,11 @@ const NAMED: [(&str, &str, &str); 20] = [
         "croissant.json",
         "application/ld+json",
         "the tables and their columns, for loaders of data sets",
+    ),
+    (
+        "delays.jsonl",
+        JSON_LINES,
+        "the delays that operators set in the workers from which this was gathered",
     ),
     (
         "excluded.jsonl",
@@ -223,6 +228,11 @@ const NAMED: [(&str, &str, &str); 20] = [
         JSON_LINES,
         "a row for each step of a random walk",
     ),
+    (
+        "workers.jsonl",
+        JSON_LINES,
+        "a row for each worker from whose directory this was gathered, with what was counted",
+    ),
 ];
 /// Files by folder and ending.
 const ENDED: [(&str, &str, &str, &str); 2] = [
@@ -265,6 +275,6 @@ mod tests {
             meaning("archive/crawl-a-0.warc.gz").media_type,
             "application/warc"
         );
-        assert_eq!(meaning("hosts.jsonl").what, NAMED[7].2);
+        assert_eq!(meaning("hosts.jsonl").what, NAMED[8].2);
     }
 }

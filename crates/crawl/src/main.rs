@@ -81,6 +81,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Recheck(args)) => recheck::run(&remembered(&args.dir)?, args.json),
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Forget(args)) => forget::run(&args),
+        Some(Command::Gather(args)) => commands::gather::run(&args),
         Some(Command::Index(args)) => index::run(&args),
         Some(Command::Search(args)) => search::run(&args),
         Some(Command::Export(args)) => export::run(&args),
@@ -115,6 +116,10 @@ fn gathered(job: JobArgs) -> Result<settings::Settings, CommandError> {
 fn replay(args: ReplayArgs) -> Result<u8, CommandError> {
     let ReplayArgs { dir, json, mut job } = args;
     crawl_records::CrawlSettings::read(&dir).map_err(error::records::of_records)?;
+    if dir.join(crawl_records::WORKERS).exists() {
+        let gathered = crawl_engine::EngineError::IsGathered { dir: dir.clone() };
+        return Err(error::engine::of_engine(&gathered, &dir));
+    }
     settings::fill_in(&mut job.layer, &mut job.config, &dir)?;
     let settings = gathered(job)?;
     commands::replay::run(&dir, &settings, json)

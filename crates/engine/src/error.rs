@@ -54,6 +54,12 @@ pub enum EngineError {
         /// The directory.
         dir: PathBuf,
     },
+    /// The directory was gathered from those of several workers: it has no frontier.
+    #[error("`{}` was gathered from the directories of several workers, and has no frontier", dir.display())]
+    IsGathered {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// A replay begins a directory of its own.
     #[error("`{}` holds a crawl or a replay, and a replay begins a directory of its own", dir.display())]
     ReplayOutput {

@@ -79,7 +79,9 @@ pub use report::{
     Report, RequestCounts, SampleSettings, report,
 };
 pub use report_files::{list_digests, report_page, write_report};
-pub use rows::{RowsOf, delays, excluded, links, pages, requests, waiting, walk};
+pub use rows::{
+    GATHERED_DELAYS, RowsOf, WORKERS, delays, excluded, links, pages, requests, waiting, walk,
+};
 pub use sample::{SampleEstimates, SampleReport, sample};
 pub use site::{BarredUrl, PageNumber, RedirectChain, SharedText, SiteReport, site};
 pub use walk::{VisitedPage, WalkReport};

@@ -10,6 +10,11 @@ use serde::de::DeserializeOwned;
 
 use crate::error::RecordsError;
 
+/// The file that tells from which workers a directory was gathered; only such a directory has it.
+pub const WORKERS: &str = "workers.jsonl";
+/// The delays that these workers' operators set.
+pub const GATHERED_DELAYS: &str = "delays.jsonl";
+
 /// The rows of `pages.jsonl`: exchanges that settled a URL.
 ///
 /// # Errors
@@ -59,12 +64,16 @@ pub fn walk(dir: &Path) -> Result<RowsOf<WalkRow>, RecordsError> {
     RowsOf::open(dir, "walk.jsonl")
 }
 
-/// The rows of `state/delays.jsonl`: delays that were set while the crawl ran.
+/// The rows of `state/delays.jsonl`: delays that were set while the crawl ran. A directory that was
+/// gathered from those of several workers has them in `delays.jsonl`.
 ///
 /// # Errors
 /// As for [`RowsOf`]; a file that is missing has no rows.
 pub fn delays(dir: &Path) -> Result<RowsOf<DelayRow>, RecordsError> {
-    RowsOf::open(dir, "state/delays.jsonl")
+    match dir.join(WORKERS).exists() {
+        true => RowsOf::open(dir, GATHERED_DELAYS),
+        false => RowsOf::open(dir, "state/delays.jsonl"),
+    }
 }
 
 /// The rows of one file, as [`RowReader`] reads them.

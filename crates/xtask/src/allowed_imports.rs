@@ -1,7 +1,7 @@
 //! Which crate may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the crates that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 22] = [
+pub(crate) const SEES: [(&str, &[&str]); 23] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
@@ -80,6 +80,10 @@ pub(crate) const SEES: [(&str, &[&str]); 22] = [
             "crawl-tables",
         ],
     ),
+    (
+        "crawl-gather",
+        &["crawl-weburl", "crawl-archive", "crawl-records"],
+    ),
     // It is the program that reads them in a process of its own.
     (
         "crawl",
@@ -99,6 +103,7 @@ pub(crate) const SEES: [(&str, &[&str]); 22] = [
             "crawl-tables",
             "crawl-wacz",
             "crawl-bundle",
+            "crawl-gather",
         ],
     ),
     ("crawl-testweb", &[]),

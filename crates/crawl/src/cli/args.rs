@@ -6,6 +6,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use crawl_documents::DocumentKind;
 
+use crate::cli::gather::GatherArgs;
 use crate::cli::report::ReportArgs;
 use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
@@ -72,6 +73,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Take pages or a host out of everything that a crawl's directory holds
     Forget(ForgetArgs),
+    /// Read the directories of several workers of one crawl as one
+    Gather(GatherArgs),
     /// Build the search index of a crawl anew, from its archive
     Index(IndexArgs),
     /// Search the index of a crawl

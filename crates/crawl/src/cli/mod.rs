@@ -1,6 +1,7 @@
 //! The command line: its definition, the words before clap reads them, and its errors.
 
 pub(crate) mod args;
+pub(crate) mod gather;
 pub(crate) mod preprocess;
 pub(crate) mod report;
 pub(crate) mod search_filter;

@@ -29,6 +29,9 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::NothingToDo { .. } => {
             CommandError::usage(message).hint("start a crawl with `crawl URL`")
         }
+        EngineError::IsGathered { .. } => CommandError::usage(message).hint(
+            "do it in the directory of each worker (its workers.jsonl names them), then `crawl gather` them anew",
+        ),
         EngineError::IsReplay { .. } => CommandError::usage(message)
             .hint("`crawl report` reads it; give another --output to crawl"),
         EngineError::ReplayOutput { .. } => {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
 use crawl_engine::EngineError;
+use crawl_records::WORKERS;
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize, safe_line};
 use toml::{Table, Value};
 
@@ -50,6 +51,13 @@ pub(super) struct StoredConfig {
 impl StoredConfig {
     /// Reads it; nothing where there is none.
     pub(super) fn read(dir: &Path) -> Result<Option<StoredConfig>, CommandError> {
+        if dir.join(WORKERS).exists() {
+            let dir = dir.to_owned();
+            return Err(of_engine(
+                &EngineError::IsGathered { dir: dir.clone() },
+                &dir,
+            ));
+        }
         let path = dir.join("crawl.toml");
         if matches!(path.symlink_metadata(), Err(why) if why.kind() == std::io::ErrorKind::NotFound)
         {

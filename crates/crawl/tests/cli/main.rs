@@ -20,6 +20,7 @@ mod explain;
 mod export;
 mod flags;
 mod forget;
+mod gather;
 mod getting_started;
 mod harness;
 mod help;

@@ -62,9 +62,8 @@ impl Coordinator {
         out.push(Effect::NoteRules(NewRules {
             row: DelayRow {
                 at: now.as_millis(),
-                host: None,
-                delay: None,
                 reread: Some(reread(&before, &after)),
+                ..DelayRow::default()
             },
             config_text: rules.config_text,
             answer,

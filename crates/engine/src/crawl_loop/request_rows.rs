@@ -55,6 +55,7 @@ pub(crate) fn row(
             Job::Page { lease, .. } => Some(CommitPoint::of(lease.after).row()),
             Job::Robots { .. } | Job::TdmRep { .. } => None,
         },
+        worker: None,
     }
 }
 
@@ -202,6 +203,7 @@ mod tests {
                 why: "first".to_owned(),
                 wait_asked,
                 after: None,
+                worker: None,
             };
             assert_eq!(with_wait(found, &learned), expected);
         }

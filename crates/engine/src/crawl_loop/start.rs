@@ -150,6 +150,7 @@ mod tests {
             why: why.to_owned(),
             wait_asked: wait_asked.map(|wait| wait * 1_000),
             after: None,
+            worker: None,
         }
     }
 

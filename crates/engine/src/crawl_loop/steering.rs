@@ -135,7 +135,7 @@ impl Coordinator {
             at: now.as_millis(),
             host: host.map(|host| host.to_string()),
             delay: Some(millis(delay)),
-            reread: None,
+            ..DelayRow::default()
         }));
         Ok(CommandAnswer::Done)
     }

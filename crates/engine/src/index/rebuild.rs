@@ -25,7 +25,7 @@ use crate::error::EngineError;
 use crate::index::entry::{directives, entry, interstitial_of, left_out, read_both};
 use crate::index::log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
 use crate::secrets::redacted_entry;
-use crate::state::directory::{examine, open_frontier};
+use crate::state::directory::{examine, hold_gathered, open_frontier};
 
 /// The folder in which an index is built.
 pub(crate) const NEW_FOLDER: &str = "index.new";
@@ -88,26 +88,31 @@ pub fn reindex(
     is_stopped: &dyn Fn() -> bool,
     told: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
+    if let Some(_held) = hold_gathered(dir)? {
+        return build(dir, None, rules, is_stopped, told);
+    }
     if !examine(dir)? {
         return Err(EngineError::NothingToDo {
             dir: dir.to_path_buf(),
         });
     }
     let frontier = open_frontier(dir, &dir.join("state"))?;
-    build(dir, &frontier, rules, is_stopped, told)
+    build(dir, Some(&frontier), rules, is_stopped, told)
 }
 
+/// Without a frontier nothing follows the index, and rows alone say which pages are in it.
 fn build(
     dir: &Path,
-    frontier: &dyn Frontier,
+    frontier: Option<&dyn Frontier>,
     rules: &Reindex,
     is_stopped: &dyn Fn() -> bool,
     told: &mut dyn FnMut(u64),
 ) -> Result<Reindexed, EngineError> {
     mend_swap(dir)?;
     // The first log is that of a crawl that was indexed from its beginning.
-    let next = number(frontier)?.unwrap_or(1) + 1;
-    let committed = frontier.marks()?.get("pages.jsonl").copied();
+    let next = frontier.map(number).transpose()?.flatten().unwrap_or(1) + 1;
+    let marks = frontier.map(Frontier::marks).transpose()?;
+    let committed = marks.and_then(|marks| marks.get("pages.jsonl").copied());
     let stopped = Reindexed {
         is_stopped: true,
         ..Reindexed::default()
@@ -139,7 +144,9 @@ fn build(
     writer.close()?;
     (done.pages, done.duplicates) = (pages, duplicates);
     take_place(dir)?;
-    begin_log(dir, frontier, next)?;
+    if let Some(frontier) = frontier {
+        begin_log(dir, frontier, next)?;
+    }
     Ok(done)
 }
 
@@ -178,7 +185,7 @@ pub(crate) fn build_behind(
     let now = PageWrites::Now;
     let built = beside(
         dir,
-        frontier,
+        Some(frontier),
         rules,
         committed,
         now,
@@ -207,7 +214,7 @@ enum PageWrites {
 /// `is_stopped`.
 fn beside<'a>(
     dir: &'a Path,
-    frontier: &dyn Frontier,
+    frontier: Option<&dyn Frontier>,
     rules: &'a Reindex,
     committed: Option<u64>,
     writes: PageWrites,
@@ -295,7 +302,7 @@ struct Kept {
 /// All URLs that answered with a page when they were asked last, in the order of the archive;
 /// and how many lines are no rows. None where it was stopped.
 fn kept_pages(
-    (dir, committed, frontier): (&Path, Option<u64>, &dyn Frontier),
+    (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
     documents: &DocumentRules,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<(Vec<Kept>, u64)>, EngineError> {
@@ -363,12 +370,11 @@ fn kept_pages(
         if is_stopped() {
             return Ok(None);
         }
-        let url = canonicalize(None, &page.url);
-        let state = url
-            .ok()
-            .map(|url| frontier.known(&url))
-            .transpose()?
-            .flatten();
+        let url = canonicalize(None, &page.url).ok();
+        let known = frontier
+            .zip(url)
+            .map(|(frontier, url)| frontier.known(&url));
+        let state = known.transpose()?.flatten();
         // What bars it now came after it was fetched.
         let is_barred = state.is_some_and(|known| matches!(known.state, KnownState::Excluded(_)));
         if !is_barred {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
     Archive, ArchiveOptions, DIGESTS, DIGESTS_BESIDE, DigestAlgorithm, LogFile, LogSyncer, RowFile,
-    RowReader, Warcinfo, check_entries, create_anew, keep_archive_digests,
+    RowReader, Warcinfo, check_entries, create_anew, keep_archive_digests, open_regular,
 };
 use crawl_frontier::{
     FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
@@ -47,6 +47,9 @@ const WAITING_BESIDE: &str = "waiting.jsonl.new";
 
 /// The steps of a random walk.
 pub(crate) const WALK: &str = "walk.jsonl";
+
+/// The file of a directory that was gathered from those of several workers.
+const WORKERS: &str = "workers.jsonl";
 
 /// The entries of a crawl's directory, beside `state/`.
 const OURS: [&str; 28] = [
@@ -209,9 +212,35 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
     }
 }
 
+/// Holds a directory that was gathered from those of several workers against others, as long as the
+/// file is open; none where it is another directory.
+pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<fs::File>, EngineError> {
+    let path = dir.join(WORKERS);
+    let file = match open_regular(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(EngineError::disk(&path))?,
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(fs::TryLockError::WouldBlock) => {
+            return Err(EngineError::OutputInUse {
+                dir: dir.to_path_buf(),
+            });
+        }
+        Err(fs::TryLockError::Error(error)) => return Err(EngineError::disk(&path)(error)),
+    }
+    check_entries(dir)?;
+    Ok(Some(file))
+}
+
 /// Returns whether `dir` holds a crawl; refuses one that holds something else, or links in place of
-/// files.
+/// files, and one that was gathered.
 pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
+    if dir.join(WORKERS).exists() {
+        return Err(EngineError::IsGathered {
+            dir: dir.to_path_buf(),
+        });
+    }
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crawl_archive::rows::{DelayRow, RereadSettings};
+use crawl_archive::rows::DelayRow;
 
 use super::{SETTLING_MS, readable};
 use crate::error::RecordsError;
@@ -13,7 +13,7 @@ use crate::rows::{RowsOf, delays};
 pub(super) struct Delays(Vec<DelayRow>);
 
 impl Delays {
-    /// Reads `state/delays.jsonl`, which only a crawl has for which one of both was done.
+    /// Reads `state/delays.jsonl`, or what was gathered of several, which only a crawl has for which one of both was done.
     pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
         let rows: RowsOf<DelayRow> = delays(dir)?;
         // A line that is no row was never on the disk whole, and no request followed it.
@@ -22,19 +22,19 @@ impl Delays {
     }
 
     /// When settings were read again, and what held until then, in the order of time.
-    pub(super) fn rereads(&self) -> impl Iterator<Item = (u64, &RereadSettings)> {
-        let rows = self.0.iter();
-        rows.filter_map(|row| Some((row.at, row.reread.as_ref()?)))
+    pub(super) fn rereads(&self) -> impl Iterator<Item = &DelayRow> {
+        self.0.iter().filter(|row| row.reread.is_some())
     }
 
-    /// The least delay that was in force for a host at a moment or just before, in milliseconds;
-    /// `usual` is that of `crawl.toml`.
-    pub(super) fn least(&self, host: &str, usual: u64, moment: u64) -> u64 {
+    /// The least delay that a worker had in force for a host at a moment or just before, in
+    /// milliseconds; `usual` is that of `crawl.toml`.
+    pub(super) fn least(&self, host: &str, worker: Option<&str>, usual: u64, moment: u64) -> u64 {
         let mut least = usual;
         let mut now = usual;
         let before = moment.saturating_sub(SETTLING_MS);
         // What was read again is beneath what was set.
-        let set = self.0.iter().filter(|row| row.reread.is_none());
+        let set = self.0.iter();
+        let set = set.filter(|row| row.reread.is_none() && row.worker.as_deref() == worker);
         let until = set.take_while(|row| row.at <= moment);
         for row in until.filter(|row| row.host.as_deref().is_none_or(|of| of == host)) {
             now = row.delay.unwrap_or(usual);
@@ -66,6 +66,10 @@ mod tests {
             row(20_000, Some("a.example"), Some(3_000)),
             row(20_500, None, Some(4_000)),
             DelayRow {
+                worker: Some("w2".to_owned()),
+                ..row(22_000, None, Some(3_500))
+            },
+            DelayRow {
                 at: 25_000,
                 reread: Some(RereadSettings::default()),
                 ..DelayRow::default()
@@ -73,7 +77,7 @@ mod tests {
             row(30_000, None, None),
         ]);
         let check = |moment, a, b| {
-            let least = |host| delays.least(host, 1_000, moment);
+            let least = |host| delays.least(host, None, 1_000, moment);
             assert_eq!((least("a.example"), least("b.example")), (a, b), "{moment}");
         };
         check(9_999, 1_000, 1_000);
@@ -84,6 +88,7 @@ mod tests {
         check(26_500, 4_000, 4_000);
         check(30_000, 1_000, 1_000);
         check(99_000, 1_000, 1_000);
-        assert_eq!(Delays::default().least("a.example", 7, 5), 7);
+        assert_eq!(delays.least("a.example", Some("w2"), 1_000, 29_000), 3_500);
+        assert_eq!(Delays::default().least("a.example", None, 7, 5), 7);
     }
 }

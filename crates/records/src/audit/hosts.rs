@@ -45,6 +45,8 @@ pub(super) struct SentRequest {
     pub(super) purpose: SentPurpose,
     /// Its URL, where rules bind it.
     pub(super) url: Option<Box<str>>,
+    /// The worker that sent it, where several were gathered.
+    worker: Option<Box<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,7 +132,12 @@ impl SentRequest {
             is_asking: matches!(row.status, Some(429 | 503)),
             purpose,
             url: (purpose != SentPurpose::Robots).then(|| row.url.as_str().into()),
+            worker: row.worker.as_deref().map(Box::from),
         }
+    }
+
+    fn worker(&self) -> Option<&str> {
+        self.worker.as_deref()
     }
 }
 
@@ -230,14 +237,16 @@ impl AuditRun<'_> {
         let Some(host) = self.hosts.all.get_mut(number) else {
             return;
         };
-        let HostLimits { delay, per_host } = self.limits.at(&host.key, sent.start);
+        let HostLimits { delay, per_host } = self.limits.at(&host.key, sent.worker(), sent.start);
         // Fewer may be in flight since settings were read again: the latest count.
         while host.places.len() > per_host {
             let places = host.places.iter().enumerate();
             let first = places.min_by_key(|(_, ended)| ended.end);
             host.places.swap_remove(first.map_or(0, |(place, _)| place));
         }
-        let delay = self.delays.least(&host.key, delay, sent.start);
+        let delay = self
+            .delays
+            .least(&host.key, sent.worker(), delay, sent.start);
         let (asked, by) = match sent.gap_asked >= delay {
             true => (sent.gap_asked, "as its own row has it"),
             false => (delay, "the least delay"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crawl_archive::rows::RereadSettings;
+use crawl_archive::rows::{DelayRow, RereadSettings};
 use crawl_archive::{MAX_CONFIG_BYTES, Timestamp, read_text};
 use crawl_policy::{ProductToken, Profile};
 use crawl_weburl::{HostKey, host_and_port};
@@ -22,8 +22,9 @@ const MAX_MILLIS: f64 = 36_500.0 * 86_400e3;
 #[derive(Debug)]
 pub(super) struct CrawlLimits {
     rules: HostRules,
-    /// The rules that held before settings were read again, each up to a moment, in their order.
-    earlier: Vec<(u64, HostRules)>,
+    /// The rules that held before settings were read again, in the order of the moments up to which
+    /// they did.
+    earlier: Vec<EarlierRules>,
     pub(super) agent: ProductToken,
     pub(super) profile: Profile,
     /// A robots.txt that answers 401 or 403 bars its origin.
@@ -43,6 +44,16 @@ pub(super) struct CrawlLimits {
     since: u64,
     /// When the last of several runs began.
     restarted: Option<u64>,
+}
+
+/// The rules that held before settings were read again.
+#[derive(Debug)]
+struct EarlierRules {
+    /// Up to when.
+    until: u64,
+    /// The worker that read them again, where several were gathered.
+    worker: Option<String>,
+    rules: HostRules,
 }
 
 /// The limits of all hosts.
@@ -122,29 +133,37 @@ impl CrawlLimits {
     /// Takes up what held before settings were read again.
     pub(super) fn with_earlier<'a>(
         mut self,
-        rereads: impl Iterator<Item = (u64, &'a RereadSettings)>,
+        rereads: impl Iterator<Item = &'a DelayRow>,
     ) -> CrawlLimits {
-        let earlier = rereads.map(|(until, reread)| (until, HostRules::before(reread)));
+        let earlier = rereads.filter_map(|row| {
+            Some(EarlierRules {
+                until: row.at,
+                worker: row.worker.clone(),
+                rules: HostRules::before(row.reread.as_ref()?),
+            })
+        });
         self.earlier = earlier.collect();
         self
     }
 
     /// The limits for a host key, with the most requests in flight that were ever allowed.
     pub(super) fn of_host(&self, host: &str) -> HostLimits {
-        let earlier = self.earlier.iter().map(|(_, rules)| rules.of_host(host));
+        let earlier = self.earlier.iter();
+        let earlier = earlier.map(|earlier| earlier.rules.of_host(host));
         earlier.fold(self.rules.of_host(host), |limits, earlier| HostLimits {
             per_host: limits.per_host.max(earlier.per_host),
             ..limits
         })
     }
 
-    /// The widest limits for a host key that were in force at a moment or just before.
-    pub(super) fn at(&self, host: &str, moment: u64) -> HostLimits {
+    /// The widest limits for a host key that a worker had in force at a moment or just before.
+    pub(super) fn at(&self, host: &str, worker: Option<&str>, moment: u64) -> HostLimits {
         let before = moment.saturating_sub(SETTLING_MS);
-        let held = self.earlier.iter().filter(|(until, _)| *until > before);
+        let held = self.earlier.iter();
+        let held = held.filter(|it| it.until > before && it.worker.as_deref() == worker);
         let mut from = 0;
-        let held = held.filter(|(until, _)| std::mem::replace(&mut from, *until) <= moment);
-        let earlier: Vec<HostLimits> = held.map(|(_, rules)| rules.of_host(host)).collect();
+        let held = held.filter(|it| std::mem::replace(&mut from, it.until) <= moment);
+        let earlier: Vec<HostLimits> = held.map(|it| it.rules.of_host(host)).collect();
         let now = (from <= moment).then(|| self.rules.of_host(host));
         let widest = earlier
             .into_iter()
@@ -327,7 +346,7 @@ fn span(value: &Value) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use crawl_archive::rows::{RereadSettings, RereadSite};
+    use crawl_archive::rows::{DelayRow, RereadSettings, RereadSite};
 
     use super::{CrawlLimits, File, span};
 
@@ -395,15 +414,22 @@ mod tests {
                 ..RereadSettings::default()
             }
         };
+        let reread = |at, worker: Option<&str>, before| DelayRow {
+            at,
+            worker: worker.map(str::to_owned),
+            reread: Some(before),
+            ..DelayRow::default()
+        };
         let rereads = [
-            (10_000, before(1_000, 1, None)),
-            (20_000, before(4_000, 3, Some(9_000))),
+            reread(10_000, None, before(1_000, 1, None)),
+            reread(15_000, Some("w2"), before(2_000, 5, None)),
+            reread(20_000, None, before(4_000, 3, Some(9_000))),
         ];
         let limits = limits("[politeness]\ndelay = \"6s\"\n[site.\"a.example\"]\nper-host = 2\n");
-        let limits = limits.with_earlier(rereads.iter().map(|(at, row)| (*at, row)));
+        let limits = limits.with_earlier(rereads.iter());
         let check = |moment, a, b| {
             let at = |host| {
-                let limits = limits.at(host, moment);
+                let limits = limits.at(host, None, moment);
                 (limits.delay, limits.per_host)
             };
             assert_eq!((at("www.a.example"), at("b.example")), (a, b), "{moment}");
@@ -415,7 +441,9 @@ mod tests {
         check(11_000, (9_000, 3), (4_000, 3));
         check(20_500, (6_000, 3), (4_000, 3));
         check(21_000, (6_000, 2), (6_000, 1));
-        assert_eq!(limits.of_host("b.example").per_host, 3, "the most ever");
+        let of_other = limits.at("b.example", Some("w2"), 14_000);
+        assert_eq!((of_other.delay, of_other.per_host), (2_000, 5));
+        assert_eq!(limits.of_host("b.example").per_host, 5, "the most ever");
     }
 
     #[test]

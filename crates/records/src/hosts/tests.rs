@@ -28,6 +28,7 @@ fn request(url: &str, host: &str, times: Times) -> RequestRow {
         why: "delay".to_owned(),
         wait_asked,
         after: None,
+        worker: None,
     }
 }
 

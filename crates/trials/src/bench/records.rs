@@ -288,6 +288,7 @@ fn request_row(row: &PageRow, hosts: u64, page: u64) -> RequestRow {
         why: "delay".to_owned(),
         wait_asked: None,
         after: None,
+        worker: None,
     }
 }
 

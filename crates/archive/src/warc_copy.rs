@@ -1,0 +1,102 @@
+//! WARC files that are copied under another name.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use crate::error::ReadError;
+use crate::regular_file::{create_anew, open_regular};
+use crate::warc::Encoder;
+use crate::warc_files::{serial, suited};
+use crate::warc_reader::read_record;
+
+/// A WARC file that was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopiedWarc {
+    /// The length of the copy, in bytes.
+    pub length: u64,
+    /// The bytes by which each record but the first begins later than in the original.
+    pub shift: i64,
+}
+
+/// Returns whether an archive of ours gives its WARC files such names.
+#[must_use]
+pub fn is_warc(name: &str) -> bool {
+    serial(name).is_some()
+}
+
+/// The name of a WARC file with a mark before its date, so that it differs from that of another
+/// file: `crawl-example.org-w2-20261121000000-00000.warc.gz`.
+#[must_use]
+pub fn marked_name(name: &str, mark: &str) -> String {
+    let mut parts: Vec<&str> = name.rsplitn(3, '-').collect();
+    let mark = suited(mark);
+    if parts.len() == 3 && !mark.is_empty() {
+        parts.insert(2, &mark);
+    }
+    parts.reverse();
+    parts.join("-")
+}
+
+/// Copies the WARC file `from` to `to`. The copy begins with a warcinfo record that has its name,
+/// which may be longer: so the records behind it are moved. It is on the disk then.
+///
+/// # Errors
+/// [`ReadError`] where the first record of `from` is no warcinfo, or can't be read, and errors of
+/// the file system.
+pub fn copy_renamed(from: &Path, to: &Path) -> Result<CopiedWarc, ReadError> {
+    let first = read_record(from, 0)?;
+    let name = to.file_name().map(|name| name.to_string_lossy());
+    let (Some(name), "warcinfo") = (name, first.kind()) else {
+        return Err(ReadError::Malformed {
+            file: from.to_owned(),
+            offset: 0,
+            what: "the first record of a WARC file is no warcinfo",
+        });
+    };
+    let fields = first.fields.iter().map(|(field, value)| match &**field {
+        "WARC-Filename" => (field.as_str(), &*name),
+        _ => (field.as_str(), value.as_str()),
+    });
+    let mut member = Vec::new();
+    Encoder::default().again(fields, &first.block, &mut member);
+    let copy = || -> io::Result<u64> {
+        let mut input = open_regular(from)?;
+        let length = input.metadata()?.len();
+        input.seek(SeekFrom::Start(first.length))?;
+        let mut out: File = create_anew(to)?;
+        out.write_all(&member)?;
+        let rest = length.saturating_sub(first.length);
+        let copied = io::copy(&mut BufReader::new(input.take(rest)), &mut out)?;
+        out.sync_all()?;
+        match copied == rest {
+            true => Ok(member.len() as u64 + rest),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    };
+    let length = copy().map_err(|why| ReadError::io(to, why))?;
+    let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    Ok(CopiedWarc {
+        length,
+        shift: signed(member.len() as u64) - signed(first.length),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_warc, marked_name};
+
+    #[test]
+    fn ours_a_mark_stands_before_the_date() {
+        let marked = marked_name("crawl-a-b.example-20261121000000-00012.warc.gz", "w/2");
+        assert_eq!(marked, "crawl-a-b.example-w-2-20261121000000-00012.warc.gz");
+        assert!(is_warc(&marked));
+        let plain = "crawl-20261121000000-00012.warc.gz";
+        assert_eq!(
+            marked_name(plain, "w2"),
+            "crawl-w2-20261121000000-00012.warc.gz"
+        );
+        assert_eq!(marked_name(plain, "/"), plain);
+        assert!(!is_warc("index.cdxj") && !is_warc("crawl-x.warc.gz"));
+    }
+}

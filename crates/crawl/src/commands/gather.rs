@@ -1,0 +1,105 @@
+//! `crawl gather`: the directories of several workers as one.
+
+use std::fs::File;
+
+use crawl_archive::ReadError;
+use crawl_gather::{GatherError, Gathered};
+use crawl_index::export::{ExportError, NewFolder};
+use crawl_records::{counted, size};
+
+use crate::cli::gather::GatherArgs;
+use crate::error::records::of_records;
+use crate::error::{BREACH, CommandError, FINISHED, unwritable};
+use crate::terminal::{note, print_json};
+
+/// Runs `crawl gather`: the directory is made beside its place, and takes it when it is whole.
+pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
+    // What was gathered before is not replaced: the workers' directories may be gone.
+    let folder = NewFolder::create(&args.output, |_| false);
+    let folder = folder.map_err(|error| of_folder(&error, args))?;
+    let gathered = crawl_gather::gather(&args.dirs, folder.beside());
+    let gathered = gathered.map_err(|error| of_gather(error, args))?;
+    folder.finish().map_err(|error| of_folder(&error, args))?;
+    // Its new name is on the disk when this says so.
+    let above = args.output.parent().filter(|above| above.is_dir());
+    let synced = above.map_or(Ok(()), |above| File::open(above)?.sync_all());
+    synced.map_err(|why| unwritable(&args.output, &why))?;
+    match args.json {
+        true => print_json(&gathered),
+        false => {
+            note(&summary(&gathered, args));
+            Ok(FINISHED)
+        }
+    }
+}
+
+fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
+    let workers = &gathered.workers;
+    let sum = |of: fn(&crawl_archive::rows::WorkerRow) -> u64| workers.iter().map(of).sum::<u64>();
+    let mut said = format!(
+        "{} written: {}, {}, {}, {} in {}",
+        args.output.display(),
+        counted(workers.len() as u64, "worker", "workers"),
+        counted(sum(|worker| worker.pages), "page", "pages"),
+        counted(sum(|worker| worker.requests), "request", "requests"),
+        size(sum(|worker| worker.warc_bytes)),
+        counted(sum(|worker| worker.warc_files), "WARC file", "WARC files"),
+    );
+    let unreadable = sum(|worker| worker.unreadable);
+    if unreadable > 0 {
+        said.push_str(&format!(
+            "; {} left out that no row stands in",
+            counted(unreadable, "line", "lines")
+        ));
+    }
+    said
+}
+
+fn of_folder(error: &ExportError, args: &GatherArgs) -> CommandError {
+    match error {
+        ExportError::Occupied { .. } => CommandError::usage(error.to_string())
+            .hint("give --output a directory that does not exist yet, or an empty one"),
+        ExportError::Write { source, .. } => unwritable(&args.output, source),
+        _ => CommandError::disk(error.to_string()),
+    }
+}
+
+fn of_gather(error: GatherError, args: &GatherArgs) -> CommandError {
+    let message = error.to_string();
+    match error {
+        GatherError::Records(error) => of_records(error),
+        GatherError::Running { .. } => CommandError::usage(message)
+            .hint("end it by Ctrl-C, which saves all that is in flight, and gather then"),
+        GatherError::NotEnded { dir } => CommandError::usage(message).hint(format!(
+            "start it again with `crawl --output {}` and end it by Ctrl-C: it takes back what was not committed",
+            dir.display()
+        )),
+        GatherError::HalfForgotten { dir } => CommandError::usage(message).hint(format!(
+            "any start finishes it: `crawl explain {} URL` is one",
+            dir.display()
+        )),
+        GatherError::Replay { .. } => {
+            CommandError::usage(message).hint("gather the directories of crawls that asked")
+        }
+        GatherError::Sampled { .. } => CommandError::usage(message)
+            .hint("report each directory by itself: their probabilities don't add up"),
+        GatherError::SameDirectory { .. } => {
+            CommandError::usage(message).hint("name each directory once")
+        }
+        GatherError::OtherCrawl { .. } => CommandError::usage(message).hint(
+            "name the directories of one crawl; `crawl report --compare A B` holds two crawls against each other",
+        ),
+        GatherError::SettledTwice { .. } => CommandError {
+            code: BREACH,
+            ..CommandError::usage(message)
+        }
+        .hint(
+            "name no copy of a directory that is named already, and start a worker again whose directory came from a backup",
+        ),
+        GatherError::Read(ReadError::Row { .. }) => CommandError::disk(message),
+        GatherError::Io { source, path } if path.starts_with(&args.output) => {
+            unwritable(&path, &source)
+        }
+        _ => CommandError::disk(message),
+    }
+}

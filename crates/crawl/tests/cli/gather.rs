@@ -1,0 +1,295 @@
+//! `crawl gather`: the directories of several workers are read as one, or named as what they are.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Instant;
+
+use crawl_testweb::TestWeb;
+use serde_json::{Value, json};
+use toml::Table;
+
+use crate::harness::{Cmd, Dir, MAX_WAIT, setup};
+
+const QUICK: [&str; 8] = [
+    "--delay",
+    "20ms",
+    "--delay-factor",
+    "0",
+    "--progress",
+    "off",
+    "--links",
+    "on",
+];
+
+/// Crawls a host of the web into each directory, and makes the settings alike, as those of workers
+/// are: each has the seeds of all.
+fn crawled(dir: &Dir, cmd: &Cmd, web: &TestWeb, workers: &[&str]) {
+    let seeds: Vec<String> = (0..)
+        .zip(workers)
+        .map(|(host, _)| web.url(host, "/"))
+        .collect();
+    for (seed, worker) in seeds.iter().zip(workers) {
+        let ran = cmd.run(&[&["--seed", seed, "--output", worker], &QUICK[..]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    for worker in workers {
+        let name = format!("{worker}/crawl.toml");
+        let mut config: Table = dir.read(&name).parse().unwrap();
+        let seeds = seeds.iter().cloned().map(toml::Value::String).collect();
+        config.insert("seed".to_owned(), toml::Value::Array(seeds));
+        dir.write(&name, &config.to_string());
+    }
+}
+
+fn web() -> TestWeb {
+    TestWeb::builder().seed(11).hosts(2).pages(12).start()
+}
+
+fn json_of(cmd: &Cmd, args: &[&str]) -> Value {
+    serde_json::from_str(&cmd.run(args).ok()).unwrap()
+}
+
+/// The rows without what only those of a gathered directory have, sorted.
+fn plain(rows: Vec<Value>) -> Vec<String> {
+    let mut rows: Vec<String> = rows
+        .into_iter()
+        .map(|mut row| {
+            let columns = row.as_object_mut().unwrap();
+            columns.remove("worker");
+            columns.remove("after");
+            row.to_string()
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn ours_directories_of_workers_are_one_crawl_to_every_reader() {
+    let (dir, cmd) = setup("gather");
+    let web = web();
+    crawled(&dir, &cmd, &web, &["w1", "w2"]);
+    let told = json_of(&cmd, &["gather", "w1", "w2", "--output", "both", "--json"]);
+    assert_eq!(told["workers"], Value::from(dir.rows("both/workers.jsonl")));
+    for file in ["pages", "requests", "excluded", "links"] {
+        let rows = |worker: &str| dir.rows(&format!("{worker}/{file}.jsonl"));
+        let all = [rows("w1"), rows("w2")].concat();
+        assert!(!all.is_empty(), "{file}");
+        for (at, worker) in ["w1", "w2"].into_iter().enumerate() {
+            assert_eq!(told["workers"][at][file], rows(worker).len(), "{file}");
+        }
+        assert_eq!(plain(rows("both")), plain(all), "{file}");
+    }
+    let requests = dir.rows("both/requests.jsonl");
+    let ends: Vec<u64> = requests
+        .iter()
+        .map(|row| row["end"].as_u64().unwrap())
+        .collect();
+    assert!(ends.is_sorted(), "{ends:?}");
+    let workers: BTreeSet<&str> = requests
+        .iter()
+        .filter_map(|row| row["worker"].as_str())
+        .collect();
+    assert_eq!(workers, BTreeSet::from(["w1", "w2"]));
+
+    let audit = json_of(&cmd, &["audit", "both", "--json"]);
+    assert_eq!(
+        (&audit["hosts"], &audit["undecided"]),
+        (&2.into(), &json!({}))
+    );
+    assert_eq!(audit["checked"]["requests"], requests.len());
+    assert_eq!(cmd.run(&["verify", "both"]).code, 0);
+    let report = |worker: &str| json_of(&cmd, &["report", worker, "--json"]);
+    let (one, other, both) = (report("w1"), report("w2"), report("both"));
+    for value in [
+        "/pages/total",
+        "/pages/bytes",
+        "/excluded/total",
+        "/requests/total",
+    ] {
+        let number = |report: &Value| report.pointer(value).unwrap().as_u64().unwrap();
+        assert_eq!(number(&both), number(&one) + number(&other), "{value}");
+    }
+    // Pages link to the other host, which was out of the scope of each of these crawls.
+    let asked = |report: &Value| -> BTreeSet<String> {
+        let hosts = report["hosts"].as_array().unwrap().iter();
+        let asked = hosts.filter(|host| host["requests"] != 0);
+        let columns = [
+            "host", "requests", "pages", "bytes", "failed", "gaps", "coverage", "robots",
+        ];
+        asked
+            .map(|host| {
+                Value::from(columns.map(|column| host[column].clone()).to_vec()).to_string()
+            })
+            .collect()
+    };
+    assert_eq!(asked(&both).len(), 2);
+    assert_eq!(asked(&both), &asked(&one) | &asked(&other));
+
+    for entry in fs::read_dir(dir.file("both/archive")).unwrap() {
+        let entry = entry.unwrap();
+        let is_warc = entry.path().extension().is_some_and(|end| end == "gz");
+        let names = entry.metadata().unwrap().nlink();
+        assert_eq!(
+            names,
+            if is_warc { 2 } else { 1 },
+            "{}",
+            entry.path().display()
+        );
+    }
+    let page = web.url(1, "/");
+    let explained = json_of(&cmd, &["explain", "both", &page, "--json"]);
+    assert_eq!(explained["state"], "fetched", "{explained}");
+    assert_eq!(cmd.run(&["index", "both"]).code, 0);
+    assert_eq!(cmd.run(&["verify", "both"]).code, 0);
+    let indexed = json_of(&cmd, &["index", "both", "--json"]);
+    let found = json_of(&cmd, &["search", "both", "--json", "page"]);
+    assert!(indexed["pages"].as_u64().unwrap() > 0, "{indexed}");
+    assert!(found["total"].is_u64(), "{found}");
+    for (format, out) in [
+        ("wacz", "both.wacz"),
+        ("parquet", "tables"),
+        ("csv", "csv"),
+        ("graph", "graph"),
+        ("opensearch", "pages.jsonl"),
+        ("bundle", "bundle"),
+    ] {
+        let ran = cmd.run(&["export", "both", "--to", format, "--out", out]);
+        assert_eq!(ran.code, 0, "{format}: {}", ran.stderr);
+    }
+    assert_eq!(cmd.run(&["verify", "bundle"]).code, 0);
+}
+
+#[test]
+fn ours_what_was_gathered_has_no_frontier_and_says_so() {
+    let (dir, cmd) = setup("gathered");
+    let web = web();
+    crawled(&dir, &cmd, &web, &["w1", "w2"]);
+    assert_eq!(cmd.run(&["gather", "w1", "w2", "--output", "both"]).code, 0);
+    let asked = web.log().len();
+    let before = dir.read("both/digests.jsonl");
+    let page = web.url(0, "/");
+    for args in [
+        &["--output", "both"][..],
+        &["--seed", &page, "--output", "both"],
+        &["forget", "both", &page],
+        &["recheck", "both"],
+        &["replay", "both", "--output", "again"],
+    ] {
+        let ran = cmd.run(args);
+        let says = "`both` was gathered from the directories of several workers, and has no frontier\nhint: ";
+        assert!(
+            ran.code == 2 && ran.stderr.contains(says),
+            "{args:?} {}",
+            ran.stderr
+        );
+    }
+    assert_eq!(
+        (web.log().len(), dir.read("both/digests.jsonl")),
+        (asked, before)
+    );
+}
+
+#[test]
+fn ours_what_can_not_be_gathered_is_named_and_nothing_is_written() {
+    let (dir, cmd) = setup("ungathered");
+    let web = web();
+    crawled(&dir, &cmd, &web, &["w1", "w2"]);
+    let refused = |dirs: &[&str], code: i32, says: &str| {
+        let ran = cmd.run(&[&["gather"], dirs, &["--output", "both"]].concat());
+        assert!(
+            ran.code == code && ran.stderr.contains(says) && ran.stderr.contains("\nhint: "),
+            "{dirs:?} {} {}",
+            ran.code,
+            ran.stderr
+        );
+        let left = fs::read_dir(dir.path()).unwrap();
+        let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert!(
+            !names
+                .iter()
+                .any(|name| name.to_string_lossy().contains("both")),
+            "{names:?}"
+        );
+    };
+    dir.write("empty/note", "");
+    refused(&["w1", "empty"], 2, "`empty` holds no crawl");
+    refused(&["w1", "nothing"], 2, "`nothing` holds no crawl");
+    refused(
+        &["w1", "w2", "./w1"],
+        2,
+        "`w1` and `./w1` are one directory",
+    );
+    let lock = fs::File::open(dir.file("w2/state/lock")).unwrap();
+    lock.lock().unwrap();
+    refused(&["w1", "w2"], 2, "the crawl in `w2` runs");
+    drop(lock);
+    let config = dir.read("w2/crawl.toml");
+    dir.write(
+        "w2/crawl.toml",
+        &config.replace("delay = \"20ms\"", "delay = \"10ms\""),
+    );
+    let says = "`w1` and `w2` are not of one crawl: `politeness.delay` differs in crawl.toml";
+    refused(&["w1", "w2"], 2, says);
+    dir.write(
+        "w2/crawl.toml",
+        &config.replace("[crawl]", "[crawl]\nreplay-of = \"w1\""),
+    );
+    refused(&["w1", "w2"], 2, "`w2` is the replay of a crawl");
+    dir.write("w2/crawl.toml", &config);
+    let pages = dir.read("w2/pages.jsonl");
+    let first = dir
+        .read("w1/pages.jsonl")
+        .lines()
+        .next()
+        .unwrap()
+        .to_owned();
+    dir.write("w2/pages.jsonl", &format!("{pages}{first}\n"));
+    let line = pages.lines().count() + 1;
+    let says = format!("(line 1 of w1, line {line} of w2)");
+    refused(&["w1", "w2"], 4, &says);
+    dir.write("w2/pages.jsonl", &pages);
+    fs::remove_file(dir.file("w2/waiting.jsonl")).unwrap();
+    refused(
+        &["w1", "w2"],
+        2,
+        "the last run of the crawl in `w2` has not ended, or was killed",
+    );
+    dir.write("w3/note", "");
+    let ran = cmd.run(&["gather", "w1", "--output", "w3"]);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("\nhint: "),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn ours_a_gathering_that_is_killed_leaves_nothing_half() {
+    let (dir, cmd) = setup("gather-killed");
+    let web = web();
+    crawled(&dir, &cmd, &web, &["w1", "w2"]);
+    let args = ["gather", "w1", "w2", "--output", "both"];
+    for file in ["crawl.toml", "pages.jsonl", "excluded.jsonl", "report.json"] {
+        let gathering = cmd.start(&args);
+        let begun = Instant::now();
+        let (made, done) = (dir.file(".both.new").join(file), dir.file("both"));
+        while !made.exists() && !done.exists() {
+            assert!(begun.elapsed() < MAX_WAIT);
+        }
+        gathering.signal("KILL");
+        gathering.end();
+        if done.exists() {
+            assert_eq!(cmd.run(&["verify", "both"]).code, 0);
+            fs::remove_dir_all(&done).unwrap();
+        }
+    }
+    assert_eq!(cmd.run(&args).code, 0);
+    assert_eq!(cmd.run(&["verify", "both"]).code, 0);
+    assert!(!dir.file(".both.new").exists());
+    for worker in ["w1", "w2"] {
+        let audit = json_of(&cmd, &["audit", worker, "--json"]);
+        assert_eq!(audit["breaches"], json!([]), "{worker}");
+    }
+}

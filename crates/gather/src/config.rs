@@ -1,0 +1,221 @@
+//! `crawl.toml`: what must be alike in the workers of one crawl, and that of what was gathered.
+
+use std::collections::BTreeSet;
+
+use crawl_archive::Timestamp;
+use crawl_records::seeds_of;
+use toml::{Table, Value};
+
+use crate::error::GatherError;
+use crate::worker::{NOTES, WORKER, Worker, text_of};
+
+/// The part of a table that must be alike.
+enum Alike {
+    /// All but these keys, which are matters of one machine.
+    AllBut(&'static [&'static str]),
+    /// These keys alone.
+    Only(&'static [&'static str]),
+}
+
+/// The tables of which something must be alike.
+const ALIKE: [(&str, Alike); 10] = [
+    ("operator", Alike::AllBut(&[])),
+    ("scope", Alike::AllBut(&["max-time"])),
+    ("sample", Alike::AllBut(&[])),
+    (
+        "politeness",
+        Alike::AllBut(&[
+            "concurrency",
+            "hosts-in-memory",
+            "max-rate",
+            "wait-unreachable",
+        ]),
+    ),
+    ("exclusion", Alike::AllBut(&[])),
+    ("revisit", Alike::AllBut(&["recrawl", "every"])),
+    ("site", Alike::AllBut(&[])),
+    ("group", Alike::AllBut(&[])),
+    ("fetch", Alike::Only(&["timeout", "max-body", "retries"])),
+    ("output", Alike::Only(&["warc", "links"])),
+];
+
+/// Refuses the directories of two crawls.
+pub(crate) fn check_alike(one: &Worker, other: &Worker) -> Result<(), GatherError> {
+    match differing_key(&one.config, &other.config) {
+        None => Ok(()),
+        Some(key) => Err(GatherError::OtherCrawl {
+            one: one.dir.clone(),
+            other: other.dir.clone(),
+            key,
+        }),
+    }
+}
+
+/// The first key that must be alike, and is not.
+fn differing_key(one: &Table, other: &Table) -> Option<String> {
+    let seeds = |of| seeds_of(of).collect::<BTreeSet<_>>();
+    if seeds(one) != seeds(other) {
+        return Some("seed".to_owned());
+    }
+    if text_of(one, "frontier", "crawl") != text_of(other, "frontier", "crawl") {
+        return Some("frontier.crawl".to_owned());
+    }
+    let none = Table::new();
+    ALIKE.iter().find_map(|(table, alike)| {
+        let of = |config: &'_ Table| {
+            let found = config.get(*table).and_then(Value::as_table);
+            found.unwrap_or(&none).clone()
+        };
+        let (one, other) = (of(one), of(other));
+        let must_be = |key: &str| match alike {
+            Alike::AllBut(keys) => !keys.contains(&key),
+            Alike::Only(keys) => keys.contains(&key),
+        };
+        let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        let differs = |key: &&String| must_be(key) && one.get(*key) != other.get(*key);
+        let key = keys.into_iter().find(differs)?;
+        Some(format!("{table}.{key}"))
+    })
+}
+
+/// The text of the `crawl.toml` of what was gathered: that of the first worker, with the times of
+/// all.
+pub(crate) fn gathered_config(workers: &[Worker]) -> String {
+    let mut config = workers
+        .first()
+        .map(|first| first.config.clone())
+        .unwrap_or_default();
+    for (table, key) in [WORKER, ("output", "output"), (NOTES, "mark")] {
+        if let Some(Value::Table(table)) = config.get_mut(table) {
+            table.remove(key);
+        }
+    }
+    let configs: Vec<&Table> = workers.iter().map(|worker| &worker.config).collect();
+    let times = Times::of(&configs);
+    if let Value::Table(notes) = config
+        .entry(NOTES)
+        .or_insert_with(|| Value::Table(Table::new()))
+    {
+        for (key, moment) in [
+            ("started", times.started),
+            ("last-started", times.last_started),
+            ("rules-since", times.rules_since),
+        ] {
+            match moment {
+                Some(moment) => {
+                    notes.insert(key.to_owned(), Value::String(moment.rfc3339_millis()));
+                }
+                None => drop(notes.remove(key)),
+            }
+        }
+    }
+    format!(
+        "# The configuration that was in force in all workers, from whose directories this one was\n\
+         # gathered: workers.jsonl lists them. No crawl goes on here.\n{config}"
+    )
+}
+
+/// The times that an audit goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Times {
+    started: Option<Timestamp>,
+    last_started: Option<Timestamp>,
+    rules_since: Option<Timestamp>,
+}
+
+impl Times {
+    /// Those of several workers. Where the rules of one were the same from its first start on they
+    /// held for all of its requests, however late that was.
+    fn of(configs: &[&Table]) -> Times {
+        let moment = |config: &Table, key| Timestamp::parse(text_of(config, NOTES, key)?);
+        let started = configs
+            .iter()
+            .filter_map(|config| moment(config, "started"))
+            .min();
+        let later = |key: &'static str| {
+            let moments = configs.iter().filter_map(|config| {
+                let found = moment(config, key)?;
+                let first = moment(config, "started")?;
+                Some(found).filter(|found| *found > first)
+            });
+            moments.max().or(started)
+        };
+        let is_known = configs
+            .iter()
+            .all(|config| moment(config, "rules-since").is_some());
+        Times {
+            started,
+            last_started: later("last-started"),
+            rules_since: later("rules-since").filter(|_| is_known),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toml::Table;
+
+    use super::{Times, differing_key};
+
+    fn table(text: &str) -> Table {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn ours_workers_of_one_crawl_differ_in_what_is_of_their_machines_alone() {
+        let check = |other: &str, expected: Option<&str>| {
+            let one = "seed = [\"http://a.example/\", \"http://b.example/\"]\n[politeness]\n\
+                       delay = \"1s\"\nconcurrency = 9\n[output]\nwarc = \"on\"\noutput = \"w1\"\n";
+            let found = differing_key(&table(one), &table(other));
+            assert_eq!(found.as_deref(), expected, "{other}");
+        };
+        let seeds = "seed = [\"http://b.example/\", { url = \"http://a.example/\" }]\n";
+        let rest = "[politeness]\ndelay = \"1s\"\nconcurrency = 3\n[output]\nwarc = \"on\"\n";
+        check(&format!("{seeds}{rest}"), None);
+        check(rest, Some("seed"));
+        let slower = rest.replace("\"1s\"", "\"2s\"");
+        check(&format!("{seeds}{slower}"), Some("politeness.delay"));
+        check(
+            &format!("{seeds}{rest}links = \"on\"\n"),
+            Some("output.links"),
+        );
+        check(
+            &format!("{seeds}{rest}[site.\"a.example\"]\ndelay = \"9s\"\n"),
+            Some("site.a.example"),
+        );
+        check(
+            &format!("{seeds}{rest}[frontier]\ncrawl = \"x\"\nworker = \"w2\"\n"),
+            Some("frontier.crawl"),
+        );
+    }
+
+    #[test]
+    fn ours_a_worker_that_came_late_does_not_leave_earlier_requests_unjudged() {
+        let notes = |started: &str, last: &str, since: &str| {
+            let at = |time: &str| format!("\"2026-11-25T{time}Z\"");
+            table(&format!(
+                "[crawl]\nstarted = {}\nlast-started = {}\nrules-since = {}\n",
+                at(started),
+                at(last),
+                at(since)
+            ))
+        };
+        let check = |configs: &[Table], expected: [&str; 3]| {
+            let configs: Vec<&Table> = configs.iter().collect();
+            let times = Times::of(&configs);
+            let found = [times.started, times.last_started, times.rules_since];
+            let found = found.map(|time| time.unwrap().rfc3339_millis()[11..19].to_owned());
+            assert_eq!(found, expected);
+        };
+        let one = notes("01:00:00", "01:00:00", "01:00:00");
+        let late = notes("03:00:00", "03:00:00", "03:00:00");
+        check(
+            &[one.clone(), late.clone()],
+            ["01:00:00", "01:00:00", "01:00:00"],
+        );
+        let changed = notes("02:00:00", "02:30:00", "02:30:00");
+        check(&[late, changed, one], ["01:00:00", "02:30:00", "02:30:00"]);
+        let unknown = table("[crawl]\nstarted = \"2026-11-25T01:00:00Z\"\n");
+        assert_eq!(Times::of(&[&unknown]).rules_since, None);
+    }
+}

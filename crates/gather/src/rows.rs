@@ -1,0 +1,238 @@
+//! The row files of all workers as one: what has a time merged by it, the rest one worker behind
+//! the other.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::path::Path;
+
+use crawl_archive::rows::{
+    DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, TombstoneRow, WorkerRow,
+};
+use crawl_archive::{RowFile, RowReader};
+use crawl_records::{GATHERED_DELAYS, WORKERS};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::archive::Places;
+use crate::error::GatherError;
+use crate::settled::{ToldByOthers, sound};
+use crate::worker::Worker;
+
+/// Which worker asked a host last, by host key.
+pub(crate) type LastWorkers = HashMap<String, usize>;
+
+/// Writes `pages.jsonl`, in the order of rounds and of the requests.
+pub(crate) fn pages(
+    workers: &mut [Worker],
+    places: &[Places],
+    to: &Path,
+) -> Result<(), GatherError> {
+    let mut out = None;
+    merge(
+        workers,
+        |_| "pages.jsonl",
+        |row: &PageRow| (row.round, row.fetched_at.as_micros()),
+        |number, worker, mut row| {
+            worker.pages += 1;
+            row.warc = row.warc.map(|place| match places.get(number) {
+                Some(places) => places.of(place),
+                None => place,
+            });
+            append(&mut out, to, "pages.jsonl", &row)
+        },
+    )?;
+    sync(out)
+}
+
+/// Writes `requests.jsonl`, in the order of their ends, as that of any crawl is.
+pub(crate) fn requests(workers: &mut [Worker], to: &Path) -> Result<LastWorkers, GatherError> {
+    let mut out = None;
+    let mut last = LastWorkers::new();
+    merge(
+        workers,
+        |_| "requests.jsonl",
+        |row: &RequestRow| (row.end, row.start),
+        |number, worker, mut row| {
+            worker.requests += 1;
+            match last.get_mut(&row.host) {
+                Some(known) => *known = number,
+                None => drop(last.insert(row.host.clone(), number)),
+            }
+            // It counts the commits of one worker.
+            row.after = None;
+            row.worker.get_or_insert_with(|| worker.worker.clone());
+            append(&mut out, to, "requests.jsonl", &row)
+        },
+    )?;
+    sync(out)?;
+    Ok(last)
+}
+
+/// Writes `excluded.jsonl`, without what others tell.
+pub(crate) fn excluded(
+    workers: &mut [Worker],
+    told: &mut ToldByOthers,
+    to: &Path,
+) -> Result<(), GatherError> {
+    const NAME: &str = "excluded.jsonl";
+    let mut out = None;
+    for (number, worker) in workers.iter_mut().enumerate() {
+        let mut rows = RowReader::<ExcludedRow>::open_if_any(&worker.dir.join(NAME))?;
+        while let Some(row) = rows.next() {
+            let Some(row) = sound(row)? else {
+                worker.row.unreadable += 1;
+                continue;
+            };
+            let is_told = told.holds(number, rows.line());
+            if is_told.map_err(GatherError::io(to))? {
+                worker.row.told_by_others += 1;
+                continue;
+            }
+            worker.row.excluded += 1;
+            append(&mut out, to, NAME, &row)?;
+        }
+        worker.row.unreadable += u64::from(rows.is_torn());
+    }
+    sync(out)
+}
+
+/// Writes `links.jsonl`, the links of each page beside each other.
+pub(crate) fn links(workers: &mut [Worker], to: &Path) -> Result<(), GatherError> {
+    const NAME: &str = "links.jsonl";
+    let mut out = None;
+    for worker in workers {
+        let mut rows = RowReader::<LinkRow>::open_if_any(&worker.dir.join(NAME))?;
+        for row in rows.by_ref() {
+            let Some(row) = sound(row)? else {
+                worker.row.unreadable += 1;
+                continue;
+            };
+            worker.row.links += 1;
+            append(&mut out, to, NAME, &row)?;
+        }
+        worker.row.unreadable += u64::from(rows.is_torn());
+    }
+    sync(out)
+}
+
+/// Writes `tombstones.jsonl` and the delays that operators set, in the order of time.
+pub(crate) fn operators_rows(workers: &mut [Worker], to: &Path) -> Result<(), GatherError> {
+    let mut out = None;
+    merge(
+        workers,
+        |_| "tombstones.jsonl",
+        |row: &TombstoneRow| row.at.as_micros(),
+        |_, _, row| append(&mut out, to, "tombstones.jsonl", &row),
+    )?;
+    sync(out)?;
+    let mut out = None;
+    merge(
+        workers,
+        |dir| match dir.join(WORKERS).exists() {
+            true => GATHERED_DELAYS,
+            false => "state/delays.jsonl",
+        },
+        |row: &DelayRow| row.at,
+        |_, worker, mut row| {
+            row.worker.get_or_insert_with(|| worker.worker.clone());
+            append(&mut out, to, GATHERED_DELAYS, &row)
+        },
+    )?;
+    sync(out)
+}
+
+/// Writes `workers.jsonl`, with what was counted.
+pub(crate) fn list_workers(workers: &[Worker], to: &Path) -> Result<(), GatherError> {
+    let mut out = None;
+    for worker in workers {
+        append(&mut out, to, WORKERS, &worker.row)?;
+    }
+    sync(out)
+}
+
+/// Goes through the rows of a file of all workers in the order of `key`. The rows of one worker
+/// stay in their order: one that comes late counts as being as late as the row before it. A file
+/// that is missing has no rows; lines that hold none are counted.
+fn merge<T: DeserializeOwned, K: Ord + Copy>(
+    workers: &mut [Worker],
+    name: impl Fn(&Path) -> &'static str,
+    key: impl Fn(&T) -> K,
+    mut visit: impl FnMut(usize, &mut WorkerRow, T) -> Result<(), GatherError>,
+) -> Result<(), GatherError> {
+    let mut sources = Vec::with_capacity(workers.len());
+    let mut heads = BinaryHeap::new();
+    for (number, worker) in workers.iter_mut().enumerate() {
+        let path = worker.dir.join(name(&worker.dir));
+        let mut source = Source {
+            rows: RowReader::open_if_any(&path)?,
+            head: None,
+            latest: None,
+        };
+        heads.extend(source.step(&key, worker)?.map(|key| Reverse((key, number))));
+        sources.push(source);
+    }
+    while let Some(Reverse((_, number))) = heads.pop() {
+        let (Some(source), Some(worker)) = (sources.get_mut(number), workers.get_mut(number))
+        else {
+            continue;
+        };
+        if let Some(row) = source.head.take() {
+            visit(number, &mut worker.row, row)?;
+        }
+        heads.extend(source.step(&key, worker)?.map(|key| Reverse((key, number))));
+    }
+    Ok(())
+}
+
+/// A row file of one worker, with its next row.
+struct Source<T, K> {
+    rows: RowReader<T>,
+    head: Option<T>,
+    /// The greatest key so far.
+    latest: Option<K>,
+}
+
+impl<T: DeserializeOwned, K: Ord + Copy> Source<T, K> {
+    /// Reads the next row, and says in which place it comes; none at the end.
+    fn step(
+        &mut self,
+        key: impl Fn(&T) -> K,
+        worker: &mut Worker,
+    ) -> Result<Option<K>, GatherError> {
+        for row in self.rows.by_ref() {
+            let Some(row) = sound(row)? else {
+                worker.row.unreadable += 1;
+                continue;
+            };
+            let own = key(&row);
+            let place = self.latest.map_or(own, |latest| latest.max(own));
+            self.latest = Some(place);
+            self.head = Some(row);
+            return Ok(Some(place));
+        }
+        worker.row.unreadable += u64::from(self.rows.is_torn());
+        Ok(None)
+    }
+}
+
+/// Appends a row to a file that is made with its first row.
+fn append(
+    out: &mut Option<RowFile>,
+    to: &Path,
+    name: &str,
+    row: &impl Serialize,
+) -> Result<(), GatherError> {
+    let file = match out {
+        Some(file) => file,
+        None => out.insert(RowFile::open(&to.join(name), None)?),
+    };
+    file.append(row)?;
+    Ok(())
+}
+
+fn sync(out: Option<RowFile>) -> Result<(), GatherError> {
+    match out {
+        Some(mut file) => Ok(file.sync()?),
+        None => Ok(()),
+    }
+}

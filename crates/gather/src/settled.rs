@@ -1,0 +1,286 @@
+//! Which rows tell of one URL: two that settle it in one round, and rows of what was put aside that
+//! another worker settled or put aside as well.
+//!
+//! A host may have been handed from one worker to another. What the first had put aside it listed
+//! as its run ended; the other lists it again, or has asked for it meanwhile.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use crawl_archive::rows::{ExcludedRow, PageRow};
+use crawl_archive::{LineSort, ReadError, RowReader};
+
+use crate::error::{GatherError, SettledTwice};
+use crate::worker::Worker;
+
+/// Lines that are sorted in memory at a time. Bytes.
+const MAX_SORTED_BYTES: usize = 32 * 1024 * 1024;
+/// URLs that were settled twice and are named.
+const MAX_NAMED: usize = 20;
+/// The reasons of rows that are written anew as each run ends: such a URL may be met another way.
+const PUT_ASIDE: [&str; 8] = [
+    "action",
+    "budget",
+    "depth",
+    "duplicate",
+    "nofollow",
+    "redirects",
+    "sample",
+    "trap",
+];
+/// The letters of the two kinds of row.
+const PAGE: &str = "a";
+const EXCLUDED: &str = "b";
+
+/// Rows of `excluded.jsonl` that are left out, as rows of others tell of their URLs: the number of
+/// the worker and the line, in that order.
+pub(crate) struct ToldByOthers {
+    lines: BufReader<File>,
+    next: Option<(usize, u64)>,
+}
+
+impl ToldByOthers {
+    fn open(path: &Path) -> io::Result<ToldByOthers> {
+        let mut rows = ToldByOthers {
+            lines: BufReader::new(File::open(path)?),
+            next: None,
+        };
+        fs::remove_file(path)?;
+        rows.step()?;
+        Ok(rows)
+    }
+
+    fn step(&mut self) -> io::Result<()> {
+        let mut line = String::new();
+        self.lines.read_line(&mut line)?;
+        let mut numbers = line.split_ascii_whitespace();
+        let mut number = || numbers.next()?.parse::<u64>().ok();
+        self.next = match (number(), number()) {
+            (Some(worker), Some(line)) => {
+                Some((usize::try_from(worker).unwrap_or(usize::MAX), line))
+            }
+            _ => None,
+        };
+        Ok(())
+    }
+
+    /// Returns whether the row is among them. Rows are asked about in their order.
+    pub(crate) fn holds(&mut self, worker: usize, line: u64) -> io::Result<bool> {
+        let is_it = self.next == Some((worker, line));
+        if is_it {
+            self.step()?;
+        }
+        Ok(is_it)
+    }
+}
+
+/// A row as it is sorted.
+struct Entry {
+    is_page: bool,
+    /// The round of a page, or the reason of an exclusion.
+    detail: String,
+    worker: usize,
+    line: u64,
+}
+
+impl Entry {
+    fn read(line: &str) -> Option<(&str, Entry)> {
+        let mut parts = line.trim_end_matches('\n').split('\t');
+        let url = parts.next()?;
+        let is_page = parts.next()? == PAGE;
+        let detail = parts.next()?.to_owned();
+        let worker = parts.next()?.parse().ok()?;
+        let line = parts.next()?.parse().ok()?;
+        let entry = Entry {
+            is_page,
+            detail,
+            worker,
+            line,
+        };
+        Some((url, entry))
+    }
+
+    fn is_put_aside(&self) -> bool {
+        !self.is_page && PUT_ASIDE.contains(&self.detail.as_str())
+    }
+}
+
+/// Goes through the pages and exclusions of all workers, sorted by URL in files in `scratch`.
+///
+/// # Errors
+/// [`GatherError::SettledTwice`]; errors of the file system.
+pub(crate) fn told_by_others(
+    workers: &[Worker],
+    scratch: &Path,
+) -> Result<ToldByOthers, GatherError> {
+    let sorted = sort_rows(workers, scratch)?;
+    let failed = |why| GatherError::io(scratch)(why);
+    let mut lines = BufReader::new(File::open(&sorted).map_err(failed)?);
+    fs::remove_file(&sorted).map_err(failed)?;
+    let mut left_out = LineSort::new(scratch, "told.tmp", MAX_SORTED_BYTES);
+    let mut twice = Twice::default();
+    let mut group: Vec<Entry> = Vec::new();
+    let mut of = String::new();
+    let mut line = String::new();
+    loop {
+        line.clear();
+        let read = lines.read_line(&mut line).map_err(failed)?;
+        let entry = Entry::read(&line);
+        let is_same = entry.as_ref().is_some_and(|(url, _)| *url == of);
+        if !is_same {
+            twice.note(&of, &group, workers);
+            for (worker, line) in told_twice(&group) {
+                let line = format!("{worker:010} {line:020}\n");
+                left_out.push(line.as_bytes()).map_err(failed)?;
+            }
+            group.clear();
+        }
+        if let Some((url, entry)) = entry {
+            if !is_same {
+                url.clone_into(&mut of);
+            }
+            group.push(entry);
+        }
+        if read == 0 {
+            break;
+        }
+    }
+    twice.refuse()?;
+    let left_out = left_out.finish().map_err(failed)?;
+    ToldByOthers::open(&left_out).map_err(failed)
+}
+
+/// The rows of a URL that are left out.
+fn told_twice(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
+    group.iter().enumerate().filter_map(|(at, entry)| {
+        let by_others = || group.iter().filter(|other| other.worker != entry.worker);
+        let is_settled = entry.is_put_aside() && by_others().any(|other| !other.is_put_aside());
+        // Of the rows of several workers that say the same the first one stays.
+        let is_again = !entry.is_page
+            && group[..at].iter().any(|other| {
+                !other.is_page && other.worker != entry.worker && other.detail == entry.detail
+            });
+        (is_settled || is_again).then_some((entry.worker, entry.line))
+    })
+}
+
+fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError> {
+    let failed = |why| GatherError::io(scratch)(why);
+    let mut sort = LineSort::new(scratch, "urls.tmp", MAX_SORTED_BYTES);
+    let mut push = |url: &str, kind: &str, detail: &str, worker: usize, line: u64| {
+        // A URL has no such characters; whatever else stands in a row must not break a line.
+        let url = url.replace(['\t', '\n'], " ");
+        let detail = detail.replace(['\t', '\n'], " ");
+        let text = format!("{url}\t{kind}\t{detail}\t{worker:010}\t{line:020}\n");
+        sort.push(text.as_bytes()).map_err(failed)
+    };
+    for (number, worker) in workers.iter().enumerate() {
+        let mut pages = RowReader::<PageRow>::open_if_any(&worker.dir.join("pages.jsonl"))?;
+        while let Some(row) = pages.next() {
+            if let Some(row) = sound(row)? {
+                let round = format!("{:010}", row.round);
+                push(&row.url, PAGE, &round, number, pages.line())?;
+            }
+        }
+        let path = worker.dir.join("excluded.jsonl");
+        let mut excluded = RowReader::<ExcludedRow>::open_if_any(&path)?;
+        while let Some(row) = excluded.next() {
+            if let Some(row) = sound(row)? {
+                push(&row.url, EXCLUDED, &row.reason, number, excluded.line())?;
+            }
+        }
+    }
+    sort.finish().map_err(failed)
+}
+
+/// Nothing for a line that holds no row.
+pub(crate) fn sound<T>(row: Result<T, ReadError>) -> Result<Option<T>, GatherError> {
+    match row {
+        Err(ReadError::Row { .. }) => Ok(None),
+        row => Ok(Some(row?)),
+    }
+}
+
+/// URLs that were settled twice in one round.
+#[derive(Default)]
+struct Twice {
+    count: u64,
+    first: Vec<SettledTwice>,
+}
+
+impl Twice {
+    fn note(&mut self, url: &str, group: &[Entry], workers: &[Worker]) {
+        let pages: Vec<&Entry> = group.iter().filter(|entry| entry.is_page).collect();
+        let rounds: BTreeSet<&str> = pages.iter().map(|page| page.detail.as_str()).collect();
+        if rounds.len() == pages.len() {
+            return;
+        }
+        let place = |entry: &Entry| {
+            let name = workers.get(entry.worker).map_or("", Worker::name);
+            (name.to_owned(), entry.line)
+        };
+        for pair in pages.windows(2) {
+            if let [one, other] = pair
+                && one.detail == other.detail
+            {
+                self.count += 1;
+                if self.first.len() < MAX_NAMED {
+                    self.first.push(SettledTwice {
+                        url: url.to_owned(),
+                        round: one.detail.parse().unwrap_or_default(),
+                        one: place(one),
+                        other: place(other),
+                    });
+                }
+            }
+        }
+    }
+
+    fn refuse(self) -> Result<(), GatherError> {
+        match self.count {
+            0 => Ok(()),
+            count => Err(GatherError::SettledTwice {
+                count,
+                first: self.first,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, told_twice};
+
+    fn check(rows: &[(&str, usize)], left_out: &[usize]) {
+        let group: Vec<Entry> = rows
+            .iter()
+            .zip(1..)
+            .map(|((detail, worker), line)| Entry {
+                is_page: *detail == "page",
+                detail: (*detail).to_owned(),
+                worker: *worker,
+                line,
+            })
+            .collect();
+        let found: Vec<usize> = told_twice(&group)
+            .map(|(_, line)| line as usize - 1)
+            .collect();
+        assert_eq!(found, left_out, "{rows:?}");
+    }
+
+    #[test]
+    fn ours_what_a_worker_put_aside_is_told_by_the_one_that_has_the_host_now() {
+        check(&[("page", 0), ("depth", 1)], &[1]);
+        check(&[("depth", 0), ("depth", 1)], &[1]);
+        check(&[("depth", 0), ("robots", 1)], &[0]);
+        check(&[("depth", 0), ("trap", 1)], &[]);
+        // In a later round its robots.txt may have barred what was fetched before.
+        check(&[("page", 0), ("robots", 1)], &[]);
+        check(&[("robots", 0), ("robots", 1)], &[1]);
+        // What one worker says of a URL twice is its own matter.
+        check(&[("page", 0), ("depth", 0)], &[]);
+        check(&[("robots", 0), ("robots", 0)], &[]);
+    }
+}

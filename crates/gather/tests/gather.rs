@@ -1,0 +1,393 @@
+//! Directories that are made by hand: what no well-behaved crawl leaves.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::rows::{PageRow, RequestRow, WarcPlace};
+use crawl_archive::{
+    Archive, ArchiveOptions, Capture, CaptureLog, CaptureMetadata, CapturedRequest, Encoder,
+    RecordIds, Timestamp, WarcReader, read_record,
+};
+use crawl_gather::{GatherError, Gathered, gather};
+use crawl_records::{Audit, audit, pages, requests, waiting};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const CONFIG: &str = "seed = [\"http://a.example/\"]\n[politeness]\ndelay = \"1s\"\n[crawl]\n\
+    started = \"2026-11-25T00:00:00.000Z\"\nlast-started = \"2026-11-25T00:00:00.000Z\"\n\
+    rules-since = \"2026-11-25T00:00:00.000Z\"\n";
+const NOON: u64 = 1_795_608_000_000;
+
+/// Directories of workers, below one folder.
+struct Made(TempDir);
+
+impl Made {
+    fn new() -> Made {
+        Made(tempfile::tempdir().unwrap())
+    }
+
+    fn dir(&self, worker: &str) -> PathBuf {
+        let dir = self.0.path().join(worker);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    /// A worker whose run ended, with these rows by file.
+    fn worker(&self, name: &str, files: &[(&str, &[Value])]) {
+        let dir = self.dir(name);
+        fs::write(dir.join("crawl.toml"), CONFIG).unwrap();
+        let ended = [json!({"origin": null, "urls": 0, "reason": "finished", "detail": null})];
+        let none: [Value; 0] = [];
+        let empty: [(&str, &[Value]); 2] = [("pages.jsonl", &none), ("waiting.jsonl", &ended)];
+        for (file, rows) in empty.iter().chain(files) {
+            let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
+            let path = dir.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, lines).unwrap();
+        }
+    }
+
+    fn gather(&self, workers: &[&str]) -> Result<(PathBuf, Gathered), GatherError> {
+        let dirs: Vec<PathBuf> = workers.iter().map(|worker| self.dir(worker)).collect();
+        let to = self.dir("gathered");
+        gather(&dirs, &to).map(|gathered| (to, gathered))
+    }
+}
+
+fn request(host: &str, start: u64, end: u64) -> Value {
+    json!({"url": format!("http://{host}/p{start}"), "host": host, "address": "192.0.2.1",
+        "purpose": "page", "start": NOON + start, "end": NOON + end, "status": 200, "failure": null,
+        "gap_asked": 1000, "why": "delay", "wait_asked": null,
+        "after": {"pages": 1, "others": 0}})
+}
+
+fn page(url: &str, round: u32, second: u64) -> Value {
+    let at = Timestamp::from_micros((NOON + second * 1000) * 1000);
+    json!({"url": url, "status": 200, "fetched_at": at.rfc3339_millis(), "ms": 1, "bytes": 0,
+        "content_type": null, "digest": null, "depth": 0, "via": null, "title": null,
+        "robots": null, "usage": null, "warc": null, "withheld": null, "error": null,
+        "round": round})
+}
+
+fn excluded(url: &str, reason: &str) -> Value {
+    json!({"url": url, "reason": reason, "rule": null, "line": null, "found_on": null})
+}
+
+fn rules(audit: &Audit) -> Vec<(&str, Vec<u64>)> {
+    let breaches = audit.breaches.iter();
+    let lines = |breach: &crawl_records::Breach| breach.rows.iter().map(|row| row.line).collect();
+    breaches
+        .map(|breach| (breach.rule.as_str(), lines(breach)))
+        .collect()
+}
+
+#[test]
+fn ours_a_gap_that_two_workers_break_between_them_is_a_breach() {
+    let made = Made::new();
+    // Each keeps the gap by itself.
+    let one = [
+        request("a.example", 0, 100),
+        request("a.example", 2_000, 2_100),
+        request("b.example", 2_500, 2_600),
+        request("a.example", 9_000, 9_900),
+    ];
+    let other = [
+        request("a.example", 1_150, 1_250),
+        request("a.example", 9_500, 9_600),
+    ];
+    made.worker("w1", &[("requests.jsonl", &one)]);
+    made.worker("w2", &[("requests.jsonl", &other)]);
+    for worker in ["w1", "w2"] {
+        assert_eq!(audit(&made.dir(worker)).unwrap().breach_count(), 0);
+    }
+    let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
+    let found = audit(&to).unwrap();
+    // 2,000 is 750 ms after the other's 1,250; 9,500 began while the first was under way.
+    assert_eq!(
+        rules(&found),
+        [("gap", vec![2, 3]), ("in-flight", vec![6, 5])]
+    );
+    let rows: Vec<RequestRow> = requests(&to).unwrap().map(Result::unwrap).collect();
+    let order: Vec<_> = rows
+        .iter()
+        .map(|row| (row.end - NOON, row.worker.as_deref().unwrap()))
+        .collect();
+    let expected = [
+        (100, "w1"),
+        (1_250, "w2"),
+        (2_100, "w1"),
+        (2_600, "w1"),
+        (9_600, "w2"),
+        (9_900, "w1"),
+    ];
+    assert_eq!(order, expected);
+    assert!(rows.iter().all(|row| row.after.is_none()));
+    assert_eq!(gathered.workers[1].requests, 2);
+}
+
+#[test]
+fn ours_a_delay_holds_for_the_worker_whose_operator_set_it() {
+    let made = Made::new();
+    let rows = |shift: u64| {
+        [
+            request("a.example", shift, shift + 10),
+            request("a.example", shift + 300, shift + 310),
+        ]
+    };
+    let delay = [json!({"at": NOON - 60_000, "host": null, "delay": 200})];
+    let mut first = rows(0);
+    for row in &mut first {
+        row["gap_asked"] = 200.into();
+    }
+    made.worker(
+        "w1",
+        &[("requests.jsonl", &first), ("state/delays.jsonl", &delay)],
+    );
+    let mut later = rows(60_000);
+    for row in &mut later {
+        row["gap_asked"] = 200.into();
+    }
+    made.worker("w2", &[("requests.jsonl", &later)]);
+    let (to, _) = made.gather(&["w1", "w2"]).unwrap();
+    assert_eq!(rules(&audit(&to).unwrap()), [("gap", vec![3, 4])]);
+}
+
+#[test]
+fn ours_a_url_that_two_rows_settle_in_one_round_is_named() {
+    let made = Made::new();
+    let url = |path: &str| format!("http://a.example/{path}");
+    made.worker(
+        "w1",
+        &[(
+            "pages.jsonl",
+            &[page(&url("1"), 1, 0), page(&url("2"), 1, 5)],
+        )],
+    );
+    made.worker(
+        "w2",
+        &[(
+            "pages.jsonl",
+            &[page(&url("2"), 2, 9), page(&url("1"), 1, 3)],
+        )],
+    );
+    let refused = made.gather(&["w1", "w2"]).unwrap_err();
+    let GatherError::SettledTwice { count, first } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!((count, first.len()), (1, 1));
+    let (one, other) = (("w1".to_owned(), 1), ("w2".to_owned(), 2));
+    assert_eq!((&first[0].url, first[0].round), (&url("1"), 1));
+    assert_eq!((&first[0].one, &first[0].other), (&one, &other));
+}
+
+#[test]
+fn ours_pages_stand_in_the_order_of_rounds_and_requests() {
+    let made = Made::new();
+    let url = |path: &str| format!("http://a.example/{path}");
+    let one = [
+        page(&url("1"), 1, 3),
+        page(&url("2"), 1, 1),
+        page(&url("1"), 2, 50),
+    ];
+    let other = [
+        page(&url("3"), 1, 2),
+        page(&url("4"), 1, 40),
+        page(&url("3"), 2, 45),
+    ];
+    made.worker("w1", &[("pages.jsonl", &one)]);
+    made.worker("w2", &[("pages.jsonl", &other)]);
+    let (to, _) = made.gather(&["w1", "w2"]).unwrap();
+    let rows = pages(&to).unwrap().map(Result::unwrap);
+    let order: Vec<_> = rows.map(|row| (row.url, row.round)).collect();
+    let expected = [("3", 1), ("1", 1), ("2", 1), ("4", 1), ("3", 2), ("1", 2)];
+    assert_eq!(order, expected.map(|(path, round)| (url(path), round)));
+}
+
+#[test]
+fn ours_what_was_handed_on_is_told_once() {
+    let made = Made::new();
+    let url = |path: &str| format!("http://a.example/{path}");
+    let ended = |rows: &[(&str, u64)], reason: &str| -> Vec<Value> {
+        let crawl = json!({"origin": null, "urls": 9, "reason": reason, "detail": null});
+        let rows = rows.iter().map(|(origin, urls)| {
+            json!({"origin": origin, "urls": urls, "reason": "interrupted", "detail": null})
+        });
+        std::iter::once(crawl).chain(rows).collect()
+    };
+    // The first worker gave `a.example` to the second one, and `b.example` waits still.
+    made.worker(
+        "w1",
+        &[
+            ("requests.jsonl", &[request("a.example", 0, 100)]),
+            (
+                "excluded.jsonl",
+                &[
+                    excluded(&url("deep"), "depth"),
+                    excluded(&url("deeper"), "depth"),
+                ],
+            ),
+            (
+                "waiting.jsonl",
+                &ended(
+                    &[("http://a.example", 3), ("http://b.example", 2)],
+                    "interrupted",
+                ),
+            ),
+        ],
+    );
+    made.worker(
+        "w2",
+        &[
+            ("requests.jsonl", &[request("a.example", 5_000, 5_100)]),
+            ("pages.jsonl", &[page(&url("deep"), 1, 5)]),
+            (
+                "excluded.jsonl",
+                &[
+                    excluded(&url("deeper"), "depth"),
+                    excluded(&url("x"), "robots"),
+                ],
+            ),
+            (
+                "waiting.jsonl",
+                &ended(&[("http://a.example", 1)], "budget"),
+            ),
+        ],
+    );
+    let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
+    let told = crawl_records::excluded(&to)
+        .unwrap()
+        .map(|row| row.unwrap().url);
+    assert_eq!(told.collect::<Vec<_>>(), [url("deeper"), url("x")]);
+    let counts = gathered
+        .workers
+        .iter()
+        .map(|row| (row.excluded, row.told_by_others));
+    assert_eq!(counts.collect::<Vec<_>>(), [(1, 1), (1, 1)]);
+    let rows = waiting(&to).unwrap().map(Result::unwrap);
+    let rows: Vec<_> = rows.map(|row| (row.origin, row.urls, row.reason)).collect();
+    let told = |origin: &str, urls| (Some(origin.to_owned()), urls, "interrupted".to_owned());
+    let expected = [
+        (None, 3, "interrupted".to_owned()),
+        told("http://a.example", 1),
+        told("http://b.example", 2),
+    ];
+    assert_eq!(rows, expected);
+}
+
+/// An archive with a page, and the row of that page. All have the same name.
+fn archived(dir: &Path, path: &str, number: u64) -> Value {
+    let mut archive = Archive::open(dir, ArchiveOptions::default(), &BTreeMap::new()).unwrap();
+    let url = format!("http://a.example/{path}");
+    let body = format!("the words of {path}");
+    let capture = Capture {
+        url: &crawl_weburl::canonicalize(None, &url).unwrap(),
+        started: Timestamp::from_micros(NOON * 1000),
+        millis: 1,
+        address: None,
+        protocol: http::Version::HTTP_11,
+        tls: None,
+        request: CapturedRequest {
+            method: "GET",
+            headers: &[],
+        },
+        status: 200,
+        reason: None,
+        headers: &http::HeaderMap::new(),
+        body: body.as_bytes(),
+        truncated: None,
+        revisit: None,
+        about: CaptureMetadata::default(),
+    };
+    let encoded = Encoder::default().encode(&capture, &RecordIds::numbered(number));
+    let receipt = archive.append(&encoded).unwrap();
+    archive.sync().unwrap();
+    archive.write_index().unwrap();
+    let mut row = page(&url, 1, 0);
+    row["warc"] = json!({"file": receipt.file, "offset": receipt.offset});
+    row
+}
+
+#[test]
+fn ours_files_of_one_name_get_names_that_differ_and_places_stay_true() {
+    let made = Made::new();
+    for (number, worker) in (1..).zip(["w1", "w2", "w3"]) {
+        let dir = made.dir(worker);
+        let row = archived(&dir, worker, number);
+        made.worker(worker, &[("pages.jsonl", &[row])]);
+    }
+    let (to, _) = made.gather(&["w1", "w2", "w3"]).unwrap();
+    let rows: Vec<PageRow> = pages(&to).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 3);
+    let mut places: Vec<WarcPlace> = Vec::new();
+    for row in rows {
+        let place = row.warc.unwrap();
+        let path = to.join("archive").join(&place.file);
+        let record = read_record(&path, place.offset).unwrap();
+        assert_eq!((record.kind(), record.url()), ("response", Some(&*row.url)));
+        for record in WarcReader::open(&path).unwrap() {
+            let record = record.unwrap();
+            assert_eq!(record.wrong_digest(), None);
+            if record.kind() == "warcinfo" {
+                assert_eq!(record.field("WARC-Filename"), Some(&*place.file));
+            }
+        }
+        places.push(place);
+    }
+    let mut log = CaptureLog::open(&to).unwrap().unwrap();
+    while let Some(line) = log.next_capture().unwrap() {
+        let at = |place: &WarcPlace| *place.file == *line.file && place.offset == line.offset;
+        assert!(places.iter().any(at), "{line:?}");
+        places.retain(|place| !at(place));
+    }
+    assert_eq!(places, []);
+    let index = fs::read_to_string(to.join("archive/index.cdxj")).unwrap();
+    assert!(
+        index.lines().is_sorted() && index.lines().count() == 3,
+        "{index}"
+    );
+}
+
+#[test]
+fn ours_what_was_gathered_can_be_gathered_again() {
+    let made = Made::new();
+    for (number, worker) in (1..).zip(["w1", "w2", "w3"]) {
+        let start = number * 10_000;
+        let rows = [request("a.example", start, start + 10)];
+        let delay = [json!({"at": NOON + number, "host": null, "delay": 200 + number})];
+        made.worker(
+            worker,
+            &[("requests.jsonl", &rows), ("state/delays.jsonl", &delay)],
+        );
+    }
+    let (to, _) = made.gather(&["w1", "w3"]).unwrap();
+    fs::rename(to, made.0.path().join("some")).unwrap();
+    let (to, _) = made.gather(&["some", "w2"]).unwrap();
+    let rows = requests(&to)
+        .unwrap()
+        .map(|row| row.unwrap().worker.unwrap());
+    assert_eq!(rows.collect::<Vec<_>>(), ["w1", "w2", "w3"]);
+    let delays = crawl_records::delays(&to).unwrap().map(Result::unwrap);
+    let delays: Vec<_> = delays.map(|row| (row.worker.unwrap(), row.delay)).collect();
+    let expected = [("w1", 201), ("w2", 202), ("w3", 203)];
+    assert_eq!(
+        delays,
+        expected.map(|(name, delay)| (name.to_owned(), Some(delay)))
+    );
+}
+
+#[test]
+fn ours_lines_that_hold_no_row_are_counted() {
+    let made = Made::new();
+    made.worker(
+        "w1",
+        &[("requests.jsonl", &[request("a.example", 0, 100), json!({})])],
+    );
+    let torn = made.dir("w1").join("links.jsonl");
+    fs::write(torn, "{\"from\":").unwrap();
+    let (to, gathered) = made.gather(&["w1"]).unwrap();
+    assert_eq!(gathered.workers[0].unreadable, 2);
+    assert_eq!(requests(&to).unwrap().count(), 1);
+    assert!(!to.join("links.jsonl").exists());
+}
