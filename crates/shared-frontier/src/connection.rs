@@ -6,11 +6,18 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, Connection, NoTls, Row, Socket, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::connection_string::ConnectionString;
+use crate::credentials::password;
+use crate::error::OpenError;
+use crate::options::Options;
 use crate::sql::Sql;
+use crate::tls::connector;
 
 /// How long the engine may take to answer a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,6 +29,38 @@ const PLANS: &str =
 
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
+
+/// How connections to an engine are made.
+#[derive(Clone)]
+pub(crate) struct EngineConfig {
+    config: Config,
+    /// None where they are not encrypted.
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl EngineConfig {
+    pub(crate) fn new(
+        url: &ConnectionString,
+        options: &Options,
+    ) -> Result<EngineConfig, OpenError> {
+        let mut config = url.config().clone();
+        if !url.has_password()
+            && let Some(password) = password(
+                url,
+                options.password.as_ref(),
+                options.password_file.as_deref(),
+            )?
+        {
+            config.password(password.bytes());
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        config.application_name("crawl");
+        let tls = connector(url.encryption())?;
+        Ok(EngineConfig { config, tls })
+    }
+}
 
 /// A connection, with its statements.
 pub(crate) struct Session {
@@ -109,23 +148,31 @@ impl Drop for EngineThread {
 }
 
 /// Connects, and serves the connection until it is closed.
-pub(crate) async fn connect(config: &Config) -> Answer<Client> {
-    let mut config = config.clone();
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_TIMEOUT);
+pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
+    match &engine.tls {
+        None => {
+            let (client, connection) = engine.config.connect(NoTls).await?;
+            serve(connection);
+            Ok(client)
+        }
+        Some(tls) => {
+            let (client, connection) = engine.config.connect(tls.clone()).await?;
+            serve(connection);
+            Ok(client)
+        }
     }
-    config.application_name("crawl");
-    let (client, connection) = config.connect(NoTls).await?;
+}
+
+fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(connection: Connection<Socket, T>) {
     tokio::spawn(async move {
         if let Err(why) = connection.await {
             tracing::debug!(error = %why, "a connection to the frontier ended");
         }
     });
-    Ok(client)
 }
 
 impl Session {
-    pub(crate) async fn open(config: &Config) -> Answer<Arc<Session>> {
+    pub(crate) async fn open(config: &EngineConfig) -> Answer<Arc<Session>> {
         let client = connect(config).await?;
         client.batch_execute(PLANS).await?;
         let mut statements = Vec::with_capacity(Sql::TEXTS.len());

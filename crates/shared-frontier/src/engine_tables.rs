@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use crawl_frontier::parts::{QueueId, QueuePart, QueueReader, Rank, UrlRecord};
 use crawl_frontier::{Fingerprint, FrontierError};
 use crawl_weburl::CanonicalUrl;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, Row};
 
 use crate::commit::CommitBatch;
-use crate::connection::{Answer, EngineThread, Session};
+use crate::connection::{Answer, EngineConfig, EngineThread, Session};
 use crate::ownership::Ownership;
 use crate::rows::{Keys, Reader, UrlKey, place_of};
 use crate::sql::Sql;
@@ -33,7 +33,7 @@ pub(crate) use params;
 
 pub(crate) struct EngineTables {
     pub(crate) thread: EngineThread,
-    pub(crate) config: Config,
+    pub(crate) config: EngineConfig,
     pub(crate) keys: Keys,
     pub(crate) owned: Arc<Ownership>,
     /// Readers share it; statements of several are under way at once.
@@ -45,7 +45,7 @@ pub(crate) struct EngineTables {
 impl EngineTables {
     pub(crate) fn new(
         thread: EngineThread,
-        config: Config,
+        config: EngineConfig,
         keys: Keys,
         owned: Arc<Ownership>,
         [reader, writer]: [Arc<Session>; 2],

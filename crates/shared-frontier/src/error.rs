@@ -1,5 +1,8 @@
 //! The reasons why a shared frontier can't be opened.
 
+use std::error::Error;
+use std::path::PathBuf;
+
 use crawl_frontier::FrontierError;
 
 /// The reason why a shared frontier can't be opened.
@@ -12,15 +15,85 @@ pub enum OpenError {
     )]
     ConnectionString {
         /// What is wrong with it.
-        source: tokio_postgres::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
-    /// The engine is not on this machine, and connections are not encrypted yet.
+    /// A connection was to be encrypted without a check of who answers.
     #[error(
-        "the frontier at {address} is on another machine, and connections to one are not encrypted yet\nhint: use an engine on loopback"
+        "sslmode={mode} does not check who answers in the name of the frontier\nhint: leave it out, or say sslmode=verify-full; sslmode=disable encrypts nothing, for a network that is yours alone"
     )]
-    NotLoopback {
+    WeakEncryption {
+        /// What was asked for.
+        mode: String,
+    },
+    /// There is nobody who is trusted to sign for the engine.
+    #[error(
+        "no root certificates from {place}: {what}\nhint: name a PEM file with the certificate of those who sign for the engine: sslrootcert=FILE"
+    )]
+    Roots {
+        /// Where they were looked for.
+        place: String,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The password file can't be used.
+    #[error(
+        "the password file `{}` can't be used: {what}\nhint: a line for each engine, host:port:database:user:password, in a file of mode 0600", path.display()
+    )]
+    PasswordFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The engine offers no encryption.
+    #[error(
+        "the frontier at {address} offers no TLS\nhint: set `ssl = on` in its postgresql.conf; sslmode=disable encrypts nothing, for a network that is yours alone"
+    )]
+    NoTls {
         /// The engine's address.
         address: String,
+    },
+    /// Nobody who is trusted signed the engine's certificate.
+    #[error(
+        "the certificate of the frontier at {address} is signed by nobody who is trusted\nhint: name the certificate of those who signed it: sslrootcert=FILE"
+    )]
+    NotTrusted {
+        /// The engine's address.
+        address: String,
+        /// The error of the connection.
+        source: tokio_postgres::Error,
+    },
+    /// The engine's certificate is for another name.
+    #[error(
+        "the certificate of the frontier at {address} is for another name\nhint: name the engine as its certificate does"
+    )]
+    OtherName {
+        /// The engine's address.
+        address: String,
+        /// The error of the connection.
+        source: tokio_postgres::Error,
+    },
+    /// The engine's certificate is not valid for another reason.
+    #[error(
+        "the certificate of the frontier at {address} is not valid: {what}\nhint: give the engine another one"
+    )]
+    BadCertificate {
+        /// The engine's address.
+        address: String,
+        /// What is wrong with it.
+        what: String,
+        /// The error of the connection.
+        source: tokio_postgres::Error,
+    },
+    /// The engine does not take the user, or the password.
+    #[error(
+        "the frontier at {address} does not take the user or the password\nhint: the password is read from PGPASSWORD, or a line in ~/.pgpass; the user stands in the connection string"
+    )]
+    Refused {
+        /// The engine's address.
+        address: String,
+        /// The error of the connection.
+        source: tokio_postgres::Error,
     },
     /// The engine can't be reached, or refuses the user.
     #[error(

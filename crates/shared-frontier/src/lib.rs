@@ -9,10 +9,13 @@
 //!
 //! The crate never asks a host and knows nothing of politeness. It waits on threads of its callers
 //! and serves its connections on one of its own, so it can be used within a runtime or without.
-//! Connections are not encrypted yet, so [`SharedFrontier::open`] takes engines on loopback alone.
+//! Connections off loopback are encrypted, and the engine's certificate is checked. It reads no
+//! environment: a password comes in by [`Options`].
 
 mod commit;
 mod connection;
+mod connection_string;
+mod credentials;
 mod engine_tables;
 mod error;
 mod frontier;
@@ -22,7 +25,10 @@ mod ownership;
 mod recent;
 mod rows;
 mod sql;
+mod tls;
 
+pub use connection_string::ConnectionString;
+pub use credentials::Password;
 pub use error::OpenError;
 pub use frontier::SharedFrontier;
 pub use options::Options;

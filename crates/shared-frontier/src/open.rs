@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use crawl_frontier::parts::{LeaseTable, Totals};
 use crawl_frontier::{FingerprintKey, FrontierError};
-use crawl_weburl::{AddressClass, Origin, class_of_host};
+use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt};
-use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, Row};
+use tokio_postgres::{Client, Row};
 
-use crate::connection::{Answer, EngineThread, Session, connect};
+use crate::connection::{Answer, EngineConfig, EngineThread, Session, connect};
+use crate::connection_string::ConnectionString;
 use crate::engine_tables::EngineTables;
 use crate::error::OpenError;
 use crate::frontier::{Memory, SharedFrontier, Writer};
@@ -20,6 +20,7 @@ use crate::ownership::{Ownership, beat};
 use crate::recent::RecentUrls;
 use crate::rows::{Keys, Reader};
 use crate::sql::Sql;
+use crate::tls::not_connected;
 
 /// The layout of the tables that this program makes and reads.
 const LAYOUT: i32 = 1;
@@ -37,14 +38,9 @@ impl SharedFrontier {
     /// # Errors
     /// [`OpenError`] says what stands in the way.
     pub fn open(url: &str, options: &Options) -> Result<SharedFrontier, OpenError> {
-        let config: Config = url
-            .parse()
-            .map_err(|source| OpenError::ConnectionString { source })?;
-        let address = address(&config);
-        if !config.get_hosts().iter().all(is_local) {
-            return Err(OpenError::NotLoopback { address });
-        }
-        let thread = EngineThread::start(address).map_err(|why| FrontierError::Engine {
+        let url = ConnectionString::parse(url)?;
+        let config = EngineConfig::new(&url, options)?;
+        let thread = EngineThread::start(url.address()).map_err(|why| FrontierError::Engine {
             address: String::from("the thread of its connections"),
             source: why.into(),
         })?;
@@ -97,15 +93,16 @@ struct Taken {
 }
 
 /// Judges the engine, and finds or begins the crawl.
-fn begin(thread: &EngineThread, config: &Config, options: &Options) -> Result<CrawlRow, OpenError> {
+fn begin(
+    thread: &EngineThread,
+    config: &EngineConfig,
+    options: &Options,
+) -> Result<CrawlRow, OpenError> {
     let address = || thread.address.clone();
     let to_connect = config.clone();
     let connected = thread.try_run(async move { connect(&to_connect).await });
     let client = connected.map_err(|why| match why {
-        Some(source) => OpenError::Unreachable {
-            address: address(),
-            source,
-        },
+        Some(source) => not_connected(address(), source),
         None => thread.failed(None).into(),
     })?;
     let client = Arc::new(client);
@@ -135,7 +132,7 @@ fn begin(thread: &EngineThread, config: &Config, options: &Options) -> Result<Cr
 }
 
 /// A connection for readers, and one for commits.
-fn sessions(thread: &EngineThread, config: &Config) -> Result<[Arc<Session>; 2], OpenError> {
+fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session>; 2], OpenError> {
     let config = config.clone();
     let opened = thread.run(async move {
         let reader = Session::open(&config).await?;
@@ -226,14 +223,6 @@ fn origins(tables: &EngineTables) -> Result<Vec<(Origin, u64, u64)>, FrontierErr
     origins.ok_or_else(|| tables.corrupt("origin"))
 }
 
-fn is_local(host: &Host) -> bool {
-    match host {
-        Host::Tcp(name) => class_of_host(name) == Some(AddressClass::Loopback),
-        #[cfg(unix)]
-        Host::Unix(_) => true,
-    }
-}
-
 /// A crawl as the engine has it.
 struct CrawlRow {
     number: i32,
@@ -282,9 +271,15 @@ async fn layout(client: &Client) -> Answer<i32> {
 
 async fn make_tables(client: &Client) -> Answer<()> {
     let schema = include_str!("schema.sql");
+    // A user that may not make it was given one.
+    let asked = "SELECT to_regnamespace('crawl_frontier') IS NOT NULL";
+    let namespace = match client.query_one(asked, &[]).await?.try_get(0)? {
+        true => "",
+        false => "CREATE SCHEMA crawl_frontier;",
+    };
     let insert = format!("INSERT INTO crawl_frontier.layout VALUES ({LAYOUT});");
     let made = client
-        .batch_execute(&format!("BEGIN; {schema} {insert} COMMIT;"))
+        .batch_execute(&format!("BEGIN; {namespace} {schema} {insert} COMMIT;"))
         .await;
     if made.is_err() {
         client.batch_execute("ROLLBACK").await?;
@@ -333,21 +328,4 @@ async fn crawl(client: &Client, name: &str, buckets: i32) -> Answer<CrawlRow> {
             .execute(begin, &[&name, &buckets, &key.as_slice()])
             .await?;
     }
-}
-
-/// The engine as messages name it: hosts, ports and the database, without who asks.
-fn address(config: &Config) -> String {
-    let ports = config.get_ports();
-    let hosts = config.get_hosts().iter().enumerate().map(|(at, host)| {
-        let host = match host {
-            Host::Tcp(name) => name.clone(),
-            #[cfg(unix)]
-            Host::Unix(path) => path.display().to_string(),
-        };
-        let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-        format!("{host}:{port}")
-    });
-    let hosts: Vec<String> = hosts.collect();
-    let database = config.get_dbname().unwrap_or_default();
-    format!("postgres://{}/{database}", hosts.join(","))
 }

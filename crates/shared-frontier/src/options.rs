@@ -1,6 +1,9 @@
 //! What a shared frontier is opened with.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::credentials::Password;
 
 /// What a shared frontier is opened with.
 #[derive(Clone, Debug)]
@@ -24,6 +27,11 @@ pub struct Options {
     pub read_ahead: usize,
     /// URLs whose state is held in memory.
     pub recent_urls: usize,
+    /// The password for a connection string that has none.
+    pub password: Option<Password>,
+    /// The file in which one is looked for where there is none yet, in libpq's format. Its user
+    /// alone may be able to read it.
+    pub password_file: Option<PathBuf>,
 }
 
 impl Options {
@@ -40,6 +48,8 @@ impl Options {
             head_entries: 65_536,
             read_ahead: 50,
             recent_urls: 500_000,
+            password: None,
+            password_file: None,
         }
     }
 }

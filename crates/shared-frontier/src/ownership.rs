@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
 use foldhash::HashMap;
-use tokio_postgres::Config;
 
-use crate::connection::{Answer, Session};
+use crate::connection::{Answer, EngineConfig, Session};
 use crate::sql::Sql;
 
 /// The buckets of one life of one process.
@@ -129,7 +128,7 @@ impl Ownership {
 
 /// Sends heartbeats over a connection of their own, which waits for no commit, until the frontier is
 /// gone or its buckets are lost.
-pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: Config, every: Duration) {
+pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: EngineConfig, every: Duration) {
     let mut session: Option<Arc<Session>> = None;
     loop {
         tokio::time::sleep(every).await;
@@ -149,7 +148,7 @@ pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: Config, ever
 
 async fn send(
     owned: &Ownership,
-    config: &Config,
+    config: &EngineConfig,
     session: &mut Option<Arc<Session>>,
 ) -> Answer<()> {
     let session = match session {

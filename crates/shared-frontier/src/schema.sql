@@ -1,8 +1,7 @@
--- The tables of shared frontiers, in a namespace of their own. All keys but those of a crawl and of
--- a worker begin with (crawl, b): the crawl's number and a bucket. A bucket holds whole hosts, and
--- one worker at a time owns it, so nobody else writes its rows. Columns are sorted by width, which
--- saves what would be lost between them.
-CREATE SCHEMA crawl_frontier;
+-- The tables of shared frontiers, in a namespace of their own that is there already. All keys but
+-- those of a crawl and of a worker begin with (crawl, b): the crawl's number and a bucket. A bucket
+-- holds whole hosts, and one worker at a time owns it, so nobody else writes its rows. Columns are
+-- sorted by width, which saves what would be lost between them.
 
 CREATE TABLE crawl_frontier.layout (version int NOT NULL);
 

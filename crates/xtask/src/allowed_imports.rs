@@ -208,7 +208,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that these crates alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 23] = [
+pub(crate) const OWNED: [(&str, &str); 26] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
@@ -227,8 +227,12 @@ pub(crate) const OWNED: [(&str, &str); 23] = [
     ("pulldown-cmark", "crawl-documents"),
     ("reqwest", "crawl-fetcher"),
     ("rustls", "crawl-fetcher"),
+    // Connections to its engine.
+    ("rustls", "crawl-shared-frontier"),
+    ("rustls-native-certs", "crawl-shared-frontier"),
     ("tantivy", "crawl-index"),
     ("tokio-postgres", "crawl-shared-frontier"),
+    ("tokio-postgres-rustls", "crawl-shared-frontier"),
     ("tower-http", "crawl"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),

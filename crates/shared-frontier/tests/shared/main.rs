@@ -9,6 +9,7 @@ mod bench;
 mod conforms;
 mod postgres;
 mod proxy;
+mod security;
 mod workers;
 
 #[path = "../../../frontier/tests/frontier/random_steps.rs"]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -15,8 +16,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A running server. Its process ends with the last test that uses it.
 pub(crate) struct Postgres {
     server: Child,
-    port: u16,
+    pub(crate) port: u16,
     _dir: TempDir,
+}
+
+/// What a server has beside the usual.
+#[derive(Default)]
+pub(crate) struct Setup<'a> {
+    pub(crate) settings: &'a [&'a str],
+    /// Files in the folder of its data, by name; none may be read by others.
+    pub(crate) files: &'a [(&'a str, String)],
 }
 
 /// The server, for as long as a test needs it.
@@ -32,7 +41,10 @@ impl Served {
     pub(crate) fn new() -> Served {
         let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
         server.0 += 1;
-        let port = server.1.get_or_insert_with(Postgres::start).port;
+        let port = server
+            .1
+            .get_or_insert_with(|| Postgres::start(&Setup::default()))
+            .port;
         Served {
             port,
             url: format!("postgres://crawl@127.0.0.1:{port}/postgres"),
@@ -52,15 +64,19 @@ impl Drop for Served {
 
 /// Executes statements, over a connection of their own.
 pub(crate) fn execute(url: &str, sql: &str) {
+    try_execute(url, sql).unwrap();
+}
+
+/// Executes statements that the server may refuse.
+pub(crate) fn try_execute(url: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
     runtime().block_on(async {
-        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
-            .await
-            .unwrap();
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
         let serving = tokio::spawn(connection);
-        client.batch_execute(sql).await.unwrap();
+        let done = client.batch_execute(sql).await;
         drop(client);
-        serving.await.unwrap().unwrap();
-    });
+        serving.await.unwrap()?;
+        done
+    })
 }
 
 /// The one number that a query gives.
@@ -82,7 +98,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 impl Postgres {
-    fn start() -> Postgres {
+    pub(crate) fn start(setup: &Setup<'_>) -> Postgres {
         let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let data = dir.path().join("data");
         fs::create_dir(&data).unwrap();
@@ -108,9 +124,12 @@ impl Postgres {
             .unwrap();
         let said = String::from_utf8_lossy(&made.stderr).into_owned();
         assert!(made.status.success(), "initdb: {said}");
+        for (name, text) in setup.files {
+            put(&data.join(name), text);
+        }
         // Another may take a port that was free a moment ago.
         for _ in 0..10 {
-            if let Some((server, port)) = serve(dir.path(), &data) {
+            if let Some((server, port)) = serve(dir.path(), &data, setup) {
                 return Postgres {
                     server,
                     port,
@@ -131,7 +150,7 @@ impl Drop for Postgres {
 }
 
 /// Starts a server and waits until it takes connections; none where it ended.
-fn serve(dir: &Path, data: &Path) -> Option<(Child, u16)> {
+fn serve(dir: &Path, data: &Path, setup: &Setup<'_>) -> Option<(Child, u16)> {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -150,6 +169,9 @@ fn serve(dir: &Path, data: &Path) -> Option<(Child, u16)> {
     ] {
         command.args(["-c", setting]);
     }
+    for setting in setup.settings {
+        command.args(["-c", setting]);
+    }
     let mut server = command.stderr(log).stdout(Stdio::null()).spawn().unwrap();
     let url = format!("postgres://crawl@127.0.0.1:{port}/postgres");
     let begin = Instant::now();
@@ -166,6 +188,16 @@ fn serve(dir: &Path, data: &Path) -> Option<(Child, u16)> {
     let _ = server.kill();
     let _ = server.wait();
     None
+}
+
+/// Writes a file that only the server's user may read.
+fn put(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    if is_root() {
+        let owned = Command::new("chown").arg("nobody").arg(path).status();
+        assert!(owned.unwrap().success());
+    }
 }
 
 fn log(dir: &Path) -> String {

@@ -1,0 +1,315 @@
+//! Connection strings: where an engine is, who asks, and whether the connection is encrypted.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+
+use crawl_weburl::{AddressClass, class_of_host};
+use percent_encoding::percent_decode_str;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use crate::error::OpenError;
+
+/// How the schemes of a connection string are written.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+
+/// A connection string of PostgreSQL, as a URL: `postgres://crawler@db.example.org/crawl`.
+///
+/// It may name several hosts, of which the first one that answers is used, and the parameters of
+/// libpq that the driver knows. Two of them are read here: `sslmode`, which is `verify-full` where a
+/// host is not on this machine, and may be `disable`; and `sslrootcert`, a PEM file with the
+/// certificates of those who sign for the engine, instead of the system's. A password in it is in no
+/// text that this type shows.
+#[derive(Clone)]
+pub struct ConnectionString {
+    config: Config,
+    encryption: Encryption,
+    /// Its text without a password.
+    shown: String,
+}
+
+/// Whether connections to an engine are encrypted, and by whom it is vouched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Encryption {
+    None,
+    /// The engine's certificate is checked, and its name.
+    Verified(Roots),
+}
+
+/// Those who are trusted to sign for an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Roots {
+    System,
+    /// The certificates in a PEM file.
+    File(PathBuf),
+}
+
+impl ConnectionString {
+    /// Reads a connection string.
+    ///
+    /// # Errors
+    /// [`OpenError::ConnectionString`], which does not show it; [`OpenError::WeakEncryption`] for an
+    /// `sslmode` that encrypts without a check of who answers.
+    pub fn parse(text: &str) -> Result<ConnectionString, OpenError> {
+        let bad = |what: &str| OpenError::ConnectionString {
+            source: what.to_owned().into(),
+        };
+        let scheme = SCHEMES.iter().find(|scheme| text.starts_with(**scheme));
+        let scheme = scheme.ok_or_else(|| bad("it does not begin with postgres://"))?;
+        let rest = &text[scheme.len()..];
+        let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (asker, place) = match body.split_once('@') {
+            Some((asker, place)) => (asker, place),
+            None => ("", body),
+        };
+        // The driver would take what stands before the first one for the name and the password.
+        if place.contains('@') || asker.contains('/') || query.contains('@') {
+            return Err(bad(
+                "`@`, `/` and `?` in a name or a password are written %40, %2F and %3F",
+            ));
+        }
+        let (user, mut password) = match asker.split_once(':') {
+            Some((user, password)) => (user, Some(decoded(password))),
+            None => (asker, None),
+        };
+        let (mut mode, mut roots, mut others) = (None, None, Vec::new());
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (key, value) = parameter
+                .split_once('=')
+                .ok_or_else(|| bad("a parameter has no value"))?;
+            let value = decoded(value);
+            match &*decoded(key) {
+                b"password" => password = Some(value),
+                b"sslmode" => mode = Some(String::from_utf8_lossy(&value).into_owned()),
+                b"sslrootcert" => roots = Some(String::from_utf8_lossy(&value).into_owned()),
+                _ => others.push(parameter),
+            }
+        }
+        let plain = |parameters: &[&str]| {
+            let at = if user.is_empty() { "" } else { "@" };
+            let query = if parameters.is_empty() { "" } else { "?" };
+            format!("{scheme}{user}{at}{place}{query}{}", parameters.join("&"))
+        };
+        let mut config: Config = plain(&others)
+            .parse()
+            .map_err(|why: tokio_postgres::Error| OpenError::ConnectionString {
+                source: why.into(),
+            })?;
+        if let Some(password) = password {
+            config.password(password);
+        }
+        let encryption = encryption(&config, mode.as_deref(), roots.as_deref())?;
+        config.ssl_mode(match encryption {
+            Encryption::None => SslMode::Disable,
+            Encryption::Verified(_) => SslMode::Require,
+        });
+        let mode = mode.map(|mode| format!("sslmode={mode}"));
+        let roots = roots.map(|roots| format!("sslrootcert={roots}"));
+        let said = others.iter().copied();
+        let said = said.chain(mode.as_deref()).chain(roots.as_deref());
+        Ok(ConnectionString {
+            shown: plain(&said.collect::<Vec<_>>()),
+            config,
+            encryption,
+        })
+    }
+
+    /// Returns whether it holds a password: then whoever sees it may connect.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
+    /// The same text without the password, as it may be shown and stored.
+    #[must_use]
+    pub fn without_password(&self) -> &str {
+        &self.shown
+    }
+
+    /// The engine as messages name it: hosts, ports and the database, without who asks.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let hosts = self
+            .hosts_and_ports()
+            .map(|(host, port)| format!("{host}:{port}"));
+        let hosts: Vec<String> = hosts.collect();
+        let database = self.config.get_dbname().unwrap_or_default();
+        format!("postgres://{}/{database}", hosts.join(","))
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn encryption(&self) -> &Encryption {
+        &self.encryption
+    }
+
+    /// Each host with its port, in their order.
+    pub(crate) fn hosts_and_ports(&self) -> impl Iterator<Item = (Cow<'_, str>, u16)> {
+        let ports = self.config.get_ports();
+        let hosts = self.config.get_hosts().iter().enumerate();
+        hosts.map(|(at, host)| {
+            let host = match host {
+                Host::Tcp(name) => Cow::from(name),
+                #[cfg(unix)]
+                Host::Unix(path) => path.to_string_lossy(),
+            };
+            let port = ports.get(at).or(ports.first()).copied();
+            (host, port.unwrap_or(5432))
+        })
+    }
+}
+
+impl fmt::Display for ConnectionString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl fmt::Debug for ConnectionString {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ConnectionString")
+            .field(&self.shown)
+            .finish()
+    }
+}
+
+fn decoded(text: &str) -> Cow<'_, [u8]> {
+    percent_decode_str(text).into()
+}
+
+fn encryption(
+    config: &Config,
+    mode: Option<&str>,
+    roots: Option<&str>,
+) -> Result<Encryption, OpenError> {
+    let roots = match roots {
+        None | Some("system") => Roots::System,
+        Some(file) => Roots::File(file.into()),
+    };
+    // A host may be reached at another address than its own.
+    let is_here = config.get_hosts().iter().all(is_local)
+        && config
+            .get_hostaddrs()
+            .iter()
+            .all(std::net::IpAddr::is_loopback);
+    match mode {
+        Some("verify-full") => Ok(Encryption::Verified(roots)),
+        Some("disable") => Ok(Encryption::None),
+        None if is_here && roots == Roots::System => Ok(Encryption::None),
+        None => Ok(Encryption::Verified(roots)),
+        Some(mode) => Err(OpenError::WeakEncryption {
+            mode: mode.to_owned(),
+        }),
+    }
+}
+
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => class_of_host(name) == Some(AddressClass::Loopback),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ConnectionString, Encryption, Roots};
+    use crate::error::OpenError;
+
+    fn verified(file: Option<&str>) -> Encryption {
+        Encryption::Verified(file.map_or(Roots::System, |file| Roots::File(file.into())))
+    }
+
+    #[test]
+    fn ours_connections_off_loopback_are_encrypted_and_checked_unless_told_otherwise() {
+        let check = |text: &str, expected: Encryption| {
+            let parsed = ConnectionString::parse(text).unwrap();
+            assert_eq!(*parsed.encryption(), expected, "{text}");
+        };
+        for here in [
+            "127.0.0.1",
+            "localhost:5433",
+            "[::1]:5432,127.0.0.1",
+            "%2Frun%2Fpostgresql",
+        ] {
+            check(
+                &format!("postgres://crawler@{here}/crawl"),
+                Encryption::None,
+            );
+        }
+        for there in ["db.example.org", "192.0.2.7", "127.0.0.1,db.example.org"] {
+            check(&format!("postgres://crawler@{there}/crawl"), verified(None));
+        }
+        let on_loopback = "postgres://127.0.0.1/crawl?";
+        check(&format!("{on_loopback}sslmode=verify-full"), verified(None));
+        check(
+            &format!("{on_loopback}sslrootcert=/a/ca.pem"),
+            verified(Some("/a/ca.pem")),
+        );
+        check(
+            "postgres://localhost/crawl?hostaddr=192.0.2.7",
+            verified(None),
+        );
+        check(
+            "postgres://db.example.org/crawl?sslmode=disable",
+            Encryption::None,
+        );
+        let system = "postgres://db.example.org/crawl?sslrootcert=system";
+        check(system, verified(None));
+        for mode in ["allow", "prefer", "require", "verify-ca", "VERIFY-FULL"] {
+            let text = format!("postgres://db.example.org/crawl?sslmode={mode}");
+            let refused = ConnectionString::parse(&text).unwrap_err();
+            assert!(
+                matches!(refused, OpenError::WeakEncryption { .. }),
+                "{mode}"
+            );
+        }
+    }
+
+    #[test]
+    fn ours_a_password_is_in_no_text() {
+        for text in [
+            "postgres://me:s3cr%40t@db.example.org:5433/crawl?target_session_attrs=read-write",
+            "postgresql://me@db.example.org:5433/crawl?password=s3cr%40t&target_session_attrs=read-write",
+            "postgres://db.example.org:5433/crawl?user=me&pass%77ord=s3cr%40t",
+        ] {
+            let parsed = ConnectionString::parse(text).unwrap();
+            assert_eq!(parsed.config().get_password(), Some(&b"s3cr@t"[..]));
+            assert_eq!(parsed.config().get_user(), Some("me"));
+            assert!(parsed.has_password());
+            assert_eq!(parsed.address(), "postgres://db.example.org:5433/crawl");
+            let shown = format!("{parsed} {parsed:?} {:?}", parsed.config());
+            assert!(!shown.contains("s3cr"), "{shown}");
+            let again = ConnectionString::parse(parsed.without_password()).unwrap();
+            assert!(!again.has_password());
+            assert_eq!(again.config().get_user(), Some("me"));
+            assert_eq!(again.without_password(), parsed.without_password());
+        }
+    }
+
+    #[test]
+    fn ours_what_can_not_be_read_is_refused_without_showing_it() {
+        for text in [
+            "host=db.example.org password=s3cret",
+            "https://me:s3cret@db.example.org/",
+            "postgres://me:s3@cret@db.example.org/crawl",
+            "postgres://me:s3/cret@db.example.org/crawl",
+            "postgres://me:s3?cret@db.example.org/crawl",
+            "postgres://me:s3cret@db.example.org:s3cret/crawl",
+            "postgres://me:s3cret@db.example.org/crawl?sslcert=s3cret",
+            "postgres://me@db.example.org/crawl?s3cret",
+        ] {
+            let refused = ConnectionString::parse(text).unwrap_err();
+            let mut shown = format!("{refused} {refused:?}");
+            let mut source = std::error::Error::source(&refused);
+            while let Some(why) = source {
+                shown += &format!(" {why}");
+                source = why.source();
+            }
+            assert!(!shown.contains("cret"), "{shown}");
+        }
+    }
+}

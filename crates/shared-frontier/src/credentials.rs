@@ -1,0 +1,217 @@
+//! The password with which an engine is asked: given by the caller, or a line of a password file.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use crate::connection_string::ConnectionString;
+use crate::error::OpenError;
+
+/// A longer file is none of passwords. Bytes.
+const MAX_PASSWORD_FILE_BYTES: u64 = 1 << 20;
+/// The bits of a mode by which others than its user may read or write a file.
+const OTHERS: u32 = 0o077;
+
+/// A password. It is shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(Vec<u8>);
+
+impl Password {
+    /// A password as it is typed.
+    #[must_use]
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Password {
+        Password(bytes.into())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+/// The password for an engine whose connection string has none: the given one, else that of the
+/// password file; none where neither has one.
+pub(crate) fn password(
+    url: &ConnectionString,
+    given: Option<&Password>,
+    file: Option<&Path>,
+) -> Result<Option<Password>, OpenError> {
+    if let Some(password) = given {
+        return Ok(Some(password.clone()));
+    }
+    let Some(path) = file else {
+        return Ok(None);
+    };
+    let failed = |what: String| OpenError::PasswordFile {
+        path: path.to_owned(),
+        what,
+    };
+    let text = match read(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|why| failed(why.to_string()))?,
+    };
+    let config = url.config();
+    let user = config.get_user().unwrap_or_default();
+    let database = config.get_dbname().unwrap_or(user);
+    let mut found: Vec<Option<Password>> = url
+        .hosts_and_ports()
+        .map(|(host, port)| find(&text, [&*host, &*port.to_string(), database, user]))
+        .collect();
+    found.dedup();
+    match found.len() {
+        0 => Ok(None),
+        1 => Ok(found.pop().flatten()),
+        _ => Err(failed(
+            "it has not one password for all hosts of the connection string".to_owned(),
+        )),
+    }
+}
+
+/// Reads a password file, which its user alone may read.
+fn read(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    let invalid = |what: String| io::Error::new(ErrorKind::InvalidData, what);
+    if !found.is_file() {
+        return Err(invalid("it is no regular file".to_owned()));
+    }
+    if found.mode() & OTHERS != 0 {
+        let mode = found.mode() & 0o777;
+        return Err(invalid(format!(
+            "its mode is {mode:04o}, so others may read it"
+        )));
+    }
+    let mut text = String::new();
+    let mut file = file.take(MAX_PASSWORD_FILE_BYTES + 1);
+    if file.read_to_string(&mut text)? as u64 > MAX_PASSWORD_FILE_BYTES {
+        return Err(invalid(format!(
+            "it has more than {MAX_PASSWORD_FILE_BYTES} bytes"
+        )));
+    }
+    Ok(text)
+}
+
+/// The password of the first line that fits host, port, database and user, as libpq reads it:
+/// `host:port:database:user:password`, where `*` fits anything and a backslash takes the meaning
+/// from the character behind it.
+fn find(text: &str, asked: [&str; 4]) -> Option<Password> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(fields).find_map(|(pattern, password)| {
+        let fits = |(pattern, asked): (&Field, &&str)| pattern.is_any || pattern.text == **asked;
+        // A socket in the usual folder is `localhost` there.
+        let is_socket = asked[0].starts_with('/') && pattern[0].text == "localhost";
+        let is_it = pattern
+            .iter()
+            .zip(&asked)
+            .enumerate()
+            .all(|(at, pair)| fits(pair) || at == 0 && is_socket);
+        is_it.then_some(password)
+    })
+}
+
+/// A field of a line.
+struct Field {
+    text: String,
+    is_any: bool,
+}
+
+fn fields(line: &str) -> Option<([Field; 4], Password)> {
+    let mut fields = Vec::with_capacity(4);
+    let mut field = String::new();
+    let mut is_plain = true;
+    let mut chars = line.chars();
+    while fields.len() < 4 {
+        match chars.next()? {
+            '\\' => {
+                is_plain = false;
+                field.extend(chars.next());
+            }
+            ':' => {
+                fields.push(Field {
+                    is_any: is_plain && field == "*",
+                    text: std::mem::take(&mut field),
+                });
+                is_plain = true;
+            }
+            other => field.push(other),
+        }
+    }
+    let mut password = String::new();
+    while let Some(next) = chars.next() {
+        match next {
+            '\\' => password.extend(chars.next()),
+            other => password.push(other),
+        }
+    }
+    Some((fields.try_into().ok()?, Password::new(password)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::{Password, find, password};
+    use crate::connection_string::ConnectionString;
+
+    #[test]
+    fn libpq_the_first_line_that_fits_gives_the_password() {
+        let text = "# of the study\n\
+                    db.example.org:5432:crawl:crawler:one:two\\:\\\\three\n\
+                    db.example.org:*:*:crawler:four\n\
+                    localhost:*:crawl:*:five\n\
+                    \\*:*:*:*:six\n\
+                    no line\n\
+                    *:*:*:last:seven";
+        let check = |asked: [&str; 4], expected: Option<&str>| {
+            let expected = expected.map(Password::new);
+            assert!(find(text, asked) == expected, "{asked:?}");
+        };
+        let at = |host, port| [host, port, "crawl", "crawler"];
+        check(at("db.example.org", "5432"), Some("one:two:\\three"));
+        check(at("db.example.org", "5433"), Some("four"));
+        check(at("127.0.0.1", "5432"), None);
+        check(at("/run/postgresql", "5432"), Some("five"));
+        check(at("*", "5432"), Some("six"));
+        check(["a.example", "1", "x", "last"], Some("seven"));
+    }
+
+    #[test]
+    fn ours_a_password_file_that_others_may_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pgpass");
+        let url = ConnectionString::parse("postgres://me@a.example,b.example/crawl").unwrap();
+        let of_file = || password(&url, None, Some(&path));
+        assert!(of_file().unwrap().is_none(), "there is no file");
+        let written = |text: &str, mode: u32| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        };
+        written("*:*:*:me:s3cret\n", 0o640);
+        let refused = of_file().unwrap_err().to_string();
+        assert!(
+            refused.contains("its mode is 0640") && refused.contains("\nhint: "),
+            "{refused}"
+        );
+        written("*:*:*:me:s3cret\n", 0o600);
+        let found = of_file().unwrap();
+        assert!(found == Some(Password::new("s3cret")));
+        assert!(!format!("{found:?}").contains("s3cret"));
+        written("a.example:*:*:me:s3cret\n", 0o600);
+        let refused = of_file().unwrap_err().to_string();
+        assert!(
+            refused.contains("not one password for all hosts"),
+            "{refused}"
+        );
+        let given = Password::new("other");
+        let found = password(&url, Some(&given), Some(&path)).unwrap();
+        assert!(found == Some(given));
+    }
+}

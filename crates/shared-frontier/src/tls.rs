@@ -1,0 +1,129 @@
+//! Encrypted connections, and what is wrong where none can be made.
+
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use tokio_postgres::error::SqlState;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::connection_string::{Encryption, Roots};
+use crate::error::OpenError;
+
+/// A file with more is none of certificates; all roots of a browser have 250 KiB.
+const MAX_ROOTS_BYTES: u64 = 4 << 20;
+
+/// The maker of encrypted connections; none where they are not encrypted.
+pub(crate) fn connector(encryption: &Encryption) -> Result<Option<MakeRustlsConnect>, OpenError> {
+    let roots = match encryption {
+        Encryption::None => return Ok(None),
+        Encryption::Verified(roots) => root_certificates(roots)?,
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|why| OpenError::Roots {
+            place: "the TLS library".to_owned(),
+            what: why.to_string(),
+        })?;
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    Ok(Some(MakeRustlsConnect::new(config)))
+}
+
+fn root_certificates(roots: &Roots) -> Result<RootCertStore, OpenError> {
+    let mut store = RootCertStore::empty();
+    match roots {
+        Roots::System => {
+            let found = rustls_native_certs::load_native_certs();
+            // Those that the TLS library can't read sign for nobody it would trust.
+            store.add_parsable_certificates(found.certs);
+            match store.is_empty() {
+                false => Ok(store),
+                true => Err(OpenError::Roots {
+                    place: "the system".to_owned(),
+                    what: match found.errors.first() {
+                        Some(why) => why.to_string(),
+                        None => "it has no root certificates".to_owned(),
+                    },
+                }),
+            }
+        }
+        Roots::File(path) => {
+            let failed = |what: String| OpenError::Roots {
+                place: format!("sslrootcert `{}`", path.display()),
+                what,
+            };
+            let length = fs::metadata(path)
+                .map_err(|why| failed(why.to_string()))?
+                .len();
+            if length > MAX_ROOTS_BYTES {
+                return Err(failed(format!("it has more than {MAX_ROOTS_BYTES} bytes")));
+            }
+            let pem = fs::read(path).map_err(|why| failed(why.to_string()))?;
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
+                let certificate = certificate.map_err(|why| failed(why.to_string()))?;
+                store
+                    .add(certificate)
+                    .map_err(|why| failed(why.to_string()))?;
+            }
+            match store.is_empty() {
+                false => Ok(store),
+                true => Err(failed("it holds no certificate".to_owned())),
+            }
+        }
+    }
+}
+
+/// Why no connection could be made, in words that tell what to do.
+pub(crate) fn not_connected(address: String, source: tokio_postgres::Error) -> OpenError {
+    if let Some(why) = of_certificate(&source) {
+        return match why {
+            // A signature that does not fit is that of somebody with the name of one who is.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                OpenError::NotTrusted { address, source }
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                OpenError::OtherName { address, source }
+            }
+            _ => OpenError::BadCertificate {
+                address,
+                what: why.to_string(),
+                source,
+            },
+        };
+    }
+    let refusals = [
+        SqlState::INVALID_PASSWORD,
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+    ];
+    let is_refused = source.code().is_some_and(|code| refusals.contains(code));
+    let said = source.source().map(ToString::to_string);
+    match said.as_deref() {
+        // The driver has no other word for it.
+        Some("server does not support TLS") => OpenError::NoTls { address },
+        Some("password missing") => OpenError::Refused { address, source },
+        _ if is_refused => OpenError::Refused { address, source },
+        _ => OpenError::Unreachable { address, source },
+    }
+}
+
+/// The fault of the engine's certificate, where that is why there is no connection.
+fn of_certificate(why: &tokio_postgres::Error) -> Option<CertificateError> {
+    let mut why = why.source();
+    while let Some(error) = why {
+        // What such an error wraps is none of its sources.
+        let inner = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(rustls::Error::InvalidCertificate(why)) = inner.or(error.downcast_ref()) {
+            return Some(why.clone());
+        }
+        why = error.source();
+    }
+    None
+}
