@@ -1,6 +1,6 @@
 //! A frontier that several workers share: the states of a crawl's URLs in PostgreSQL.
 //!
-//! Hosts are divided into buckets by a keyed hash. A worker owns buckets for as long as its
+//! Sites are divided into buckets by a keyed hash. A worker owns buckets for as long as its
 //! heartbeats reach the engine, by the engine's clock; it alone changes what is stored of their
 //! hosts. [`SharedFrontier`] keeps the contract of [`Frontier`](crawl_frontier::Frontier) for the
 //! hosts of its buckets: what is leased next is known in memory, and a commit is one round trip
@@ -11,6 +11,7 @@
 //! and serves its connections on one of its own, so it can be used within a runtime or without.
 //! Connections are not encrypted yet, so [`SharedFrontier::open`] takes engines on loopback alone.
 
+mod check;
 mod commit;
 mod connection;
 mod engine_tables;
@@ -18,11 +19,14 @@ mod error;
 mod frontier;
 mod open;
 mod options;
+mod overview;
 mod ownership;
 mod recent;
 mod rows;
 mod sql;
 
+pub use check::check_engine;
 pub use error::OpenError;
-pub use frontier::SharedFrontier;
+pub use frontier::{SendGuard, SharedFrontier, Survey};
 pub use options::Options;
+pub use overview::{CrawlOverview, WorkerOverview, drain, overview};

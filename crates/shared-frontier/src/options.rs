@@ -9,7 +9,16 @@ pub struct Options {
     pub crawl: String,
     /// The name of this worker. One process at a time has it.
     pub worker: String,
-    /// The number of buckets that hosts are divided into, when the crawl is begun. Later it is
+    /// The version of the program, which all workers of a crawl have alike.
+    pub program: String,
+    /// The settings that all workers of a crawl have alike, a line each.
+    pub settings: String,
+    /// The id of the last life of this worker ([`SharedFrontier::life`]), where it is known to be
+    /// over: its leases are ended, and need not be waited for.
+    ///
+    /// [`SharedFrontier::life`]: crate::SharedFrontier::life
+    pub last_life: Option<String>,
+    /// The number of buckets that sites are divided into, when the crawl is begun. Later it is
     /// what it was.
     pub buckets: u16,
     /// The most buckets that this worker takes.
@@ -33,6 +42,9 @@ impl Options {
         Options {
             crawl: crawl.to_owned(),
             worker: worker.to_owned(),
+            program: String::new(),
+            settings: String::new(),
+            last_life: None,
             buckets: 1024,
             most_buckets: u16::MAX,
             lease: Duration::from_secs(30),

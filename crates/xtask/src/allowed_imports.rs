@@ -39,6 +39,7 @@ pub(crate) const SEES: [(&str, &[&str]); 22] = [
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
+            "crawl-shared-frontier",
             "crawl-fetcher",
             "crawl-archive",
             "crawl-index",
@@ -91,6 +92,8 @@ pub(crate) const SEES: [(&str, &[&str]); 22] = [
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
+            // `crawl frontier` speaks to it without a crawl.
+            "crawl-shared-frontier",
             "crawl-fetcher",
             "crawl-archive",
             "crawl-index",
@@ -287,6 +290,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 ],
             ),
             ("trace_events", &["config", "messages", "secrets", "time"]),
+            ("sharing", &["config", "messages"]),
             (
                 "index",
                 &[
@@ -322,6 +326,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "counters",
                     "error",
                     "messages",
+                    "meta_keys",
                     "priority",
                     "revisit",
                     "sampling",
@@ -412,6 +417,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "revisit",
                     "runtime_waker",
                     "shared_traps",
+                    "sharing",
                     "state",
                     "summary",
                     "time",

@@ -14,6 +14,7 @@ use super::listed_seed::ListedSeed;
 use super::remembered::StoredConfig;
 use super::reread::Sources;
 use super::seed_list;
+use super::shared_crawl::refuse_typed_password;
 use super::tables::OperatorLayer;
 use super::tables::{Layer, Settings};
 use crate::error::{CommandError, NamedTable, Problems, Subject, Unread};
@@ -41,6 +42,7 @@ pub(crate) fn gather_with_sources(
         .map(|file| config_file::read_usable(file, &mut problems))
         .transpose()?
         .unwrap_or_default();
+    problems.note(refuse_typed_password(&flags));
     let mut sources = Sources {
         flags: flags.clone(),
         config: file.map(|file| (file.to_owned(), config.clone())),
