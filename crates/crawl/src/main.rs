@@ -87,6 +87,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Export(args)) => export::run(&args),
         Some(Command::Control(args)) => commands::control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Frontier(args)) => commands::frontier::run(&args),
         Some(Command::Mcp(args)) => mcp::run(&args),
         Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
         Some(Command::Completions { shell }) => {

@@ -1,6 +1,7 @@
 //! The configuration of a crawl, and what it tells while it runs.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ContentFilter, ProductToken, Profile, SeedTerms, SurtPrefix};
 use crawl_sample::SampleMethod;
 use crawl_scheduler::Politeness;
+use crawl_shared_frontier::Credentials;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
 use crate::document_reader::DocumentRules;
@@ -33,6 +35,8 @@ pub struct Config {
     pub seed_sitemaps: HashSet<CanonicalUrl>,
     /// The crawl's directory.
     pub output: PathBuf,
+    /// Where the frontier is one that several workers share; none: it lies in `output`.
+    pub shared: Option<SharedCrawl>,
     /// The name that robots.txt and page directives address us by.
     pub agent: ProductToken,
     /// The User-Agent header, `NAME/VERSION (+CONTACT)`.
@@ -127,6 +131,7 @@ impl Config {
         let user_agent = crawl_fetcher::user_agent(agent.as_str(), version, contact.as_ref());
         Config {
             output: output.into(),
+            shared: None,
             seed_sitemaps: HashSet::new(),
             profile: Profile::Rfc9309,
             robots_times: RobotsTimes::default(),
@@ -171,6 +176,35 @@ impl Config {
             user_agent,
             seeds,
         }
+    }
+}
+
+/// A crawl that several workers share, and this one of them.
+#[derive(Clone)]
+pub struct SharedCrawl {
+    /// The connection string of the engine that holds its frontier.
+    pub url: String,
+    /// Where the password for it comes from.
+    pub credentials: Credentials,
+    /// The name of the crawl.
+    pub crawl: String,
+    /// The name of this worker.
+    pub worker: String,
+    /// How long the hosts of a worker that died wait until others take them over.
+    pub lease: Duration,
+    /// The version of the program, which all workers have alike.
+    pub program: String,
+    /// The settings that all workers have alike, a line each.
+    pub settings: String,
+}
+
+impl fmt::Debug for SharedCrawl {
+    /// The connection string may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SharedCrawl");
+        shown.field("crawl", &self.crawl);
+        shown.field("worker", &self.worker);
+        shown.field("lease", &self.lease).finish_non_exhaustive()
     }
 }
 

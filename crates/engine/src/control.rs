@@ -323,6 +323,8 @@ pub enum Phase {
     Paused,
     /// Sending nothing until the disk has room.
     DiskLow,
+    /// Having nothing to do until other workers of the crawl find something, or all have ended.
+    WaitingForWorkers,
     /// Waiting for what is in flight, sending nothing more.
     Draining,
     /// Writing what is derived at the end of a run.

@@ -1,6 +1,7 @@
 //! The driver: the crawl loop with a clock, sockets, threads and a disk.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use crawl_archive::LogFile;
 use crawl_archive::rows::{PageRow, RequestRow, RunBegan};
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
 use crawl_scheduler::{RestartKind, Tick};
+use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc as async_mpsc;
@@ -30,6 +32,7 @@ use crate::free_space::{DiskWatch, FreeSpace};
 use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
 use crate::messages::key::{Keyed, MessageKeys};
+use crate::messages::sharing::HostOwnership;
 use crate::messages::{Effect, Event, NewRules};
 use crate::meta_keys::META_TRAPS;
 use crate::read::PageReader;
@@ -38,6 +41,7 @@ use crate::revisit::round;
 use crate::revisit::visit::RevisitSchedule;
 use crate::runtime_waker::RuntimeWaker;
 use crate::shared_traps::SharedTraps;
+use crate::sharing::{WorkerThread, WorkersGuard};
 use crate::state::delay_log::DelayLog;
 use crate::state::directory::{self, Directory};
 use crate::state::order_log::OrderLog;
@@ -87,14 +91,18 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
         body_filter: body_filter(&config.wanted),
         ..config.fetch.clone()
     };
-    let fetcher = Arc::new(Fetcher::new(fetch, clock)?);
+    let fetcher = Fetcher::new(fetch, clock)?;
     let config = Arc::new(config);
     let (stop, free_space) = (controls.stop.clone(), controls.free_space.clone());
     let driver = off_the_runtime({
         let config = Arc::clone(&config);
         move || {
             let opened = Opened::open(&config, clock, &|| *stop.borrow() != Stop::No)?;
-            Driver::start(&config, clock, fetcher, opened, stop, &free_space)
+            let fetcher = match &opened.directory.shared {
+                Some(shared) => fetcher.guarded(Arc::new(WorkersGuard(shared.send_guard()))),
+                None => fetcher,
+            };
+            Driver::start(&config, clock, Arc::new(fetcher), opened, stop, &free_space)
         }
     });
     let mut driver = driver.await?;
@@ -173,12 +181,33 @@ struct Driver {
     /// Rows of committed pages that the consumer has not taken.
     undelivered: VecDeque<PageRow>,
     _disk: DiskWatch,
+    /// Where the frontier is shared: what speaks with the others, and the lock of this directory.
+    workers: Option<Workers>,
     resumed: bool,
     /// Tells readers and writer to drop what they hold.
     abandon: Arc<AtomicBool>,
     /// Set when the last page is settled.
     last_work: Arc<OnceLock<LastWork>>,
     stop: watch::Receiver<Stop>,
+}
+
+/// What a worker needs that shares its crawl.
+struct Workers {
+    frontier: Arc<SharedFrontier>,
+    thread: WorkerThread,
+    /// Held until the end.
+    _lock: Option<File>,
+}
+
+impl Workers {
+    /// Gives up what this worker owns, so that others go on with it at once. Nothing of it is under
+    /// way any more.
+    fn end(self) {
+        self.thread.end();
+        if let Err(error) = self.frontier.give_up() {
+            tracing::warn!(%error, "the hosts of this worker wait until its lease ends");
+        }
+    }
 }
 
 /// Until when the index may go on behind the last page.
@@ -205,6 +234,8 @@ impl Driver {
         } = opened;
         let Directory {
             frontier,
+            shared,
+            lock,
             tombstones,
             files,
             mut requests,
@@ -258,7 +289,11 @@ impl Driver {
                 before: last_end,
             },
         )?;
-        if resumed {
+        if let Some(shared) = &shared {
+            coordinator.share_crawl(Arc::clone(shared) as Arc<dyn HostOwnership>);
+        }
+        // Workers that share a crawl judge again what others found.
+        if resumed || shared.is_some() {
             coordinator.restore(rest)?;
         }
         take_up_requests(
@@ -302,6 +337,7 @@ impl Driver {
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
             .sampling(sampling)
+            .sharing(shared.clone())
             .leaving_out(tombstones)
             .noting(order.clone())
             .telling(TraceEvents::new(config))
@@ -314,6 +350,18 @@ impl Driver {
             told.is_some_and(|events| events.send(Event::FreeSpace { bytes }).is_ok())
         });
         let disk = disk.map_err(EngineError::disk(&config.output))?;
+        let workers = shared.map(|frontier| {
+            let told = event_sender.downgrade();
+            let tell = move |event| told.upgrade().is_some_and(|it| it.send(event).is_ok());
+            let thread = WorkerThread::start(Arc::clone(&frontier), config, tell);
+            thread.map(|thread| Workers {
+                frontier,
+                thread,
+                _lock: lock,
+            })
+        });
+        let workers = workers.transpose();
+        let workers = workers.map_err(EngineError::disk(&config.output))?;
         let writer = std::thread::Builder::new()
             .name("crawl-writer".to_owned())
             .spawn(move || {
@@ -357,6 +405,7 @@ impl Driver {
             fetches: JoinSet::new(),
             undelivered: VecDeque::new(),
             _disk: disk,
+            workers,
             resumed,
             abandon,
             last_work,
@@ -507,6 +556,11 @@ impl Driver {
                 Effect::Write(message) => {
                     self.readers.take(ReaderTask::Pass(Keyed { key, message }));
                 }
+                Effect::Share(request) => {
+                    if let Some(workers) = &self.workers {
+                        workers.thread.ask(request);
+                    }
+                }
             }
         }
     }
@@ -530,8 +584,23 @@ impl Driver {
         }
     }
 
-    /// Ends threads and writes what is derived.
+    /// Ends threads and writes what is derived; then others may go on with the hosts of this worker.
     fn end(
+        mut self,
+        looped: Result<Ended, EngineError>,
+        started: Instant,
+    ) -> Result<Summary, EngineError> {
+        // Whatever is under way still ends here, and its connection with it.
+        self.fetches = JoinSet::new();
+        let workers = self.workers.take();
+        let ended = self.end_alone(looped, started);
+        if let Some(workers) = workers {
+            workers.end();
+        }
+        ended
+    }
+
+    fn end_alone(
         self,
         looped: Result<Ended, EngineError>,
         started: Instant,
@@ -551,7 +620,7 @@ impl Driver {
         } = self;
         let at_once = coordinator.stopped_at_once();
         let over = match looped {
-            Ok(Ended::Interrupted) => Some(clock.now()),
+            Ok(Ended::Interrupted | Ended::HandedOver) => Some(clock.now()),
             _ => coordinator.deadline(),
         };
         let _ = last_work.set(LastWork {
@@ -567,7 +636,7 @@ impl Driver {
         if let Ok(writer) = &mut writer {
             writer.unfollow();
         }
-        let is_whole = !matches!(looped, Err(_) | Ok(Ended::Interrupted));
+        let is_whole = !matches!(looped, Err(_) | Ok(Ended::Interrupted | Ended::HandedOver));
         let index = indexer.map(|indexer| indexer.join(is_whole));
         let ended = looped?;
         let (mut excluded, mut indexed) = (run_end::ExcludedCounts::new(), None);

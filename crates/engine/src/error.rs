@@ -112,6 +112,45 @@ pub enum EngineError {
         /// The frontier's error.
         source: OpenError,
     },
+    /// The frontier that workers share could not be opened.
+    #[error(transparent)]
+    Shared(Box<crawl_shared_frontier::OpenError>),
+    /// The directory holds a crawl whose frontier lies there.
+    #[error("`{}` holds a crawl with a frontier of its own, which no other worker shares", dir.display())]
+    OwnFrontier {
+        /// The output directory.
+        dir: PathBuf,
+    },
+    /// The directory is another worker's.
+    #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`", dir.display())]
+    OtherWorker {
+        /// The output directory.
+        dir: PathBuf,
+        /// The crawl that it belongs to.
+        crawl: String,
+        /// The worker whose it is.
+        worker: String,
+    },
+    /// What the worker recorded lies in another directory.
+    #[error("worker `{worker}` of crawl `{crawl}` has records in another directory than `{}`", dir.display())]
+    WorkerElsewhere {
+        /// The output directory.
+        dir: PathBuf,
+        /// The crawl.
+        crawl: String,
+        /// The worker.
+        worker: String,
+    },
+    /// What is asked for needs a frontier in the directory, and others share this one.
+    #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`, whose frontier lies elsewhere", dir.display())]
+    SharedState {
+        /// The directory.
+        dir: PathBuf,
+        /// The crawl.
+        crawl: String,
+        /// The worker.
+        worker: String,
+    },
     /// The stored state failed in mid-crawl.
     #[error(transparent)]
     State(#[from] FrontierError),
@@ -136,6 +175,10 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    pub(crate) fn shared(error: crawl_shared_frontier::OpenError) -> EngineError {
+        EngineError::Shared(Box::new(error))
+    }
+
     pub(crate) fn disk(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> EngineError {
         let path = path.into();
         move |source| EngineError::Disk { path, source }

@@ -36,6 +36,7 @@ mod sampling;
 mod scope_seeds;
 mod secrets;
 mod shared_traps;
+mod sharing;
 #[cfg(test)]
 mod simulated;
 mod state;
@@ -49,7 +50,7 @@ mod write;
 
 pub use config::{
     Budgets, Config, Extent, Forbidden, HostBudget, HostGroup, MAX_PER_OTHERS_HOST,
-    MIN_OTHERS_DELAY, Resources, Revisits, ScopeRules, TrapRules,
+    MIN_OTHERS_DELAY, Resources, Revisits, ScopeRules, SharedCrawl, TrapRules,
 };
 pub use control::{
     Command, CommandAnswer, Commander, Controls, LatestPage, LiveState, PendingAnswer, Phase,

@@ -6,6 +6,11 @@ pub(crate) const META_TOTALS: &str = "totals";
 pub(crate) const META_SCOPE_SEEDS: &str = "scope_seeds";
 /// A line for each redirect of a seed, or of such a target: the URL, a space, its target.
 pub(crate) const META_SEED_TARGETS: &str = "seed_targets";
+/// Before a digest: such a redirect, for all workers of a crawl. What begins with `crawl ` is kept
+/// once for all of them.
+pub(crate) const META_SHARED_TARGET: &str = "crawl target ";
+/// Some worker of a crawl fetched a seed.
+pub(crate) const META_SHARED_SEED: &str = "crawl seed fetched";
 /// The end of the last run: by itself, or not.
 pub(crate) const META_RUN: &str = "run";
 /// The crawl's round, as JSON.

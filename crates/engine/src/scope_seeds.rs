@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crawl_archive::Removal;
+use crawl_archive::{DigestAlgorithm, Removal};
 use crawl_frontier::{Frontier, FrontierError, Transaction};
 use crawl_policy::SeedAreas;
 use crawl_policy::scope::Scope;
@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS};
+use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_TARGET};
 
 /// The seeds of all runs and the targets of their redirects, as the state keeps them.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,8 @@ pub(crate) struct ScopeSeeds {
     areas: Arc<SeedAreas>,
     /// True if there are some that the state does not hold yet.
     has_grown: bool,
+    /// Targets that the other workers of the crawl are to be told of; none where there are none.
+    to_share: Option<Vec<(CanonicalUrl, CanonicalUrl)>>,
 }
 
 impl ScopeSeeds {
@@ -56,6 +58,29 @@ impl ScopeSeeds {
         }
         read.has_grown = false;
         Ok(read)
+    }
+
+    /// Shares targets with the other workers of the crawl from now on; `kept` is what those told.
+    pub(crate) fn share(&mut self, kept: &[(String, Vec<u8>)]) {
+        self.learn(kept);
+        self.to_share = Some(Vec::new());
+    }
+
+    /// Adds the targets that other workers told of. Gives those that were not known.
+    pub(crate) fn learn(
+        &mut self,
+        kept: &[(String, Vec<u8>)],
+    ) -> Vec<(CanonicalUrl, CanonicalUrl)> {
+        let told = kept.iter();
+        let told = told.filter(|(name, _)| name.starts_with(META_SHARED_TARGET));
+        let told = told.flat_map(|(_, pair)| pairs(pair));
+        let new: Vec<_> = told
+            .filter(|pair| !self.known_targets.contains(pair))
+            .collect();
+        for (from, target) in &new {
+            self.add_known_target(from, target);
+        }
+        new
     }
 
     /// The scope that follows from the seeds of this run and from these.
@@ -103,6 +128,16 @@ impl ScopeSeeds {
 
     /// Adds the target of the redirect of a seed, or of such a target.
     pub(crate) fn add_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
+        let pair = (from.clone(), target.clone());
+        if let Some(to_share) = &mut self.to_share
+            && !self.known_targets.contains(&pair)
+        {
+            to_share.push(pair);
+        }
+        self.add_known_target(from, target);
+    }
+
+    fn add_known_target(&mut self, from: &CanonicalUrl, target: &CanonicalUrl) {
         if self.own.contains(from) {
             self.own.insert(target.clone());
         }
@@ -117,6 +152,11 @@ impl ScopeSeeds {
 
     /// Writes them, where there are more than the state holds.
     pub(crate) fn keep(&mut self, transaction: &mut dyn Transaction) {
+        for (from, target) in self.to_share.iter_mut().flat_map(std::mem::take) {
+            let pair = format!("{from} {target}\n");
+            let name = format!("{META_SHARED_TARGET}{}", digest(&pair));
+            transaction.keep_meta(&name, pair.as_bytes());
+        }
         if !std::mem::take(&mut self.has_grown) {
             return;
         }
@@ -126,6 +166,11 @@ impl ScopeSeeds {
         let targets = targets.map(|(from, target)| format!("{from} {target}\n"));
         transaction.keep_meta(META_SEED_TARGETS, targets.collect::<String>().as_bytes());
     }
+}
+
+/// A name for a pair: two URLs are longer than a key may be.
+fn digest(pair: &str) -> String {
+    DigestAlgorithm::Sha256.of(&[pair.as_bytes()])
 }
 
 /// The pairs of [`META_SEED_TARGETS`]: no URL has a space in it.

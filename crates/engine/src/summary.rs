@@ -22,6 +22,8 @@ pub enum Ended {
     GroupBudget(String),
     /// The user asked for it; the same command goes on.
     Interrupted,
+    /// This worker was asked to hand its hosts over to the others of its crawl.
+    HandedOver,
     /// Only hosts are left that are parked, or rest or can't be reached for longer than allowed.
     Unreachable(Vec<UnreachableHost>),
 }
@@ -31,7 +33,7 @@ impl Ended {
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
             Ended::Finished | Ended::Budget(_) | Ended::GroupBudget(_) => true,
-            Ended::Interrupted => false,
+            Ended::Interrupted | Ended::HandedOver => false,
             Ended::Unreachable(hosts) => hosts.iter().all(|host| host.next_try.is_none()),
         }
     }

@@ -34,6 +34,7 @@ use crate::kept_connections::{KeptConnection, KeptConnections, MAX_KEPT_CONNECTI
 use crate::name_servers::{Source, unusable};
 use crate::referer::referer;
 use crate::resolver::{Fixed, Names};
+use crate::send_guard::{SendGuard, until_over};
 
 /// Makes exchanges. Cheap to share by reference; holds the connections that are kept.
 pub struct Fetcher {
@@ -45,6 +46,7 @@ pub struct Fetcher {
     accesses: HostAccesses,
     descriptor_limit: DescriptorLimit,
     is_given_up: watch::Sender<bool>,
+    guard: Option<Arc<dyn SendGuard>>,
     headers: HeaderMap,
     kept: KeptConnections,
     client: Clients,
@@ -120,11 +122,21 @@ impl Fetcher {
             accesses: HostAccesses::new(&config.access, config.proxy.is_some()),
             descriptor_limit: DescriptorLimit::new(),
             is_given_up: watch::Sender::new(false),
+            guard: None,
             names,
             rules,
             clock,
             config,
         })
+    }
+
+    /// Sends nothing, and has nothing under way, once `guard` says that its time is over.
+    #[must_use]
+    pub fn guarded(self, guard: Arc<dyn SendGuard>) -> Fetcher {
+        Fetcher {
+            guard: Some(guard),
+            ..self
+        }
     }
 
     /// The clock that exchanges are timed by.
@@ -207,6 +219,18 @@ impl Fetcher {
                     let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
                     let why = "the time of the run is over".to_owned();
                     Err(self.failed(started, None, Finding::new(kind, phase, why)))
+                }
+                ended = until_over(self.guard.as_deref()) => {
+                    let (kind, phase) = (FailureKind::GivenUp, FailurePhase::Request);
+                    let why = "another may ask this host from now on".to_owned();
+                    let failure = self.failed(started, None, Finding::new(kind, phase, why));
+                    // A process that was frozen learns of it late.
+                    let late = u64::try_from(ended.elapsed().as_micros()).unwrap_or(u64::MAX);
+                    let ended = failure.ended.as_micros().saturating_sub(late);
+                    Err(Failure {
+                        ended: Tick::from_micros(ended).max(started),
+                        ..failure
+                    })
                 }
                 result = self.exchange_in_turn(&request) => result,
             }

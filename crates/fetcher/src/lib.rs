@@ -38,6 +38,7 @@ mod resolver;
 mod retry_after;
 pub mod robots;
 mod secrets;
+mod send_guard;
 
 pub use body_filter::BodyFilter;
 pub use body_memory::BodyMemory;
@@ -53,3 +54,4 @@ pub use interstitial::{Interstitial, PageOutline, interstitial};
 pub use rate_limit::rate_limit;
 pub use retry_after::retry_after;
 pub use secrets::{MIN_SECRET_BYTES, Secrets};
+pub use send_guard::SendGuard;

@@ -159,6 +159,36 @@ impl LeaseTable {
         leases
     }
 
+    /// Takes up queues that others leased from until now, with the number of URLs in each state
+    /// that come with them.
+    pub fn join(&mut self, queues: Vec<(Origin, u64, u64)>, totals: Totals) {
+        for (origin, id, queued) in queues {
+            self.set_origin_queue(&origin, id, queued);
+        }
+        self.totals = totals;
+    }
+
+    /// Gives up the queues that `is_gone`, from which nothing is leased; `totals` are those of what
+    /// is left.
+    pub fn leave(&mut self, is_gone: impl Fn(&Origin) -> bool, totals: Totals) {
+        let gone: Vec<Origin> = self
+            .queues
+            .keys()
+            .filter(|origin| is_gone(origin))
+            .cloned()
+            .collect();
+        for origin in gone {
+            self.queues.remove(&origin);
+            self.heads.forget(&origin);
+        }
+        self.totals = totals;
+    }
+
+    /// The origins of the URLs that are leased.
+    pub fn leased_origins(&self) -> impl Iterator<Item = &Origin> {
+        self.leased.values().map(|leased| &leased.origin)
+    }
+
     /// An origin's number and how many URLs it has queued, if it has any.
     #[must_use]
     pub fn origin_queue(&self, origin: &Origin) -> Option<(u64, u64)> {

@@ -101,6 +101,23 @@ pub trait Transaction {
     /// Keeps bytes of the caller's own under a name.
     fn keep_meta(&mut self, name: &str, bytes: &[u8]);
 
+    /// Links to hosts of this worker that others met, `most` at most, in the order in which they
+    /// were sent. They wait no longer once this transaction is committed, so it is to admit them.
+    /// None where no workers share the frontier.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
+        let _ = most;
+        Ok(Vec::new())
+    }
+
+    /// Notes how many pages and bytes this worker has, over all its lives: workers that share a
+    /// frontier share budgets too. Nothing elsewhere.
+    fn note_spent(&mut self, pages: u64, bytes: u64) {
+        let _ = (pages, bytes);
+    }
+
     /// Numbers the commit: a lease tells the number of the last one that it was chosen after. It is
     /// not kept: 0 is that of all commits before the frontier was opened. A commit without a number
     /// has that of the one before.

@@ -151,6 +151,40 @@ impl Scheduler {
         None
     }
 
+    /// Takes a host out of memory for good, with all that waits for it: somebody else asks it from
+    /// now on. Gives its origins; none while something is in flight, and then nothing more is issued
+    /// for it.
+    pub fn hand_over(&mut self, now: Tick, host: &HostKey) -> Option<Vec<Origin>> {
+        self.advance(now);
+        let Some(&id) = self.by_host.get(host) else {
+            return Some(Vec::new());
+        };
+        if self.hosts[id].in_flight > 0 {
+            self.hosts[id].is_parked = true;
+            self.refresh(id);
+            return None;
+        }
+        self.dequeue(id);
+        self.queued_requests.remove(&id);
+        if self.hosts[id].is_in_idle_queue {
+            self.idle.retain(|idle| *idle != id);
+        }
+        let host = self.hosts.remove(id)?;
+        self.by_host.remove(&host.key);
+        for (index, entry) in (0..).zip(&host.origins) {
+            self.by_origin.remove(&entry.origin);
+            if let Some(at) = entry.status().retry_at {
+                self.retries.remove(&(at, id, index));
+            }
+        }
+        for gate in [host.address, host.site] {
+            if gate != NO_GATE {
+                self.gates.leave(gate, self.now);
+            }
+        }
+        Some(host.origins.into_iter().map(|entry| entry.origin).collect())
+    }
+
     /// No host can have asked us to wait any longer.
     fn longest_wait(&self) -> Tick {
         let politeness = self.politeness();

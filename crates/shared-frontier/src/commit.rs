@@ -12,11 +12,17 @@ use crate::ownership::Ownership;
 use crate::rows::{LinkKey, UrlKey, flags_of, place_of, state_columns};
 use crate::sql::Sql;
 
+/// The beginning of the names of what is kept of the whole crawl, whichever worker keeps it.
+pub(crate) const CRAWL_META: &str = "crawl ";
+
 /// The rows of a transaction, as a list for each column.
 #[derive(Default)]
 pub(crate) struct CommitBatch {
     /// The number of the commit among those of this worker.
     pub(crate) number: i64,
+    /// Rows and bytes of all lives of the worker, where they changed.
+    pages: Option<i64>,
+    bytes: Option<i64>,
     fence: FenceColumns,
     records: RecordColumns,
     origins: OriginColumns,
@@ -28,8 +34,15 @@ pub(crate) struct CommitBatch {
     taken: LinkKeyColumns,
     files: Vec<String>,
     lengths: Vec<i64>,
-    meta: Vec<String>,
-    values: Vec<Vec<u8>>,
+    meta: MetaColumns,
+    /// What is kept of the crawl, whichever worker keeps it.
+    crawl_meta: MetaColumns,
+}
+
+#[derive(Default)]
+struct MetaColumns {
+    name: Vec<String>,
+    value: Vec<Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -123,9 +136,11 @@ pub(crate) type StateChanges = [i64; 5];
 
 impl CommitBatch {
     /// An empty one, with its number among the commits of this worker.
-    pub(crate) fn new(number: i64) -> CommitBatch {
+    pub(crate) fn new(number: i64, spent: Option<(u64, u64)>) -> CommitBatch {
         CommitBatch {
             number,
+            pages: spent.map(|(pages, _)| pages as i64),
+            bytes: spent.map(|(_, bytes)| bytes as i64),
             ..CommitBatch::default()
         }
     }
@@ -135,7 +150,8 @@ impl CommitBatch {
         self.fence.b.is_empty()
             && self.links.b.is_empty()
             && self.files.is_empty()
-            && self.meta.is_empty()
+            && self.meta.name.is_empty()
+            && self.crawl_meta.name.is_empty()
     }
 
     /// Commits only where these buckets have these epochs, and counts what changes in them.
@@ -250,8 +266,12 @@ impl CommitBatch {
     }
 
     pub(crate) fn meta(&mut self, name: String, value: Vec<u8>) {
-        self.meta.push(name);
-        self.values.push(value);
+        let columns = match name.starts_with(CRAWL_META) {
+            true => &mut self.crawl_meta,
+            false => &mut self.meta,
+        };
+        columns.name.push(name);
+        columns.value.push(value);
     }
 
     /// Sends all statements at once, and waits for their answers. Where one fails, the engine
@@ -272,7 +292,9 @@ impl CommitBatch {
         let answers = tokio::join!(
             biased;
             client.batch_execute("BEGIN"),
-            put(Sql::CountCommit, 1, vec![crawl, worker, owner, &self.number]),
+            put(Sql::CountCommit, 1, vec![
+                crawl, worker, owner, &self.number, &self.pages, &self.bytes,
+            ]),
             put(Sql::Fence, fence.b.len(), vec![
                 crawl, owner, &fence.b, &fence.epoch, &fence.seq, pending, deferred, fetched,
                 failed, excluded,
@@ -308,12 +330,17 @@ impl CommitBatch {
                 crawl, &taken.b, &taken.sender, &taken.number,
             ]),
             put(Sql::PutMarks, self.files.len(), vec![crawl, worker, &self.files, &self.lengths]),
-            put(Sql::PutMeta, self.meta.len(), vec![crawl, worker, &self.meta, &self.values]),
+            put(Sql::PutMeta, self.meta.name.len(), vec![
+                crawl, worker, &self.meta.name, &self.meta.value,
+            ]),
+            put(Sql::PutMeta, self.crawl_meta.name.len(), vec![
+                crawl, &"", &self.crawl_meta.name, &self.crawl_meta.value,
+            ]),
             client.batch_execute("COMMIT"),
         );
-        let (a, b, c, d, e, f, g, h, i, j, k, l, m) = answers;
+        let (a, b, c, d, e, f, g, h, i, j, k, l, m, n) = answers;
         // The first that failed says why; the others that the transaction is over.
-        for answer in [a, b, c, d, e, f, g, h, i, j, k, l, m] {
+        for answer in [a, b, c, d, e, f, g, h, i, j, k, l, m, n] {
             answer?;
         }
         Ok(())

@@ -13,9 +13,8 @@ use tokio_postgres::{Client, Config, Connection, NoTls, Row, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::connection_string::ConnectionString;
-use crate::credentials::password;
+use crate::credentials::{Credentials, password};
 use crate::error::OpenError;
-use crate::options::Options;
 use crate::sql::Sql;
 use crate::tls::connector;
 
@@ -41,15 +40,11 @@ pub(crate) struct EngineConfig {
 impl EngineConfig {
     pub(crate) fn new(
         url: &ConnectionString,
-        options: &Options,
+        credentials: &Credentials,
     ) -> Result<EngineConfig, OpenError> {
         let mut config = url.config().clone();
         if !url.has_password()
-            && let Some(password) = password(
-                url,
-                options.password.as_ref(),
-                options.password_file.as_deref(),
-            )?
+            && let Some(password) = password(url, credentials)?
         {
             config.password(password.bytes());
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::connection_string::ConnectionString;
 use crate::error::OpenError;
@@ -36,21 +36,29 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The password for an engine whose connection string has none: the given one, else that of the
-/// password file; none where neither has one.
+/// Where the password for a connection string comes from that has none.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// The password.
+    pub password: Option<Password>,
+    /// The file in which one is looked for where there is none yet, in libpq's format. Its user
+    /// alone may be able to read it.
+    pub password_file: Option<PathBuf>,
+}
+
+/// The password for an engine whose connection string has none; none where none is found.
 pub(crate) fn password(
     url: &ConnectionString,
-    given: Option<&Password>,
-    file: Option<&Path>,
+    credentials: &Credentials,
 ) -> Result<Option<Password>, OpenError> {
-    if let Some(password) = given {
+    if let Some(password) = &credentials.password {
         return Ok(Some(password.clone()));
     }
-    let Some(path) = file else {
+    let Some(path) = &credentials.password_file else {
         return Ok(None);
     };
     let failed = |what: String| OpenError::PasswordFile {
-        path: path.to_owned(),
+        path: path.clone(),
         what,
     };
     let text = match read(path) {
@@ -158,7 +166,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::{Password, find, password};
+    use super::{Credentials, Password, find, password};
     use crate::connection_string::ConnectionString;
 
     #[test]
@@ -188,7 +196,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pgpass");
         let url = ConnectionString::parse("postgres://me@a.example,b.example/crawl").unwrap();
-        let of_file = || password(&url, None, Some(&path));
+        let mut credentials = Credentials {
+            password: None,
+            password_file: Some(path.clone()),
+        };
+        let of_file = || password(&url, &credentials);
         assert!(of_file().unwrap().is_none(), "there is no file");
         let written = |text: &str, mode: u32| {
             fs::write(&path, text).unwrap();
@@ -211,7 +223,8 @@ mod tests {
             "{refused}"
         );
         let given = Password::new("other");
-        let found = password(&url, Some(&given), Some(&path)).unwrap();
+        credentials.password = Some(given.clone());
+        let found = password(&url, &credentials).unwrap();
         assert!(found == Some(given));
     }
 }

@@ -95,6 +95,15 @@ impl EngineTables {
         Ok(session)
     }
 
+    /// The connection of commits, or a new one where it was closed.
+    pub(crate) fn writing_session(&self) -> Result<Arc<Session>, FrontierError> {
+        let session = current(&self.writer);
+        match session.client().is_closed() {
+            true => self.reconnect(&self.writer),
+            false => Ok(session),
+        }
+    }
+
     /// Asks for a new connection until the leases end.
     fn reconnect_in_time(&self) -> Result<Arc<Session>, FrontierError> {
         loop {
@@ -175,7 +184,7 @@ impl EngineTables {
 
     /// The bucket of a URL's host, if another worker owns it, or none.
     pub(crate) fn owner_elsewhere(&self, url: &CanonicalUrl) -> Option<i32> {
-        let b = self.keys.bucket(&url.host_key());
+        let b = self.keys.bucket(&url.site());
         self.owned.epoch(b).is_none().then_some(b)
     }
 
@@ -187,7 +196,7 @@ impl EngineTables {
 
     /// Gives up all leases: others may take the buckets at once.
     pub(crate) fn end_leases(&self) -> Result<(), FrontierError> {
-        let (session, owned) = (current(&self.writer), Arc::clone(&self.owned));
+        let (session, owned) = (self.writing_session()?, Arc::clone(&self.owned));
         let ended = self.thread.run(async move {
             let buckets: [&(dyn ToSql + Sync); 2] = [&owned.crawl, &owned.owner];
             session.execute(Sql::EndBuckets, &buckets).await?;
@@ -246,7 +255,7 @@ impl QueueReader for EngineTables {
         // Those that are leased stand among the first.
         let most = wanted + leased.len();
         let (place, seq) = after.map_or((-1, -1), place_of);
-        let b = self.keys.bucket(&queue.origin.host_key());
+        let b = self.keys.bucket(&queue.origin.site());
         let params = params![
             self.owned.crawl,
             b,

@@ -147,6 +147,28 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
+    /// Other workers of the crawl are at work by another version of the program.
+    #[error(
+        "the other workers of crawl `{crawl}` run version {found}, this one is {own}\nhint: run the same version everywhere; a crawl whose workers have all ended goes on with another"
+    )]
+    OtherProgram {
+        /// The name of the crawl.
+        crawl: String,
+        /// The version that began it, or went on with it last.
+        found: String,
+        /// The version of this program.
+        own: String,
+    },
+    /// Other workers of the crawl are at work by other settings.
+    #[error(
+        "the other workers of crawl `{crawl}` have other settings (theirs -, this one's +):{differences}\nhint: give all workers the same settings; a crawl whose workers have all ended goes on with others"
+    )]
+    OtherSettings {
+        /// The name of the crawl.
+        crawl: String,
+        /// The lines in which they differ.
+        differences: String,
+    },
     /// The engine failed.
     #[error(transparent)]
     Frontier(#[from] FrontierError),

@@ -1,5 +1,6 @@
 //! The frontier: reading and leasing.
 
+mod sharing;
 mod transaction;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,9 @@ use crawl_frontier::{
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tokio_postgres::Row;
 
+pub use self::sharing::{SendGuard, Survey};
 use self::transaction::SharedTransaction;
+use crate::commit::CRAWL_META;
 use crate::engine_tables::{EngineTables, params};
 use crate::recent::RecentUrls;
 use crate::rows::{Reader, url_at};
@@ -81,7 +84,7 @@ impl SharedFrontier {
     /// The number of buckets that this worker owns.
     #[must_use]
     pub fn buckets(&self) -> usize {
-        self.tables.owned.buckets.len()
+        self.tables.owned.count()
     }
 
     /// Sends a heartbeat now, beside those that are sent at intervals.
@@ -108,11 +111,8 @@ impl SharedFrontier {
     /// [`FrontierError`] where the engine fails.
     pub fn take_links(&self, most: usize) -> Result<CommitResult, FrontierError> {
         let mut transaction = self.transaction()?;
-        let owned = &self.tables.owned;
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let params = params![owned.crawl, owned.buckets.clone(), most];
-        let rows = self.tables.read(Sql::Links, params)?;
-        transaction.take_links(&rows)?;
+        let links = transaction.take_links(most)?;
+        transaction.admit_all(&links)?;
         Box::new(transaction).commit()
     }
 
@@ -149,8 +149,7 @@ impl SharedFrontier {
     /// Reads rows of the buckets that are owned.
     fn read_owned(&self, sql: Sql) -> Result<Vec<Row>, FrontierError> {
         let owned = &self.tables.owned;
-        self.tables
-            .read(sql, params![owned.crawl, owned.buckets.clone()])
+        self.tables.read(sql, params![owned.crawl, owned.buckets()])
     }
 
     /// Shows the pending URLs of one origin.
@@ -252,7 +251,7 @@ impl Frontier for SharedFrontier {
 
     fn next_due(&self, after: u32) -> Result<Option<u32>, FrontierError> {
         let owned = &self.tables.owned;
-        let params = params![owned.crawl, owned.buckets.clone(), i64::from(after)];
+        let params = params![owned.crawl, owned.buckets(), i64::from(after)];
         let rows = self.tables.read(Sql::NextDue, params)?;
         let due = rows.first().and_then(|row| Reader::new(row).next());
         let due: Option<i64> = due.ok_or_else(|| self.tables.corrupt("visit"))?;
@@ -261,7 +260,7 @@ impl Frontier for SharedFrontier {
 
     fn robots(&self, origin: &Origin) -> Result<Option<Vec<u8>>, FrontierError> {
         let (keys, owned) = (self.tables.keys, &self.tables.owned);
-        let b = keys.bucket(&origin.host_key());
+        let b = keys.bucket(&origin.site());
         let params = params![owned.crawl, b, keys.number(origin.as_str())];
         let rows = self.tables.read(Sql::Robots, params)?;
         Ok(rows.first().and_then(|row| Reader::new(row).next()?))
@@ -269,7 +268,11 @@ impl Frontier for SharedFrontier {
 
     fn host(&self, host: &HostKey) -> Result<Option<(u64, Vec<u8>)>, FrontierError> {
         let (keys, owned) = (self.tables.keys, &self.tables.owned);
-        let params = params![owned.crawl, keys.bucket(host), keys.number(host.as_str())];
+        let params = params![
+            owned.crawl,
+            keys.bucket(&host.site()),
+            keys.number(host.as_str())
+        ];
         let rows = self.tables.read(Sql::Host, params)?;
         let kept = |row| {
             let mut reader = Reader::new(row);
@@ -312,7 +315,11 @@ impl Frontier for SharedFrontier {
 
     fn meta(&self, name: &str) -> Result<Option<Vec<u8>>, FrontierError> {
         let owned = &self.tables.owned;
-        let params = params![owned.crawl, owned.worker.clone(), name.to_owned()];
+        let worker = match name.starts_with(CRAWL_META) {
+            true => String::new(),
+            false => owned.worker.clone(),
+        };
+        let params = params![owned.crawl, worker, name.to_owned()];
         let rows = self.tables.read(Sql::Meta, params)?;
         Ok(rows.first().and_then(|row| Reader::new(row).next()))
     }
@@ -325,7 +332,7 @@ impl Frontier for SharedFrontier {
         let mut after = (-1, 0, 0);
         loop {
             let (b, origin, fingerprint) = after;
-            let buckets = owned.buckets.clone();
+            let buckets = owned.buckets();
             let most = PAGE_ROWS as i64;
             let params = params![owned.crawl, buckets, b, origin, fingerprint, most];
             let rows = self.tables.read(Sql::Deferred, params)?;

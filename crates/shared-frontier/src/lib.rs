@@ -1,6 +1,6 @@
 //! A frontier that several workers share: the states of a crawl's URLs in PostgreSQL.
 //!
-//! Hosts are divided into buckets by a keyed hash. A worker owns buckets for as long as its
+//! Sites are divided into buckets by a keyed hash. A worker owns buckets for as long as its
 //! heartbeats reach the engine, by the engine's clock; it alone changes what is stored of their
 //! hosts. [`SharedFrontier`] keeps the contract of [`Frontier`](crawl_frontier::Frontier) for the
 //! hosts of its buckets: what is leased next is known in memory, and a commit is one round trip
@@ -12,6 +12,7 @@
 //! Connections off loopback are encrypted, and the engine's certificate is checked. It reads no
 //! environment: a password comes in by [`Options`].
 
+mod check;
 mod commit;
 mod connection;
 mod connection_string;
@@ -21,14 +22,17 @@ mod error;
 mod frontier;
 mod open;
 mod options;
+mod overview;
 mod ownership;
 mod recent;
 mod rows;
 mod sql;
 mod tls;
 
+pub use check::check_engine;
 pub use connection_string::ConnectionString;
-pub use credentials::Password;
+pub use credentials::{Credentials, Password};
 pub use error::OpenError;
-pub use frontier::SharedFrontier;
+pub use frontier::{SendGuard, SharedFrontier, Survey};
 pub use options::Options;
+pub use overview::{CrawlOverview, WorkerOverview, drain, overview};

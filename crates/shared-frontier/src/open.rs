@@ -6,24 +6,25 @@ use std::time::Instant;
 use crawl_frontier::parts::{LeaseTable, Totals};
 use crawl_frontier::{FingerprintKey, FrontierError};
 use crawl_weburl::Origin;
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet};
+use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Row};
 
 use crate::connection::{Answer, EngineConfig, EngineThread, Session, connect};
 use crate::connection_string::ConnectionString;
-use crate::engine_tables::EngineTables;
+use crate::credentials::Credentials;
+use crate::engine_tables::{EngineTables, params};
 use crate::error::OpenError;
 use crate::frontier::{Memory, SharedFrontier, Writer};
 use crate::options::Options;
-use crate::ownership::{Ownership, beat};
+use crate::ownership::{OwnedBucket, Ownership, beat};
 use crate::recent::RecentUrls;
-use crate::rows::{Keys, Reader};
+use crate::rows::{Keys, Reader, sum};
 use crate::sql::Sql;
 use crate::tls::not_connected;
 
 /// The layout of the tables that this program makes and reads.
-const LAYOUT: i32 = 1;
+const LAYOUT: i32 = 2;
 
 /// The oldest PostgreSQL that will do, as `server_version_num`: the oldest that tests run.
 const OLDEST_ENGINE: i32 = 150_000;
@@ -38,33 +39,35 @@ impl SharedFrontier {
     /// # Errors
     /// [`OpenError`] says what stands in the way.
     pub fn open(url: &str, options: &Options) -> Result<SharedFrontier, OpenError> {
-        let url = ConnectionString::parse(url)?;
-        let config = EngineConfig::new(&url, options)?;
-        let thread = EngineThread::start(url.address()).map_err(|why| FrontierError::Engine {
-            address: String::from("the thread of its connections"),
-            source: why.into(),
-        })?;
+        let (thread, config) = engine_at(url, &options.credentials)?;
         let crawl = begin(&thread, &config, options)?;
         let sessions = sessions(&thread, &config)?;
-        let taken = take(&thread, &sessions[1], &crawl, options)?;
+        let (owned, commits) = take_name(&thread, &sessions[1], &crawl, options)?;
         let keys = Keys {
             key: crawl.key,
             buckets: crawl.buckets,
         };
-        let Taken {
-            owned,
-            commits,
+        let tables = EngineTables::new(thread, config, keys, owned, sessions);
+        if let Err(refusal) = take_settings(&tables, options) {
+            // Its name is free at once.
+            tables.end_leases()?;
+            return Err(refusal);
+        }
+        let fair = fair_share(&tables)?.min(options.most_buckets.into());
+        let TakenBuckets {
+            buckets,
+            asked,
             seq,
             totals,
-        } = taken;
-        let tables = EngineTables::new(thread, config, keys, owned, sessions);
-        let queues = origins(&tables)?;
+        } = take_buckets(&tables, fair)?;
+        tables.owned.add(buckets, asked);
+        let queues = origins_of(&tables, tables.owned.buckets())?;
         if let Some(handle) = tables.thread.handle() {
             let owned = Arc::downgrade(&tables.owned);
             handle.spawn(beat(owned, tables.config.clone(), options.heartbeat));
         }
         tracing::debug!(
-            buckets = tables.owned.buckets.len(),
+            buckets = tables.owned.count(),
             origins_waiting = queues.len(),
             "shared frontier opened"
         );
@@ -84,12 +87,27 @@ impl SharedFrontier {
     }
 }
 
-/// What was taken when a frontier was opened.
-struct Taken {
-    owned: Arc<Ownership>,
-    commits: i64,
-    seq: u64,
-    totals: Totals,
+/// Buckets that were taken, by a message that was sent at `asked`.
+pub(crate) struct TakenBuckets {
+    pub(crate) buckets: HashMap<i32, OwnedBucket>,
+    pub(crate) asked: Instant,
+    /// The last number of an admission in them.
+    pub(crate) seq: u64,
+    pub(crate) totals: Totals,
+}
+
+/// How connections to the engine at a connection string are made, and a thread for them.
+pub(crate) fn engine_at(
+    url: &str,
+    credentials: &Credentials,
+) -> Result<(EngineThread, EngineConfig), OpenError> {
+    let url = ConnectionString::parse(url)?;
+    let config = EngineConfig::new(&url, credentials)?;
+    let thread = EngineThread::start(url.address()).map_err(|why| FrontierError::Engine {
+        address: String::from("the thread of its connections"),
+        source: why.into(),
+    })?;
+    Ok((thread, config))
 }
 
 /// Judges the engine, and finds or begins the crawl.
@@ -98,6 +116,16 @@ fn begin(
     config: &EngineConfig,
     options: &Options,
 ) -> Result<CrawlRow, OpenError> {
+    let client = judged(thread, config)?;
+    let (name, buckets) = (options.crawl.clone(), options.buckets.max(1));
+    Ok(thread.run(async move { crawl(&client, &name, buckets.into()).await })?)
+}
+
+/// A connection to an engine that will do, with tables of this layout.
+pub(crate) fn judged(
+    thread: &EngineThread,
+    config: &EngineConfig,
+) -> Result<Arc<Client>, OpenError> {
     let address = || thread.address.clone();
     let to_connect = config.clone();
     let connected = thread.try_run(async move { connect(&to_connect).await });
@@ -127,8 +155,7 @@ fn begin(
             known: LAYOUT,
         });
     }
-    let (name, buckets) = (options.crawl.clone(), options.buckets.max(1));
-    Ok(thread.run(async move { crawl(&client, &name, buckets.into()).await })?)
+    Ok(client)
 }
 
 /// A connection for readers, and one for commits.
@@ -141,30 +168,26 @@ fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session
     Ok(opened?)
 }
 
-/// Takes the worker's name, and buckets that are free.
-fn take(
+/// Takes the worker's name. Gives what is owned by it, no bucket yet, and the number of commits.
+fn take_name(
     thread: &EngineThread,
     session: &Arc<Session>,
     crawl: &CrawlRow,
     options: &Options,
-) -> Result<Taken, OpenError> {
+) -> Result<(Arc<Ownership>, i64), OpenError> {
     let owner = format!("{} {}", options.worker, uuid::Uuid::new_v4());
     let (number, worker) = (crawl.number, options.worker.clone());
     let term = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
-    let most = i64::from(options.most_buckets);
     let asked = Instant::now();
     let (session, life) = (Arc::clone(session), owner.clone());
-    let (name, rows) = thread.run(async move {
-        let name = session
-            .query(Sql::TakeName, &[&number, &worker, &life, &term])
-            .await?;
-        if name.is_empty() {
-            return Ok((name, Vec::new()));
+    let last = options.last_life.clone();
+    let name = thread.run(async move {
+        if let Some(last) = &last {
+            session.execute(Sql::EndBuckets, &[&number, last]).await?;
         }
-        let taken = session
-            .query(Sql::TakeBuckets, &[&number, &life, &term, &most])
-            .await?;
-        Ok((name, taken))
+        session
+            .query(Sql::TakeName, &[&number, &worker, &life, &term, &last])
+            .await
     })?;
     let Some(name) = name.first() else {
         return Err(OpenError::WorkerInUse {
@@ -173,46 +196,105 @@ fn take(
         });
     };
     let commits = Reader::new(name).next();
-    let mut taken = (HashMap::with_capacity(rows.len()), 0, Totals::default());
-    let counted: Option<Vec<()>> = rows.iter().map(|row| count(row, &mut taken)).collect();
-    let (Some(commits), Some(_)) = (commits, counted) else {
-        return Err(thread.corrupt("a row of crawl_frontier.bucket").into());
-    };
-    let (epochs, seq, totals) = taken;
+    let commits = commits.ok_or_else(|| thread.corrupt("a row of crawl_frontier.worker"))?;
     let names = (options.worker.clone(), owner);
-    let owned = Ownership::new(number, names, epochs, options.lease, asked);
-    Ok(Taken {
-        owned: Arc::new(owned),
-        commits,
-        seq,
-        totals,
+    let owned = Ownership::new(number, names, options.lease, asked);
+    Ok((Arc::new(owned), commits))
+}
+
+/// Goes on with a crawl, unless other workers are at work on it by another version of the program or
+/// by other settings.
+fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
+    let owned = &tables.owned;
+    let (program, settings) = (options.program.clone(), options.settings.clone());
+    let params = params![owned.crawl, owned.owner.clone(), program, settings];
+    if !tables.read(Sql::TakeSettings, params)?.is_empty() {
+        return Ok(());
+    }
+    let rows = tables.read(Sql::Settings, params![owned.crawl])?;
+    let found = rows.first().and_then(|row| {
+        let mut reader = Reader::new(row);
+        Some((reader.next::<String>()?, reader.next::<String>()?))
+    });
+    let (program, settings) = found.ok_or_else(|| tables.corrupt("crawl"))?;
+    let crawl = options.crawl.clone();
+    Err(match program == options.program {
+        false => OpenError::OtherProgram {
+            crawl,
+            found: program,
+            own: options.program.clone(),
+        },
+        true => OpenError::OtherSettings {
+            crawl,
+            differences: differences(&settings, &options.settings),
+        },
     })
 }
 
-/// Counts a bucket that was taken; none where its row is not what this program writes.
-fn count(row: &Row, (epochs, last, totals): &mut (HashMap<i32, i64>, u64, Totals)) -> Option<()> {
-    let mut reader = Reader::new(row);
-    let (b, epoch): (i32, i64) = (reader.next()?, reader.next()?);
-    epochs.insert(b, epoch);
-    let mut number = || {
-        reader
-            .next::<i64>()
-            .and_then(|number| u64::try_from(number).ok())
+/// The lines that two texts do not have in common, those of the first before a `-`.
+fn differences(theirs: &str, own: &str) -> String {
+    let without = |of: &str, other: &str, sign: char| {
+        let other: HashSet<&str> = other.lines().collect();
+        let lines = of.lines().filter(|line| !other.contains(line));
+        lines
+            .map(|line| format!("\n  {sign} {line}"))
+            .collect::<Vec<_>>()
     };
-    *last = number()?.max(*last);
-    totals.pending += number()?;
-    totals.deferred += number()?;
-    totals.fetched += number()?;
-    totals.failed += number()?;
-    totals.excluded += number()?;
-    Some(())
+    let lines = [without(theirs, own, '-'), without(own, theirs, '+')].concat();
+    lines.concat()
 }
 
-/// The origins with pending URLs: each with its number, and how many.
-fn origins(tables: &EngineTables) -> Result<Vec<(Origin, u64, u64)>, FrontierError> {
+/// The number of buckets that each worker may have that lives.
+fn fair_share(tables: &EngineTables) -> Result<u64, FrontierError> {
+    let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
+    let living = rows.first().and_then(|row| Reader::new(row).count());
+    let living = living.ok_or_else(|| tables.corrupt("worker"))?;
+    let buckets = u64::try_from(tables.keys.buckets).unwrap_or(1);
+    Ok(buckets.div_ceil(living.max(1)))
+}
+
+/// Takes buckets that nobody owns, `most` at most.
+pub(crate) fn take_buckets(
+    tables: &EngineTables,
+    most: u64,
+) -> Result<TakenBuckets, FrontierError> {
     let owned = &tables.owned;
-    let params = crate::engine_tables::params![owned.crawl, owned.buckets.clone()];
-    let rows = tables.read(Sql::Origins, params)?;
+    let asked = Instant::now();
+    let (term, most) = (
+        owned.term.as_millis() as i64,
+        i64::try_from(most).unwrap_or(i64::MAX),
+    );
+    let params = params![owned.crawl, owned.owner.clone(), term, most];
+    let rows = tables.read(Sql::TakeBuckets, params)?;
+    let known = Instant::now();
+    let mut taken = TakenBuckets {
+        buckets: HashMap::with_capacity(rows.len()),
+        asked,
+        seq: 0,
+        totals: Totals::default(),
+    };
+    for row in &rows {
+        let mut reader = Reader::new(row);
+        let (key, seq, totals) = reader.bucket().ok_or_else(|| tables.corrupt("bucket"))?;
+        let (b, epoch) = key;
+        let bucket = OwnedBucket {
+            epoch,
+            asked,
+            taken: known,
+        };
+        taken.buckets.insert(b, bucket);
+        taken.seq = taken.seq.max(seq);
+        taken.totals = sum(taken.totals, totals);
+    }
+    Ok(taken)
+}
+
+/// The origins with pending URLs in some buckets: each with its number, and how many.
+pub(crate) fn origins_of(
+    tables: &EngineTables,
+    buckets: Vec<i32>,
+) -> Result<Vec<(Origin, u64, u64)>, FrontierError> {
+    let rows = tables.read(Sql::Origins, params![tables.owned.crawl, buckets])?;
     let origin = |row| {
         let mut reader = Reader::new(row);
         let origin = Origin::parse(reader.next()?).ok()?;
@@ -315,8 +397,9 @@ async fn crawl(client: &Client, name: &str, buckets: i32) -> Answer<CrawlRow> {
         }
         // Whoever comes second finds the row of the first, or that number taken, and reads again.
         let begin = "WITH begun AS (
-                INSERT INTO crawl_frontier.crawl (number, buckets, name, fingerprint_key)
-                SELECT coalesce(max(number), 0) + 1, $2::int, $1::text, $3::bytea
+                INSERT INTO crawl_frontier.crawl
+                    (number, buckets, name, fingerprint_key, program, settings)
+                SELECT coalesce(max(number), 0) + 1, $2::int, $1::text, $3::bytea, '', ''
                 FROM crawl_frontier.crawl
                 ON CONFLICT DO NOTHING RETURNING number, buckets)
             INSERT INTO crawl_frontier.bucket (crawl, b, owner, epoch, lease_until, seq,

@@ -1,9 +1,8 @@
 //! What a shared frontier is opened with.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::credentials::Password;
+use crate::credentials::Credentials;
 
 /// What a shared frontier is opened with.
 #[derive(Clone, Debug)]
@@ -12,7 +11,16 @@ pub struct Options {
     pub crawl: String,
     /// The name of this worker. One process at a time has it.
     pub worker: String,
-    /// The number of buckets that hosts are divided into, when the crawl is begun. Later it is
+    /// The version of the program, which all workers of a crawl have alike.
+    pub program: String,
+    /// The settings that all workers of a crawl have alike, a line each.
+    pub settings: String,
+    /// The id of the last life of this worker ([`SharedFrontier::life`]), where it is known to be
+    /// over: its leases are ended, and need not be waited for.
+    ///
+    /// [`SharedFrontier::life`]: crate::SharedFrontier::life
+    pub last_life: Option<String>,
+    /// The number of buckets that sites are divided into, when the crawl is begun. Later it is
     /// what it was.
     pub buckets: u16,
     /// The most buckets that this worker takes.
@@ -28,10 +36,7 @@ pub struct Options {
     /// URLs whose state is held in memory.
     pub recent_urls: usize,
     /// The password for a connection string that has none.
-    pub password: Option<Password>,
-    /// The file in which one is looked for where there is none yet, in libpq's format. Its user
-    /// alone may be able to read it.
-    pub password_file: Option<PathBuf>,
+    pub credentials: Credentials,
 }
 
 impl Options {
@@ -41,6 +46,9 @@ impl Options {
         Options {
             crawl: crawl.to_owned(),
             worker: worker.to_owned(),
+            program: String::new(),
+            settings: String::new(),
+            last_life: None,
             buckets: 1024,
             most_buckets: u16::MAX,
             lease: Duration::from_secs(30),
@@ -48,8 +56,7 @@ impl Options {
             head_entries: 65_536,
             read_ahead: 50,
             recent_urls: 500_000,
-            password: None,
-            password_file: None,
+            credentials: Credentials::default(),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Which buckets this life of the process owns, and until when.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use crate::connection::{Answer, EngineConfig, Session};
 use crate::sql::Sql;
@@ -21,10 +21,18 @@ pub(crate) struct Ownership {
     pub(crate) owner: String,
     /// How long a lease is after each heartbeat.
     pub(crate) term: Duration,
-    /// In their order.
-    pub(crate) buckets: Vec<i32>,
-    epochs: HashMap<i32, i64>,
     held: Mutex<Held>,
+    /// Asked for each link, so it is apart from `held`. It is changed while no transaction is open.
+    buckets: RwLock<HashMap<i32, OwnedBucket>>,
+}
+
+/// A bucket that is owned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnedBucket {
+    pub(crate) epoch: i64,
+    /// Before it was asked for, and when it was known to be taken.
+    pub(crate) asked: Instant,
+    pub(crate) taken: Instant,
 }
 
 struct Held {
@@ -34,33 +42,62 @@ struct Held {
 }
 
 impl Ownership {
-    /// Owns buckets, each with its epoch, by a message that was sent at `asked`.
+    /// Owns the name of a worker and no bucket yet, by a message that was sent at `asked`.
     pub(crate) fn new(
         crawl: i32,
         (worker, owner): (String, String),
-        epochs: HashMap<i32, i64>,
         term: Duration,
         asked: Instant,
     ) -> Ownership {
-        let mut buckets: Vec<i32> = epochs.keys().copied().collect();
-        buckets.sort_unstable();
         Ownership {
             crawl,
             worker,
             owner,
             term,
-            buckets,
-            epochs,
             held: Mutex::new(Held {
                 until: asked + term,
                 lost: None,
             }),
+            buckets: RwLock::default(),
         }
+    }
+
+    /// Owns these buckets too, by a message that was sent at `asked`.
+    pub(crate) fn add(&self, taken: HashMap<i32, OwnedBucket>, asked: Instant) {
+        self.owned_mut().extend(taken);
+        let mut held = self.held();
+        // A heartbeat that was sent meanwhile knew nothing of them.
+        held.until = held.until.min(asked + self.term);
+    }
+
+    /// Owns these buckets no longer.
+    pub(crate) fn remove(&self, buckets: &[i32]) {
+        let mut owned = self.owned_mut();
+        for b in buckets {
+            owned.remove(b);
+        }
+    }
+
+    /// The buckets that are owned, in their order.
+    pub(crate) fn buckets(&self) -> Vec<i32> {
+        let mut buckets: Vec<i32> = self.owned().keys().copied().collect();
+        buckets.sort_unstable();
+        buckets
+    }
+
+    /// The number of buckets that are owned.
+    pub(crate) fn count(&self) -> usize {
+        self.owned().len()
+    }
+
+    /// A bucket, if it is owned.
+    pub(crate) fn bucket(&self, b: i32) -> Option<OwnedBucket> {
+        self.owned().get(&b).copied()
     }
 
     /// The epoch of a bucket; none where it is not owned.
     pub(crate) fn epoch(&self, b: i32) -> Option<i64> {
-        self.epochs.get(&b).copied()
+        self.bucket(b).map(|bucket| bucket.epoch)
     }
 
     /// The moment at which the leases end, unless a heartbeat comes before.
@@ -81,6 +118,11 @@ impl Ownership {
         Err(self.lost(why))
     }
 
+    /// Returns whether buckets are known to be another's.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.held().lost.is_some()
+    }
+
     /// Notes that buckets are another's; the error to end with.
     pub(crate) fn lose(&self, why: &str) -> FrontierError {
         self.held().lost.get_or_insert_with(|| why.to_owned());
@@ -96,7 +138,11 @@ impl Ownership {
     pub(crate) async fn renew(&self, session: &Session) -> Answer<()> {
         let asked = Instant::now();
         let term = self.term.as_millis() as i64;
-        let epochs: Vec<i64> = self.buckets.iter().map(|b| self.epochs[b]).collect();
+        let owned: Vec<(i32, i64)> = {
+            let owned = self.owned();
+            owned.iter().map(|(b, owned)| (*b, owned.epoch)).collect()
+        };
+        let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
         let name = session
             .execute(
                 Sql::RenewName,
@@ -106,23 +152,46 @@ impl Ownership {
         let renewed = session
             .query(
                 Sql::RenewBuckets,
-                &[&self.crawl, &self.owner, &term, &self.buckets, &epochs],
+                &[&self.crawl, &self.owner, &term, &buckets, &epochs],
             )
             .await?;
-        if name == 0 || renewed.len() < self.buckets.len() {
-            let lost = self.buckets.len() - renewed.len();
+        let renewed: HashSet<i32> = renewed
+            .iter()
+            .filter_map(|row| row.try_get(0).ok())
+            .collect();
+        // Those that were handed over meanwhile are no loss.
+        let lost = owned
+            .iter()
+            .filter(|(b, epoch)| !renewed.contains(b) && self.epoch(*b) == Some(*epoch));
+        let lost = lost.count();
+        if name == 0 || lost > 0 {
             let _ = self.lose(&format!(
                 "the leases of {lost} of {} buckets ended before a heartbeat came",
-                self.buckets.len()
+                buckets.len()
             ));
-        } else {
-            self.held().until = asked + self.term;
+            return Ok(());
         }
+        let renewed: HashSet<i32> = buckets.into_iter().collect();
+        let mut held = self.held();
+        // The leases of buckets that came while this heartbeat was under way end sooner than it
+        // says. They are renewed by the next.
+        let owned = self.owned();
+        let new = owned.iter().filter(|(b, _)| !renewed.contains(b));
+        let first = new.map(|(_, bucket)| bucket.asked).min();
+        held.until = first.map_or(asked, |first| first.min(asked)) + self.term;
         Ok(())
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn owned(&self) -> RwLockReadGuard<'_, HashMap<i32, OwnedBucket>> {
+        self.buckets.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn owned_mut(&self) -> RwLockWriteGuard<'_, HashMap<i32, OwnedBucket>> {
+        self.buckets.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -167,7 +236,13 @@ mod tests {
         let asked = Instant::now();
         let names = ("w1".to_owned(), "w1-life".to_owned());
         let term = Duration::from_secs(30);
-        let owned = Ownership::new(1, names, [(3, 7)].into_iter().collect(), term, asked);
+        let owned = Ownership::new(1, names, term, asked);
+        let bucket = |epoch, asked| OwnedBucket {
+            epoch,
+            asked,
+            taken: asked,
+        };
+        owned.add([(3, bucket(7, asked))].into_iter().collect(), asked);
         assert_eq!((owned.epoch(3), owned.epoch(4)), (Some(7), None));
         assert!(owned.check(asked).is_ok());
         let over = owned.check(asked + term).unwrap_err().to_string();

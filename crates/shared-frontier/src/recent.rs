@@ -26,6 +26,12 @@ impl RecentUrls {
         }
     }
 
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.newer.clear();
+        self.older.clear();
+    }
+
     pub(crate) fn get(&mut self, key: Fingerprint) -> Option<CurrentState> {
         if let Some(state) = self.newer.get(&key) {
             return Some(*state);

@@ -1,12 +1,12 @@
 //! Keys and rows: how URLs and their records stand in the tables.
 
 use crawl_frontier::parts::{
-    QueuePlace, Queued, Rank, RecordState, StoredVisit, UrlRecord, depth_and_hops,
+    QueuePlace, Queued, Rank, RecordState, StoredVisit, Totals, UrlRecord, depth_and_hops,
 };
 use crawl_frontier::{
     Admission, Exclusion, Fingerprint, FingerprintKey, NewState, Reason, UrlKind, Visit,
 };
-use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
+use crawl_weburl::{CanonicalUrl, Origin, Site, canonicalize};
 use tokio_postgres::Row;
 
 /// The bits of a place below its round: those of a priority and of a distance.
@@ -25,7 +25,8 @@ const FETCHED: i16 = 2;
 const FAILED: i16 = 3;
 const EXCLUDED: i16 = 4;
 
-/// Makes the keys of rows. Whole hosts lie in one bucket, with all their origins.
+/// Makes the keys of rows. Whole sites lie in one bucket, with all their hosts and origins: so
+/// the limits of a site are kept by one worker, as those of a host are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     pub(crate) key: FingerprintKey,
@@ -53,16 +54,16 @@ pub(crate) struct LinkKey {
 impl Keys {
     pub(crate) fn url(&self, url: &CanonicalUrl, fingerprint: Fingerprint) -> UrlKey {
         UrlKey {
-            b: self.bucket(&url.host_key()),
+            b: self.bucket(&url.site()),
             origin: self.number(url.origin_text()),
             // The lowest bits: the URL as a whole decides them.
             fingerprint: fingerprint.as_u128() as i64,
         }
     }
 
-    /// The bucket of a host: the highest bits of a keyed hash of its name.
-    pub(crate) fn bucket(&self, host: &HostKey) -> i32 {
-        let hash = self.key.hash(host.as_str()) >> 96;
+    /// The bucket of a site: the highest bits of a keyed hash of its name.
+    pub(crate) fn bucket(&self, site: &Site) -> i32 {
+        let hash = self.key.hash(site.as_str()) >> 96;
         ((hash * self.buckets.max(1) as u128) >> 32) as i32
     }
 
@@ -161,6 +162,26 @@ impl<'r> Reader<'r> {
         let value = self.row.try_get(self.at).ok();
         self.at += 1;
         value
+    }
+
+    /// The next column, a number that is none below zero.
+    pub(crate) fn count(&mut self) -> Option<u64> {
+        u64::try_from(self.next::<i64>()?).ok()
+    }
+
+    /// The columns of a bucket: its number and epoch, the last number of an admission, and the
+    /// number of URLs in each state.
+    pub(crate) fn bucket(&mut self) -> Option<((i32, i64), u64, Totals)> {
+        let key = (self.next()?, self.next()?);
+        let seq = self.count()?;
+        let totals = Totals {
+            pending: self.count()?,
+            deferred: self.count()?,
+            fetched: self.count()?,
+            failed: self.count()?,
+            excluded: self.count()?,
+        };
+        Some((key, seq, totals))
     }
 
     pub(crate) fn url_key(&mut self) -> Option<UrlKey> {
@@ -282,6 +303,17 @@ impl<'r> Reader<'r> {
             is_settled,
         };
         Some((key, stored, state))
+    }
+}
+
+/// What two buckets have in each state together.
+pub(crate) fn sum(one: Totals, other: Totals) -> Totals {
+    Totals {
+        pending: one.pending + other.pending,
+        deferred: one.deferred + other.deferred,
+        fetched: one.fetched + other.fetched,
+        failed: one.failed + other.failed,
+        excluded: one.excluded + other.excluded,
     }
 }
 

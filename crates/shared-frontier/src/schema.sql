@@ -10,14 +10,30 @@ CREATE TABLE crawl_frontier.crawl (
     buckets int NOT NULL,
     name text NOT NULL UNIQUE,
     -- Of the fingerprints of its URLs.
-    fingerprint_key bytea NOT NULL
+    fingerprint_key bytea NOT NULL,
+    -- The version of the program and the settings that all its workers have alike.
+    program text NOT NULL,
+    settings text NOT NULL
 );
 
 -- One life of one process that has this name.
 CREATE TABLE crawl_frontier.worker (
     commits bigint NOT NULL,
     lease_until timestamptz NOT NULL,
+    -- When this life began, and when it was heard of last.
+    began timestamptz NOT NULL,
+    heard timestamptz NOT NULL,
+    -- Rows of pages.jsonl and bytes of bodies, over all lives, and the rows when this one began.
+    pages bigint NOT NULL,
+    bytes bigint NOT NULL,
+    pages_before bigint NOT NULL,
+    -- The most that `pages` may come to, of the pages that the crawl may have in all.
+    allowed bigint NOT NULL,
     crawl int NOT NULL,
+    -- It has nothing to do until something comes.
+    rests bool NOT NULL,
+    -- It was asked to hand its buckets over, and to end.
+    drained bool NOT NULL,
     name text NOT NULL,
     owner text NOT NULL,
     PRIMARY KEY (crawl, name)

@@ -49,13 +49,31 @@ statements! {
             lease_until = clock_timestamp() + $3::bigint * interval '1 millisecond'
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
         RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
-    /// Takes a worker's name whose lease ended: crawl, name, owner, milliseconds.
-    TakeName = "INSERT INTO crawl_frontier.worker AS w (crawl, name, owner, lease_until, commits)
-        VALUES ($1::int, $2::text, $3::text, clock_timestamp() + $4::bigint * interval '1 millisecond', 0)
+    /// Takes a worker's name whose lease ended, or that a life has that is over: crawl, name, owner,
+    /// milliseconds, that life.
+    TakeName = "INSERT INTO crawl_frontier.worker AS w (crawl, name, owner, lease_until, commits,
+            began, heard, pages, bytes, pages_before, allowed, rests, drained)
+        VALUES ($1::int, $2::text, $3::text, clock_timestamp() + $4::bigint * interval '1 millisecond', 0,
+            clock_timestamp(), clock_timestamp(), 0, 0, 0, 0, false, false)
         ON CONFLICT (crawl, name) DO UPDATE
-            SET owner = excluded.owner, lease_until = excluded.lease_until
-            WHERE w.lease_until <= clock_timestamp()
+            SET owner = excluded.owner, lease_until = excluded.lease_until, began = excluded.began,
+                heard = excluded.heard, pages_before = w.pages, allowed = w.pages, rests = false,
+                drained = false
+            WHERE w.lease_until <= clock_timestamp() OR w.owner = $5::text
         RETURNING w.commits";
+    /// The number of workers that live and were not asked to end: crawl.
+    Living = "SELECT count(*) FROM crawl_frontier.worker
+        WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained";
+    /// Has a crawl go on with another version or other settings, where they are those that it has,
+    /// or no other worker lives: crawl, owner, version, settings. Tells whether it does.
+    TakeSettings = "UPDATE crawl_frontier.crawl c SET program = $3, settings = $4
+        WHERE c.number = $1 AND (
+            (c.program = $3 AND c.settings = $4)
+            OR NOT EXISTS (SELECT 1 FROM crawl_frontier.worker w
+                WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp()))
+        RETURNING c.number";
+    /// The version and the settings that a crawl has: crawl.
+    Settings = "SELECT program, settings FROM crawl_frontier.crawl WHERE number = $1";
     /// Renews the leases of buckets by their epochs, and tells which: crawl, owner, milliseconds,
     /// buckets, epochs. One that ended is not renewed: another may be about to take it.
     RenewBuckets = "WITH held AS (
@@ -69,8 +87,16 @@ statements! {
         FROM held WHERE k.crawl = $1 AND k.b = held.b RETURNING k.b";
     /// Renews the lease of a name: crawl, name, owner, milliseconds.
     RenewName = "UPDATE crawl_frontier.worker
-        SET lease_until = clock_timestamp() + $4::bigint * interval '1 millisecond'
+        SET lease_until = clock_timestamp() + $4::bigint * interval '1 millisecond',
+            heard = clock_timestamp()
         WHERE crawl = $1 AND name = $2 AND owner = $3 AND lease_until > clock_timestamp()";
+    /// Hands buckets over: crawl, owner, buckets. Tells what each holds.
+    HandOver = "WITH held AS (
+            SELECT b FROM crawl_frontier.bucket
+            WHERE crawl = $1 AND owner = $2 AND b = ANY($3::int[]) ORDER BY b FOR UPDATE)
+        UPDATE crawl_frontier.bucket k SET lease_until = '-infinity'
+        FROM held WHERE k.crawl = $1 AND k.b = held.b
+        RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
     /// Ends the leases of an owner's buckets: crawl, owner.
     EndBuckets = "WITH held AS (
             SELECT b FROM crawl_frontier.bucket
@@ -125,16 +151,20 @@ statements! {
         WHERE crawl = $1 AND b = ANY($2)";
     /// The lengths of files: crawl, worker.
     Marks = "SELECT file, length FROM crawl_frontier.row_file WHERE crawl = $1 AND worker = $2";
+    /// All that is kept of the crawl, whichever worker kept it: crawl.
+    CrawlMeta = "SELECT name, value FROM crawl_frontier.meta WHERE crawl = $1 AND worker = ''";
     /// What is kept under a name: crawl, worker, name.
     Meta = "SELECT value FROM crawl_frontier.meta WHERE crawl = $1 AND worker = $2 AND name = $3";
     /// The commits of a worker: crawl, name, owner.
     Commits = "SELECT commits FROM crawl_frontier.worker
         WHERE crawl = $1 AND name = $2 AND owner = $3";
 
-    /// Counts a commit of this life: crawl, name, owner, its number. It fails where the name is
+    /// Counts a commit of this life: crawl, name, owner, its number, and where they changed the rows
+    /// and bytes of all its lives. It fails where the name is
     /// another life's, or that commit took effect, by a division by zero: so what is sent behind it
     /// fails too.
-    CountCommit = "WITH one AS (UPDATE crawl_frontier.worker SET commits = $4
+    CountCommit = "WITH one AS (UPDATE crawl_frontier.worker SET commits = $4,
+                pages = coalesce($5::bigint, pages), bytes = coalesce($6::bigint, bytes)
             WHERE crawl = $1 AND name = $2 AND owner = $3 AND commits = $4::bigint - 1 RETURNING 1)
         SELECT 1 / count(*) FROM one";
     /// Fences a commit, and counts what it changes: crawl, owner; of each bucket its number and
@@ -216,4 +246,47 @@ statements! {
     PutMeta = "INSERT INTO crawl_frontier.meta (crawl, worker, name, value)
         SELECT $1::int, $2::text, * FROM unnest($3::text[], $4::bytea[])
         ON CONFLICT (crawl, worker, name) DO UPDATE SET value = excluded.value";
+
+    /// What a worker has to know of all others, by one look: crawl, owner, its buckets. The number
+    /// of workers that live and were not asked to end; of all buckets the free ones, URLs pending in
+    /// those whose owners do not rest, or that have none, and in free ones; whether links wait, and
+    /// for this worker; whether it was asked to end; how much is kept of the crawl; rows of all
+    /// workers, bytes of the others.
+    Survey = "SELECT
+            (SELECT count(*) FROM crawl_frontier.worker
+                WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained),
+            k.free, k.pending_open, k.pending_free,
+            EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1),
+            EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1 AND b = ANY($3::int[])),
+            coalesce((SELECT bool_or(drained) FROM crawl_frontier.worker
+                WHERE crawl = $1 AND owner = $2), false),
+            (SELECT count(*) FROM crawl_frontier.meta WHERE crawl = $1 AND worker = ''),
+            w.pages, w.others_bytes
+        FROM (SELECT count(*) FILTER (WHERE lease_until <= clock_timestamp()) AS free,
+                coalesce(sum(pending) FILTER (WHERE NOT (lease_until > clock_timestamp()
+                    AND owner = ANY(ARRAY(SELECT r.owner FROM crawl_frontier.worker r
+                        WHERE r.crawl = $1 AND r.rests AND r.lease_until > clock_timestamp())))),
+                    0)::bigint AS pending_open,
+                coalesce(sum(pending) FILTER (WHERE lease_until <= clock_timestamp()), 0)::bigint
+                    AS pending_free
+            FROM crawl_frontier.bucket WHERE crawl = $1) k,
+            (SELECT coalesce(sum(pages), 0)::bigint AS pages,
+                coalesce(sum(bytes) FILTER (WHERE owner <> $2), 0)::bigint AS others_bytes
+            FROM crawl_frontier.worker WHERE crawl = $1) w";
+    /// Notes whether a worker has nothing to do, and that it needs no more pages than these: crawl,
+    /// owner, whether, pages.
+    Rest = "UPDATE crawl_frontier.worker
+        SET rests = $3, allowed = least(allowed, coalesce($4::bigint, allowed))
+        WHERE crawl = $1 AND owner = $2";
+    /// Locks a crawl's row until the end of a transaction: crawl.
+    LockCrawl = "SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE";
+    /// Allows a worker some of the pages that the crawl may have: crawl, owner, how many it has, how
+    /// many more it wants, how many the crawl may have. Workers that live may have what they were
+    /// allowed, those that do not had what they have. Tells how many it may have now.
+    Allow = "UPDATE crawl_frontier.worker w
+        SET allowed = greatest(w.allowed, least($3::bigint + $4::bigint, $5::bigint - (
+            SELECT coalesce(sum(CASE WHEN o.lease_until > clock_timestamp()
+                THEN greatest(o.allowed, o.pages) ELSE o.pages END), 0)::bigint
+            FROM crawl_frontier.worker o WHERE o.crawl = $1 AND o.owner <> $2)))
+        WHERE w.crawl = $1 AND w.owner = $2 RETURNING w.allowed";
 }

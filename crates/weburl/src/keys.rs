@@ -85,12 +85,7 @@ impl Origin {
     /// The registrable domain of this origin.
     #[must_use]
     pub fn site(&self) -> Site {
-        let name = without_trailing_dot(self.parts().1);
-        let registrable = match host_address(name) {
-            Some(_) => None,
-            None => psl::domain_str(name),
-        };
-        Site(registrable.unwrap_or(name).into())
+        Site::of_host(self.parts().1)
     }
 }
 
@@ -106,9 +101,24 @@ impl HostKey {
     pub fn host(&self) -> &str {
         host_and_port(&self.0).0
     }
+
+    /// The registrable domain of this host.
+    #[must_use]
+    pub fn site(&self) -> Site {
+        Site::of_host(self.host())
+    }
 }
 
 impl Site {
+    fn of_host(host: &str) -> Site {
+        let name = without_trailing_dot(host);
+        let registrable = match host_address(name) {
+            Some(_) => None,
+            None => psl::domain_str(name),
+        };
+        Site(registrable.unwrap_or(name).into())
+    }
+
     /// The written form, such as `example.co.uk`.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -148,6 +158,7 @@ mod tests {
             url.host_key()
         );
         assert_eq!(url.origin().host_key(), url.host_key());
+        assert_eq!(url.host_key().site(), url.site());
         expect.assert_eq(&keys);
     }
 

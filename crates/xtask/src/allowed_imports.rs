@@ -39,6 +39,7 @@ pub(crate) const SEES: [(&str, &[&str]); 23] = [
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
+            "crawl-shared-frontier",
             "crawl-fetcher",
             "crawl-archive",
             "crawl-index",
@@ -95,6 +96,8 @@ pub(crate) const SEES: [(&str, &[&str]); 23] = [
             "crawl-sample",
             "crawl-scheduler",
             "crawl-frontier",
+            // `crawl frontier` speaks to it without a crawl.
+            "crawl-shared-frontier",
             "crawl-fetcher",
             "crawl-archive",
             "crawl-index",
@@ -296,6 +299,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 ],
             ),
             ("trace_events", &["config", "messages", "secrets", "time"]),
+            ("sharing", &["config", "messages"]),
             (
                 "index",
                 &[
@@ -331,6 +335,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "counters",
                     "error",
                     "messages",
+                    "meta_keys",
                     "priority",
                     "revisit",
                     "sampling",
@@ -421,6 +426,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                     "revisit",
                     "runtime_waker",
                     "shared_traps",
+                    "sharing",
                     "state",
                     "summary",
                     "time",

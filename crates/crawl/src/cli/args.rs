@@ -11,6 +11,7 @@ use crate::cli::report::ReportArgs;
 use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
+use crate::values::FrontierUrl;
 
 /// A polite web crawler with exclusion built in
 ///
@@ -85,6 +86,8 @@ pub(crate) enum Command {
     Control(ControlArgs),
     /// Serve a search page, the report and the live state in a browser
     Serve(ServeArgs),
+    /// Look at a frontier that workers share, check its engine, or have a worker end
+    Frontier(FrontierArgs),
     /// Answer a language model's questions about a crawl, over the Model Context Protocol
     Mcp(McpArgs),
     /// Read one document from stdin, for a crawl that started this process
@@ -197,6 +200,61 @@ pub(crate) struct InspectArgs {
     /// The Content-Type that it came with
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
+}
+
+/// Look at a frontier that workers share, check its engine, or have a worker end
+#[derive(Debug, Args)]
+pub(crate) struct FrontierArgs {
+    #[command(subcommand)]
+    pub(crate) command: FrontierCommand,
+}
+
+/// A command of `crawl frontier`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FrontierCommand {
+    /// Tell how the crawls of an engine stand, and their workers
+    ///
+    /// Exit code 0: told; 2: there is no such crawl; 3: the engine can't be asked.
+    Status {
+        #[command(flatten)]
+        place: FrontierPlaceArgs,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Hold the contract of frontiers against an engine, in crawls that are removed again
+    ///
+    /// Exit code 0: it keeps all clauses; 4: it breaks some, which are named; 3: it can't be asked.
+    Check {
+        /// The connection string of the engine
+        #[arg(value_name = "URL")]
+        url: FrontierUrl,
+    },
+    /// Have a worker hand its hosts over to the others, and end
+    ///
+    /// It ends what is in flight first. Exit code 0: it was asked to; 2: no such worker is at work;
+    /// 3: the engine can't be asked.
+    Drain {
+        /// The name of the worker
+        #[arg(value_name = "WORKER")]
+        worker: String,
+        #[command(flatten)]
+        place: FrontierPlaceArgs,
+    },
+}
+
+/// Where a frontier is that workers share.
+#[derive(Debug, Args)]
+pub(crate) struct FrontierPlaceArgs {
+    /// The connection string of the engine [default: that of --config]
+    #[arg(long, value_name = "URL")]
+    pub(crate) frontier: Option<FrontierUrl>,
+    /// The name of the crawl [default: that of --config; status: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) crawl: Option<String>,
+    /// The file of settings of its workers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// Print every key of the configuration with its default and meaning

@@ -4,6 +4,7 @@ mod bundle;
 pub(crate) mod control;
 pub(crate) mod export;
 pub(crate) mod forget;
+pub(crate) mod frontier;
 pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod inspect;

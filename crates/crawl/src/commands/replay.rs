@@ -99,6 +99,8 @@ fn ending(ended: &Ended) -> String {
         Ended::Budget(budget) => format!("--{budget} is spent"),
         Ended::GroupBudget(budget) => format!("{budget} is spent"),
         Ended::Interrupted => "interrupted".to_owned(),
+        // No worker shares a replay.
+        Ended::HandedOver => "handed over".to_owned(),
         Ended::Unreachable(hosts) => {
             let hosts = counted(hosts.len() as u64, "host", "hosts");
             format!("{hosts} could not be asked again in time")

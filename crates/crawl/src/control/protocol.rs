@@ -133,6 +133,9 @@ pub(crate) enum PhaseName {
     /// Sending nothing until the disk has room.
     #[serde(rename = "disk_low")]
     DiskLow,
+    /// Having nothing to do until other workers of the crawl find something, or all have ended.
+    #[serde(rename = "waiting_for_workers")]
+    WaitingForWorkers,
     /// Waiting for what is in flight, to end then.
     Draining,
     /// Writing what is derived at the end of a run.

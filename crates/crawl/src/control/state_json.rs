@@ -46,6 +46,7 @@ pub(super) fn of_progress(progress: &Progress) -> State {
             Phase::Crawling => PhaseName::Crawling,
             Phase::Paused => PhaseName::Paused,
             Phase::DiskLow => PhaseName::DiskLow,
+            Phase::WaitingForWorkers => PhaseName::WaitingForWorkers,
             Phase::Draining => PhaseName::Draining,
             Phase::Writing => PhaseName::Writing,
         },

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use crawl_archive::ArchiveError;
 use crawl_engine::EngineError;
+use crawl_frontier::FrontierError;
 use crawl_index::IndexError;
+use crawl_shared_frontier::OpenError;
 
 use super::CommandError;
 
@@ -21,6 +23,22 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::Archive(ArchiveError::Unsafe { .. }) => CommandError::usage(message).hint(
             "a crawl writes to regular files of its own alone: put such a file there (`cp -RL DIR NEW` makes them of what is there)",
         ),
+        EngineError::Shared(why) => of_shared(why),
+        EngineError::State(FrontierError::LeaseLost { worker, why }) => CommandError::disk(
+            format!("the hosts of worker `{worker}` are no longer its own: {why}"),
+        )
+        .hint("the same command goes on; what it had in flight is fetched again, by whoever has it now"),
+        EngineError::State(FrontierError::Engine { .. }) => CommandError::disk(message)
+            .hint("once the engine answers again the same command goes on"),
+        EngineError::OwnFrontier { .. } => CommandError::usage(message)
+            .hint("give --output another directory, or leave --frontier out"),
+        EngineError::OtherWorker { crawl, worker, .. } => CommandError::usage(message).hint(format!(
+            "give --output a directory of this worker's own, or go on with --crawl {crawl} --worker {worker}"
+        )),
+        EngineError::WorkerElsewhere { .. } => CommandError::usage(message)
+            .hint("give --output that directory, or another --worker name"),
+        EngineError::SharedState { .. } => CommandError::usage(message)
+            .hint("give --frontier as before to crawl on; what asks the frontier itself is not possible there yet"),
         EngineError::OutputInUse { .. } => CommandError::usage(message)
             .hint("wait until the other process has ended, or give another --output"),
         EngineError::SampleDrawn => CommandError::usage(message).hint(
@@ -76,6 +94,28 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
             output.display()
         )),
     }
+}
+
+/// The error of a frontier that workers share, which says what to do itself.
+pub(crate) fn of_shared(error: &OpenError) -> CommandError {
+    let text = error.to_string();
+    let (what, hint) = match text.split_once("\nhint: ") {
+        Some((what, hint)) => (what.to_owned(), Some(hint.to_owned())),
+        None => (text, None),
+    };
+    let mut message = what;
+    let mut cause = error.source();
+    while let Some(why) = cause {
+        message = format!("{message}: {why}");
+        cause = why.source();
+    }
+    let refusal = match error {
+        OpenError::Unreachable { .. } | OpenError::ReadOnly { .. } | OpenError::Frontier(_) => {
+            CommandError::disk(message)
+        }
+        _ => CommandError::usage(message),
+    };
+    CommandError { hint, ..refusal }
 }
 
 /// The error and what caused it, each once.

@@ -6,10 +6,11 @@ use crawl_scheduler::PauseReason;
 use super::process::ProcessNumbers;
 use super::text::{Family, Sample, Values};
 
-const PHASES: [(Phase, &str); 5] = [
+const PHASES: [(Phase, &str); 6] = [
     (Phase::Crawling, "crawling"),
     (Phase::Paused, "paused"),
     (Phase::DiskLow, "disk_low"),
+    (Phase::WaitingForWorkers, "waiting_for_workers"),
     (Phase::Draining, "draining"),
     (Phase::Writing, "writing"),
 ];
@@ -165,7 +166,7 @@ fn of_state(now: &Progress) -> Vec<Family> {
         Family {
             name: "crawl_phase",
             unit: "0 or 1",
-            help: "1 for what the crawl is at: crawling, paused, disk_low (waiting for room), draining (ending what is in \
+            help: "1 for what the crawl is at: crawling, paused, disk_low (waiting for room), waiting_for_workers, draining (ending what is in \
                    flight) or writing (index and report).",
             values: Values::Gauge(
                 PHASES

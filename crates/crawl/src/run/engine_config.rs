@@ -25,6 +25,8 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         seeds: checked.seeds.clone(),
         seed_sitemaps: checked.seed_sitemaps.clone(),
         output: checked.output.clone(),
+        // A crawl alone knows its frontier, a plan has its own: `Job` sets it.
+        shared: None,
         agent: checked.agent.clone(),
         fetch: fetch_config(settings, checked, &user_agent),
         user_agent,

@@ -12,7 +12,7 @@ use super::connection_limit::Connections;
 use super::engine_config::{engine_config, rules};
 use crate::control::{NewSettings, SettingsSource};
 use crate::error::CommandError;
-use crate::settings::{Checked, Settings, Sources, mark_of};
+use crate::settings::{Checked, Settings, Sources, mark_of, shared_crawl};
 use crate::terminal::{HasMark, Terminal};
 use crate::values::Span;
 
@@ -66,6 +66,7 @@ impl Job {
     pub(crate) fn config(&self) -> Config {
         let mut now = self.in_force();
         let mut config = engine_config(&now.settings, &now.checked);
+        config.shared = shared_crawl(&now.settings, &now.checked);
         now.config_text.clone_from(&config.config_text);
         config.politeness.concurrency = self.connections.concurrency;
         if !self.connections.may_be_kept {

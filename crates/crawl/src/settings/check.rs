@@ -22,6 +22,7 @@ use super::host_politeness::{HostTerms, overrides};
 use super::listed_seed::ListedSeed;
 use super::number_checks::check_numbers;
 use super::reach::{Reach, reach};
+use super::shared_crawl::check_shared;
 use super::sites::{accesses, by_name};
 use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems};
@@ -120,6 +121,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     problems.note(check_read_in("exclude-host", &settings.scope.exclude_host));
     check_numbers(settings, problems);
     problems.note(check_proxy(&settings.fetch.proxy));
+    check_shared(settings, problems);
     let sites =
         by_name(&settings.site).map(|sites| overrides(&sites, &terms_by_host(&settings.group)));
     let sites = problems.note(sites);

@@ -50,6 +50,11 @@ pub(crate) struct GroupTerms {
 }
 
 impl GroupTerms {
+    /// Returns whether its hosts share a budget.
+    pub(super) fn has_budget(&self) -> bool {
+        self.max_pages.is_some() || self.max_bytes.is_some() || self.max_server_time.is_some()
+    }
+
     /// The keys, each with the schema of its value.
     pub(super) fn schemas() -> [(&'static str, Value); FIELDS.len()] {
         let [

@@ -195,6 +195,9 @@ pub(super) fn without_secrets(settings: &Settings) -> Settings {
     if let (Some(scheme), Some(at)) = (proxy.find("://"), proxy.rfind('@')) {
         proxy.replace_range(scheme + 3..=at, "");
     }
+    for url in &mut settings.frontier.frontier {
+        *url = url.without_password();
+    }
     for terms in settings.site.values_mut() {
         terms.access.drop_literals();
     }

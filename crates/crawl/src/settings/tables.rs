@@ -17,8 +17,8 @@ use crate::values::NameServer;
 use crate::values::Period;
 use crate::values::Surt;
 use crate::values::{
-    Count, Factor, FilePath, IndexTypes, Limit, ListenAddress, Resolve, SchemaValue, Size, Span,
-    Switch,
+    Count, Factor, FilePath, FrontierUrl, IndexTypes, Limit, ListenAddress, Resolve, SchemaValue,
+    Size, Span, Switch,
 };
 
 /// The use that a later run makes of a key of the directory's crawl.toml.
@@ -599,6 +599,28 @@ tables! {
         /// Visit each page again after this, however seldom it changes
         #[arg(value_name = "DURATION")]
         revisit_most: Span = Span::from_secs(30 * 24 * 60 * 60), GoesOn;
+    }
+
+    frontier, "Where the frontier is", FrontierLayer, FrontierPlace {
+        /// Share the crawl with other workers, by the PostgreSQL at this connection string
+        ///
+        /// Each worker has a directory and a --worker name of its own, and all have the same
+        /// settings: docs/scale-out.md. A password is taken from PGPASSWORD or a password file. It
+        /// is not written to crawl.toml, and not taken from the command line, where others see it.
+        /// Without it the frontier lies in the crawl's directory.
+        #[arg(value_name = "URL")]
+        frontier: Vec<FrontierUrl> = Vec::new(), Guarded("where the crawl's URLs are kept");
+        /// The name of the crawl that workers share; the host of the first seed if not given
+        #[arg(value_name = "NAME")]
+        crawl: String = String::new(), GoesOn;
+        /// The name of this worker; each one of a crawl has another
+        #[arg(value_name = "NAME")]
+        worker: String = String::new(), GoesOn;
+        /// How long the hosts of a worker that died wait until others take them over
+        ///
+        /// A worker that does not reach PostgreSQL for so long ends.
+        #[arg(value_name = "DURATION")]
+        frontier_lease: Span = Span::from_secs(30), GoesOn;
     }
 
     fetch, "How we fetch", FetchLayer, Fetch {

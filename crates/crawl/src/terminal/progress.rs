@@ -97,6 +97,7 @@ fn line(now: &Progress) -> String {
             size(now.disk_free.unwrap_or_default()),
             size(now.min_free)
         )),
+        (Phase::WaitingForWorkers, _) => parts.push("waiting for other workers".to_owned()),
         (Phase::Draining, _) => parts.push(format!("stopping, {} in flight", now.in_flight)),
         (Phase::Writing, _) => parts.push("writing the index".to_owned()),
         (Phase::Crawling, Some(left)) => {
@@ -127,6 +128,7 @@ fn object(now: &Progress) -> serde_json::Value {
             Phase::Crawling => "crawling",
             Phase::Paused => "paused",
             Phase::DiskLow => "disk_low",
+            Phase::WaitingForWorkers => "waiting_for_workers",
             Phase::Draining => "draining",
             Phase::Writing => "writing",
         },

@@ -211,6 +211,7 @@ pub(crate) fn exit_code(summary: &Summary, fail_on_error: bool) -> u8 {
     let incomplete = summary.failed > 0 || matches!(summary.ended, Ended::Unreachable(_));
     match &summary.ended {
         Ended::Interrupted => INTERRUPTED,
+        Ended::HandedOver => FINISHED,
         _ if summary.seeds_fetched == 0 && !summary.seeds_failed.is_empty() => NOTHING_DONE,
         Ended::Finished | Ended::Unreachable(_) if summary.seeds_fetched == 0 => NOTHING_DONE,
         _ if fail_on_error && incomplete => NOTHING_DONE,
@@ -229,6 +230,7 @@ fn how(summary: &Summary) -> String {
         Ended::Budget(which) => format!("ended by --{which}"),
         Ended::GroupBudget(which) => format!("ended by {which}"),
         Ended::Interrupted => "interrupted; what was fetched is kept".to_owned(),
+        Ended::HandedOver => "handed its hosts over to the other workers".to_owned(),
         Ended::Unreachable(hosts) => {
             let (left, are) = match hosts.len() {
                 1 => ("the one host left".to_owned(), "is"),

@@ -6,6 +6,7 @@
 
 mod day_hours;
 mod file_path;
+mod frontier_url;
 mod index_types;
 mod language;
 mod listed_host;
@@ -25,6 +26,7 @@ mod unit;
 
 pub(crate) use day_hours::DayHours;
 pub(crate) use file_path::FilePath;
+pub(crate) use frontier_url::FrontierUrl;
 pub(crate) use index_types::{DocumentBounds, IndexTypes};
 pub(crate) use language::Language;
 pub(crate) use listed_host::ListedHost;

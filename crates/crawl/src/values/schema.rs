@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{
-    Count, DayHours, Factor, FilePath, IndexTypes, Language, Limit, ListedHost, ListenAddress,
-    MediaType, NameServer, Period, Resolve, Size, Span, Surt, Switch,
+    Count, DayHours, Factor, FilePath, FrontierUrl, IndexTypes, Language, Limit, ListedHost,
+    ListenAddress, MediaType, NameServer, Period, Resolve, Size, Span, Surt, Switch,
 };
 
 /// A value of a setting, as files hold it.
@@ -93,6 +93,12 @@ impl SchemaValue for Factor {
 impl SchemaValue for Switch {
     fn schema() -> Value {
         json!({ "enum": ["on", "off", true, false, "true", "false"] })
+    }
+}
+
+impl SchemaValue for FrontierUrl {
+    fn schema() -> Value {
+        text("^postgres(ql)?://")
     }
 }
 

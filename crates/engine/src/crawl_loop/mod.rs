@@ -20,6 +20,7 @@ mod robots;
 mod robots_state;
 mod run_summary;
 pub(crate) mod running_crawls;
+pub(crate) mod shared_hosts;
 mod start;
 pub(crate) mod steering;
 mod stop_conditions;
@@ -47,6 +48,7 @@ use self::host_budgets::HostBudgets;
 use self::host_locks::HostLocks;
 use self::resident_hosts::ResidentHosts;
 use self::robots_state::RobotsStates;
+use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
 use self::turns::Turn;
@@ -88,6 +90,8 @@ pub(crate) struct Coordinator {
     suspects: CrashSuspects,
     traps: TrapGate,
     sampling: Option<Sampling>,
+    /// Where several workers share the crawl.
+    shared: Option<SharedHosts>,
     /// Hosts that asked us to wait and answered nothing else since.
     silent_hosts: HashSet<HostKey>,
     totals: Totals,
@@ -156,6 +160,7 @@ impl Coordinator {
             suspects: CrashSuspects::default(),
             traps: TrapGate::new(config.traps),
             sampling: None,
+            shared: None,
             host_budgets: HostBudgets::new(&config.budgets),
             visits: RevisitSchedule {
                 round: Round::first(seconds(now)),
@@ -237,7 +242,11 @@ impl Coordinator {
             }
             Event::Committed(committed) => {
                 let has_turned = committed.has_turned;
+                let taken = committed.taken_links;
                 self.committed(now, committed);
+                if taken.is_some_and(|count| self.links_taken(count)) {
+                    self.write(WriterMessage::TakeLinks, out);
+                }
                 if has_turned {
                     self.write(WriterMessage::TakeBack { scope: None }, out);
                 }
@@ -251,6 +260,7 @@ impl Coordinator {
             Event::FreeSpace { bytes } => self.note_free_space(bytes),
             Event::Stop(stop) => self.stop = self.stop.max(stop),
             Event::Command(ask) => self.told(now, ask, out),
+            Event::Shared(news) => self.told_of_workers(now, news, out),
             Event::Broken(error) => self.fail(error),
         }
     }
@@ -269,6 +279,7 @@ impl Coordinator {
             self.write(WriterMessage::Host(state), out);
         }
         self.note_nothing_waits(now);
+        self.attend_to_workers(now, out);
         let is_paused = self.steering.is_paused();
         let mut wake = self.deadline().filter(|_| !is_paused);
         if self.ending.is_none() && wake.is_some_and(|deadline| deadline <= now) {
@@ -313,6 +324,9 @@ impl Coordinator {
                 self.ending = None;
                 self.write(WriterMessage::DrawSample, out);
             }
+            if let Some(alone) = self.ending.take() {
+                self.ending = self.end_with_others(alone, out);
+            }
         }
         if self.broken.is_some()
             || (self.ending.is_some() && self.in_flight == 0 && self.unsettled == 0)
@@ -354,6 +368,7 @@ impl Coordinator {
             && !self.is_behind(now)
             && !self.disk.is_low()
             && !self.reads_alone()
+            && self.may_ask()
     }
 
     /// Takes the number of rows that the consumer of pages has not taken.
@@ -436,8 +451,12 @@ impl Coordinator {
         self.events.exchange_ended(span, &row, &result);
         self.events.host_waits(now, &host, job.url(), &learned);
         self.ended += 1;
-        out.push(Effect::Log(row));
         let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
+        // Where the host may be another worker's already, nothing was sent.
+        let is_unsent = matches!(&result, Err(failure) if failure.ended == failure.started);
+        if !(is_given_up && is_unsent && self.shared.is_some()) {
+            out.push(Effect::Log(row));
+        }
         match job {
             Job::Page { lease, context } => {
                 self.page_fetched(now, lease, context, result, kind, out);
@@ -473,6 +492,9 @@ impl Coordinator {
             self.traps.ended(origin);
         }
         self.hosts.states_kept(now, &committed.hosts);
+        for (from, target) in &committed.targets {
+            Arc::make_mut(&mut self.scope).add_target(from, target);
+        }
         for (origin, _) in committed.origins {
             // As of now, not of the commit: a lease may have been given back meanwhile.
             let urls = self.frontier.pending(&origin);
@@ -502,6 +524,9 @@ impl Coordinator {
     fn try_wake(&mut self, now: Tick, origin: &Origin, urls: u64) -> Result<(), FrontierError> {
         let known = self.scheduler.host_of(origin).cloned();
         let host = known.unwrap_or_else(|| origin.host_key());
+        if !self.keeps_host(&host) {
+            return Ok(());
+        }
         self.recall(now, &host)?;
         let urls = match self.host_budgets.is_full(now, &host) {
             true => {

@@ -7,6 +7,7 @@ use crawl_scheduler::{PausedHost, Tick};
 
 use super::Coordinator;
 use super::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
+use super::shared_hosts::SharedHosts;
 use crate::control::{Phase, Progress, Stop};
 use crate::totals::Totals;
 
@@ -39,6 +40,8 @@ impl Coordinator {
                 Phase::Paused
             } else if self.disk.is_low() {
                 Phase::DiskLow
+            } else if self.shared.as_ref().is_some_and(SharedHosts::rests) {
+                Phase::WaitingForWorkers
             } else {
                 Phase::Crawling
             },

@@ -98,6 +98,18 @@ impl ResidentHosts {
         away.map(|(host, (_, bytes))| (host.clone(), bytes.clone()))
     }
 
+    /// The hosts whose states are on their way to the disk.
+    pub(super) fn hosts_on_their_way(&self) -> impl Iterator<Item = &HostKey> {
+        self.sent.keys()
+    }
+
+    /// Somebody else asks the hosts from now on that `is_gone`.
+    pub(super) fn leave(&mut self, is_gone: impl Fn(&HostKey) -> bool) {
+        self.away.retain(|host, _| !is_gone(host));
+        self.wakes.retain(|(_, host)| !is_gone(host));
+        self.redated.retain(|host| !is_gone(host));
+    }
+
     fn take(&mut self, host: &HostKey) -> Option<Vec<u8>> {
         let (wake, bytes) = self.away.remove(host)?;
         self.wakes.remove(&(wake, host.clone()));
@@ -147,6 +159,7 @@ impl Coordinator {
                 self.hosts.redated.push(host.clone());
             }
         }
+        self.note_taken_over(now, host);
         let is_seed = self.hosts.of_seeds.contains(host);
         self.scheduler.prioritize(now, host, u8::from(!is_seed));
         Ok(())
@@ -165,15 +178,9 @@ impl Coordinator {
                 wake,
                 bytes,
             } = evicted;
-            for origin in &origins {
-                self.origins.forget(origin);
-            }
             let mut stored = self.host_budgets.stored(&host).to_vec();
             stored.extend_from_slice(&bytes);
-            self.host_budgets.forget(&host);
-            self.silent_hosts.remove(&host);
-            self.locks.free(&host);
-            self.spans.forget(&host);
+            self.forget_host(&host, &origins);
             self.hosts.put(now, host, wake, stored);
         }
     }

@@ -16,6 +16,9 @@ use crate::admissions::{sitemap_admission, sitemap_guess};
 use crate::messages::{Effect, Job, RobotsExchange, WriterMessage};
 use crate::secrets::SECRET_IN_URL;
 
+/// Why rules can't be had that lie on a host of another worker: this one may not ask it.
+const OTHER_WORKERS_HOST: &str = "it redirects to a host that another worker asks";
+
 impl Coordinator {
     /// The job that a permit for an origin's robots.txt, or a hop of it, is used for.
     pub(crate) fn robots_job(
@@ -69,6 +72,15 @@ impl Coordinator {
         {
             answer = RobotsAnswer::Unreachable {
                 why: EXCLUDED_HOST.to_owned(),
+                status: Some(*status),
+                retry_after: None,
+            };
+        }
+        if let RobotsAnswer::Redirect { to, status } = &answer
+            && !self.keeps_host(&to.host_key())
+        {
+            answer = RobotsAnswer::Unreachable {
+                why: OTHER_WORKERS_HOST.to_owned(),
                 status: Some(*status),
                 retry_after: None,
             };

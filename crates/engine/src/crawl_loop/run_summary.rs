@@ -8,6 +8,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::Coordinator;
 use crate::config::{Config, Extent};
+use crate::meta_keys::META_SHARED_SEED;
 use crate::summary::{Ended, Indexed, SeedFailure, Summary};
 
 impl Coordinator {
@@ -23,7 +24,15 @@ impl Coordinator {
         let totals = self.totals();
         let of_round = totals.since(&self.visits.round.before);
         let mut seeds_failed = std::mem::take(&mut self.seeds_failed);
-        if totals.seeds_fetched == 0 && seeds_failed.is_empty() {
+        // Another worker may have fetched the seeds of a crawl that several share.
+        let by_others = u64::from(
+            self.shared.is_some()
+                && self
+                    .frontier
+                    .meta(META_SHARED_SEED)
+                    .is_ok_and(|kept| kept.is_some()),
+        );
+        if totals.seeds_fetched + by_others == 0 && seeds_failed.is_empty() {
             seeds_failed = unfetched_seeds(&self.config, &*self.frontier);
         }
         Summary {
@@ -45,7 +54,7 @@ impl Coordinator {
             excluded,
             indexed,
             unusable: std::mem::take(&mut self.unusable),
-            seeds_fetched: match of_round.seeds_fetched {
+            seeds_fetched: match of_round.seeds_fetched.max(by_others) {
                 // In a later round a seed may not have been due.
                 0 if self.visits.round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,

@@ -58,6 +58,9 @@ impl Coordinator {
         let Ok(host) = HostKey::parse(&row.host) else {
             return Ok(());
         };
+        if !self.keeps_host(&host) {
+            return Ok(());
+        }
         self.recall(now, &host)?;
         let end = Tick::from_micros(row.end.saturating_mul(1000)).min(now);
         let politeness = &self.config.politeness;
@@ -89,7 +92,7 @@ impl Coordinator {
         Ok(())
     }
 
-    fn own_delay(&self, host: &HostKey) -> Duration {
+    pub(super) fn own_delay(&self, host: &HostKey) -> Duration {
         let politeness = &self.config.politeness;
         let own = politeness
             .sites

@@ -6,6 +6,7 @@ use crawl_scheduler::{PauseReason, Tick};
 use crawl_weburl::HostKey;
 
 use super::Coordinator;
+use super::shared_hosts::SharedHosts;
 use crate::summary::{Ended, UnreachableHost};
 
 /// Items on their way to the disk at which no more permits are asked for, at least. It
@@ -27,12 +28,19 @@ impl Coordinator {
     pub(crate) fn spent_budget(&self) -> Option<&'static str> {
         let budgets = &self.config.budgets;
         let of_round = self.totals.since(&self.visits.round.before);
-        if budgets
-            .max_pages
-            .is_some_and(|max| of_round.pages + self.leases_out >= max)
-        {
+        let others_bytes = self.shared.as_ref().map_or(0, SharedHosts::others_bytes);
+        // Of those that all workers may have, each has leave for some.
+        let are_pages_spent = self.are_pages_spent().unwrap_or_else(|| {
+            budgets
+                .max_pages
+                .is_some_and(|max| of_round.pages + self.leases_out >= max)
+        });
+        if are_pages_spent {
             Some("max-pages")
-        } else if budgets.max_bytes.is_some_and(|max| of_round.bytes >= max) {
+        } else if budgets
+            .max_bytes
+            .is_some_and(|max| of_round.bytes + others_bytes >= max)
+        {
             Some("max-bytes")
         } else if budgets
             .max_server_time

@@ -77,6 +77,7 @@ fn of_end(ended: &Ended) -> (&'static str, Option<&str>) {
         Ended::Budget(budget) => ("budget", Some(budget)),
         Ended::GroupBudget(budget) => ("budget", Some(budget)),
         Ended::Interrupted => ("interrupted", None),
+        Ended::HandedOver => ("handed_over", None),
         Ended::Unreachable(_) => ("unreachable", None),
     }
 }

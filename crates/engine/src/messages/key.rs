@@ -165,7 +165,9 @@ impl MessageKeys {
             }
             Effect::Read(_) => None,
             Effect::Write(message) => match message {
-                WriterMessage::Host(_) | WriterMessage::Broken(_) => return None,
+                WriterMessage::Host(_) | WriterMessage::Broken(_) | WriterMessage::TakeLinks => {
+                    return None;
+                }
                 WriterMessage::Seeds(_) => Some(Cause::Seeds),
                 WriterMessage::TakeBack { .. } => Some(Cause::TakeBack),
                 WriterMessage::DrawSample => Some(Cause::Draw),

@@ -3,6 +3,7 @@
 
 pub(crate) mod key;
 pub(crate) mod page;
+pub(crate) mod sharing;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,6 +19,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
 use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, PageVisit};
+use self::sharing::{SharedNews, SharedRequest};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::counters::Commit;
 use crate::error::EngineError;
@@ -130,6 +132,8 @@ pub(crate) enum Event {
     Stop(Stop),
     /// The world outside tells us something, or asks.
     Command(PostedCommand),
+    /// It is told of the other workers of the crawl, or of what this one shares with them.
+    Shared(SharedNews),
     /// A part of the engine failed; the crawl ends.
     Broken(EngineError),
 }
@@ -171,6 +175,8 @@ pub(crate) enum Effect {
     GiveUp,
     /// Hand this to the writer.
     Write(WriterMessage),
+    /// Ask this of the frontier that workers share.
+    Share(SharedRequest),
 }
 
 /// Rules that were taken over, and the place for the answer to who asked for it.
@@ -268,6 +274,8 @@ pub(crate) enum WriterMessage {
     },
     /// The frame is complete: the sample is drawn from what was put aside for it.
     DrawSample,
+    /// Links of other workers to hosts of this one are admitted.
+    TakeLinks,
     /// An item was lost on its way; what happened.
     Broken(String),
     /// A host's state, changed by a request that settled nothing.
@@ -293,6 +301,7 @@ impl WriterMessage {
             | WriterMessage::Seeds(_)
             | WriterMessage::TakeBack { .. }
             | WriterMessage::DrawSample
+            | WriterMessage::TakeLinks
             | WriterMessage::Broken(_)
             | WriterMessage::Host(_)
             | WriterMessage::Order(_) => false,
@@ -383,6 +392,10 @@ pub(crate) struct Committed {
     pub(crate) seeds_failed: Vec<SeedFailure>,
     /// Links that name nothing a crawler can ask for, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
+    /// The number of links of other workers that were admitted; none where they were not asked for.
+    pub(crate) taken_links: Option<usize>,
+    /// Redirects of seeds that other workers met: their targets join the scope.
+    pub(crate) targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     /// The results of commands that are durable now.
     pub(crate) answers: Vec<(AnswerSender, Result<CommandAnswer, Refused>)>,
 }

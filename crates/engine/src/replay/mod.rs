@@ -548,8 +548,8 @@ impl Replay {
                 }
                 Effect::Log(_) | Effect::NoteTurn(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
-                // Nobody steers a replay.
-                Effect::NoteRules(_) => {}
+                // Nobody steers a replay, and no worker shares it.
+                Effect::NoteRules(_) | Effect::Share(_) => {}
                 Effect::Read(page) => self.unread.push_back((page, key)),
                 Effect::GiveUp => self.give_up(),
                 Effect::Write(WriterMessage::Robots(item)) => {

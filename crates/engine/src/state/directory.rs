@@ -1,8 +1,8 @@
 //! The crawl's directory: started anew, or gone on with.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,15 +10,18 @@ use std::sync::Arc;
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
     Archive, ArchiveOptions, DIGESTS, DIGESTS_BESIDE, DigestAlgorithm, LogFile, LogSyncer, RowFile,
-    RowReader, Warcinfo, check_entries, create_anew, keep_archive_digests, open_regular,
+    RowReader, Warcinfo, check_entries, keep_archive_digests, open_regular,
 };
 use crawl_frontier::{
     FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
 };
 use crawl_sample::SampleMethod;
+use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
+use super::files::{make_folder, replace};
+use super::shared_state;
 use super::swap::{self, LIST, LIST_BESIDE, STAGING};
 use crate::config::Config;
 use crate::control::Refused;
@@ -100,6 +103,10 @@ pub(crate) struct Files {
 /// An opened directory.
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
+    /// The same, where several workers share it.
+    pub(crate) shared: Option<Arc<SharedFrontier>>,
+    /// The lock of the directory of such a worker, for as long as it lives.
+    pub(crate) lock: Option<File>,
     /// The pages and hosts that the crawl was made to forget.
     pub(crate) tombstones: Tombstones,
     pub(crate) files: Files,
@@ -136,11 +143,11 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
     }
     let state = dir.join(STATE);
     make_state(&state)?;
-    let frontier = open_frontier(dir, &state)?;
+    let (frontier, shared, lock) = open_any_frontier(config, dir, &state)?;
     if !is_replay && frontier.meta(META_REPLAY)?.is_some() {
         return Err(EngineError::IsReplay { dir: dir.clone() });
     }
-    let sampling = Sampling::open(config, &frontier)?;
+    let sampling = Sampling::open(config, &*frontier)?;
     let tombstones = Tombstones::read(dir, frontier.meta(META_TOMBSTONE_KEY)?)?;
     if let Some(seed) = config.seeds.iter().find(|seed| tombstones.holds(seed)) {
         return Err(Refused::Forgotten { url: seed.clone() }.into());
@@ -158,13 +165,18 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
         .meta(META_TOTALS)?
         .and_then(|bytes| Totals::from_bytes(&bytes))
         .unwrap_or_default();
-    let scope_seeds = ScopeSeeds::read(&frontier, config)?;
+    let mut scope_seeds = ScopeSeeds::read(&*frontier, config)?;
+    if let Some(shared) = &shared {
+        scope_seeds.share(&shared.crawl_meta()?);
+    }
     let cut_off = frontier.meta(META_RUN)?.is_some_and(|run| run != RUN_ENDED);
-    let journal = open_journal(&state, &frontier, readers)?;
-    note_run(&frontier, RUN_OPEN)?;
+    let journal = open_journal(&state, &*frontier, readers)?;
+    note_run(&*frontier, RUN_OPEN)?;
     Ok(Directory {
         scope_seeds,
-        frontier: Arc::new(frontier),
+        frontier,
+        shared,
+        lock,
         tombstones,
         files,
         requests,
@@ -175,6 +187,25 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
         cut_off,
         last_end,
     })
+}
+
+/// A frontier, and the same as one that workers share, with the lock of this worker's directory.
+type AnyFrontier = (Arc<dyn Frontier>, Option<Arc<SharedFrontier>>, Option<File>);
+
+fn open_any_frontier(
+    config: &Config,
+    dir: &Path,
+    state: &Path,
+) -> Result<AnyFrontier, EngineError> {
+    let Some(shared) = &config.shared else {
+        return Ok((Arc::new(open_frontier(dir, state)?), None, None));
+    };
+    let (shared, lock) = shared_state::open(shared, dir, state)?;
+    Ok((
+        Arc::clone(&shared) as Arc<dyn Frontier>,
+        Some(shared),
+        Some(lock),
+    ))
 }
 
 /// How the last run of the crawl in `dir` ended: the reason and, where it has one, the detail of the
@@ -214,7 +245,7 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
 
 /// Holds a directory that was gathered from those of several workers against others, as long as the
 /// file is open; none where it is another directory.
-pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<fs::File>, EngineError> {
+pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     let path = dir.join(WORKERS);
     let file = match open_regular(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -282,12 +313,14 @@ pub(crate) fn examine(dir: &Path) -> Result<bool, EngineError> {
 
 /// Opens the state, once what a death cut short as files took their places is finished.
 pub(crate) fn open_frontier(dir: &Path, state: &Path) -> Result<FjallFrontier, EngineError> {
+    shared_state::refuse_shared(dir, state)?;
     swap::recover(dir)?;
     FjallFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
 }
 
 /// Opens the store of the state alone, of a crawl that does not run.
 pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<RestingFrontier, EngineError> {
+    shared_state::refuse_shared(dir, state)?;
     RestingFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
 }
 
@@ -330,7 +363,7 @@ fn open_files(config: &Config, marks: &BTreeMap<String, u64>) -> Result<Files, E
 
 fn open_journal(
     state: &Path,
-    frontier: &FjallFrontier,
+    frontier: &dyn Frontier,
     readers: usize,
 ) -> Result<CrashJournal, EngineError> {
     let mut failed = None;
@@ -370,20 +403,6 @@ fn archive_options(config: &Config) -> ArchiveOptions {
     }
 }
 
-/// Makes a file in a place of its own and renames it: what is read is whole, and what stood
-/// there, a link too, goes.
-fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = create_anew(beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(beside, path)?;
-    // Without it a first start that was cut off would leave rows and no settings.
-    match path.parent() {
-        Some(folder) => fs::File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
 /// Makes the folder of the state, or takes from others what they might do in it.
 fn make_state(state: &Path) -> Result<(), EngineError> {
     let failed = |error| EngineError::disk(state)(error);
@@ -398,23 +417,6 @@ fn make_state(state: &Path) -> Result<(), EngineError> {
     if mode & 0o022 != 0 {
         fs::set_permissions(state, fs::Permissions::from_mode(mode & STATE_MODE))
             .map_err(failed)?;
-    }
-    Ok(())
-}
-
-/// Makes a folder, and those above it that are missing, and brings their names to the disk.
-fn make_folder(path: &Path) -> io::Result<()> {
-    let named = |folder: &&Path| !folder.as_os_str().is_empty();
-    let missing = path.ancestors().filter(named);
-    let missing: Vec<_> = missing.take_while(|folder| !folder.exists()).collect();
-    fs::create_dir_all(path)?;
-    for folder in missing {
-        let above = folder.parent().filter(named).unwrap_or(Path::new("."));
-        match fs::File::open(above).and_then(|above| above.sync_all()) {
-            // Not ours to read, and whoever lets us write there knows why.
-            Err(why) if why.kind() == ErrorKind::PermissionDenied => {}
-            synced => synced?,
-        }
     }
     Ok(())
 }

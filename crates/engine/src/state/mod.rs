@@ -4,6 +4,8 @@ pub(crate) mod at_rest;
 pub(crate) mod crash_journal;
 pub(crate) mod delay_log;
 pub(crate) mod directory;
+mod files;
 pub(crate) mod order_log;
 pub(crate) mod parked_hosts;
+mod shared_state;
 pub(crate) mod swap;

@@ -13,6 +13,7 @@ use crawl_frontier::{
 use crawl_index::{BytePass, IndexEntry};
 use crawl_policy::scope::Scope;
 use crawl_scheduler::Tick;
+use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -26,8 +27,9 @@ use crate::error::EngineError;
 use crate::index::entry::left_out;
 use crate::messages::key::{MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};
+use crate::messages::sharing::MAX_TAKEN_LINKS;
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
-use crate::meta_keys::{META_PARKED, META_SAMPLE, META_TOTALS, META_TRAPS};
+use crate::meta_keys::{META_PARKED, META_SAMPLE, META_SHARED_SEED, META_TOTALS, META_TRAPS};
 use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::{
     PreviousVisit, RevisitSchedule, VisitResult, ask_in_full, without_redirect_to,
@@ -60,6 +62,8 @@ pub(super) struct Group<'a> {
     newest_parked: &'a mut u64,
     traps: Option<&'a SharedTraps>,
     pub(super) sampling: Option<&'a Sampling>,
+    /// Where workers share the frontier.
+    shared: Option<&'a SharedFrontier>,
     /// What walkers go on by from URLs that were looked up in this group.
     pub(super) walked: HashMap<String, Arc<WalkedPage>>,
     events: &'a TraceEvents,
@@ -95,6 +99,7 @@ impl<'a> Group<'a> {
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
             sampling: writer.sampling.as_ref(),
+            shared: writer.shared.as_deref(),
             walked: HashMap::new(),
             events: &writer.events,
             tombstones: &writer.tombstones,
@@ -199,6 +204,7 @@ impl Group<'_> {
                 self.draws_sample = true;
                 Ok(())
             }
+            WriterMessage::TakeLinks => self.take_links(),
             WriterMessage::Broken(what) => Err(EngineError::Thread { what }),
             WriterMessage::Host(host) => {
                 self.keep_host(Some(host));
@@ -463,6 +469,21 @@ impl Group<'_> {
         self.visit_modified(modified)
     }
 
+    /// Admits links of other workers to hosts of this one.
+    fn take_links(&mut self) -> Result<(), EngineError> {
+        let mut links = self.transaction.take_links(MAX_TAKEN_LINKS)?;
+        self.committed.taken_links = Some(links.len());
+        if let Some(shared) = self.shared {
+            // Read after the links: a redirect that brought some of them in is among these.
+            let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
+            self.committed.targets.extend(targets);
+        }
+        if let Some(traps) = self.traps {
+            trap_evidence::place(traps, 0, &mut links);
+        }
+        self.admit(&links).map(drop)
+    }
+
     /// Admits links ahead of their sitemap.
     fn link_batch(&mut self, batch: LinkBatch) -> Result<(), EngineError> {
         let LinkBatch {
@@ -623,6 +644,11 @@ impl Group<'_> {
         if self.totals != *before {
             self.transaction
                 .keep_meta(META_TOTALS, &self.totals.to_bytes());
+            self.transaction
+                .note_spent(self.totals.pages, self.totals.bytes);
+        }
+        if self.shared.is_some() && self.totals.seeds_fetched > before.seeds_fetched {
+            self.transaction.keep_meta(META_SHARED_SEED, b"");
         }
         if let Some(parked) = self.traps.and_then(|traps| traps.lock().stored()) {
             self.transaction.keep_meta(META_TRAPS, &parked);

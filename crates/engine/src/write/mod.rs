@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::{Admission, Frontier};
 use crawl_policy::scope::Scope;
+use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -60,6 +61,8 @@ pub(crate) struct Writer {
     newest_parked: u64,
     traps: Option<SharedTraps>,
     sampling: Option<Sampling>,
+    /// Where workers share the frontier.
+    shared: Option<Arc<SharedFrontier>>,
     events: TraceEvents,
     /// The pages and hosts that the crawl was made to forget: none is admitted or written again.
     tombstones: Tombstones,
@@ -89,6 +92,7 @@ impl Writer {
             newest_parked: 0,
             traps: None,
             sampling: None,
+            shared: None,
             events: TraceEvents::default(),
             tombstones: Tombstones::default(),
             indexer: None,
@@ -108,6 +112,11 @@ impl Writer {
     /// Draws the sample, and says of each page which part it has in it.
     pub(crate) fn sampling(self, sampling: Option<Sampling>) -> Writer {
         Writer { sampling, ..self }
+    }
+
+    /// Shares the frontier with other workers.
+    pub(crate) fn sharing(self, shared: Option<Arc<SharedFrontier>>) -> Writer {
+        Writer { shared, ..self }
     }
 
     /// Leaves out what the crawl was made to forget.

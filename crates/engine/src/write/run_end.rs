@@ -35,14 +35,19 @@ pub(crate) fn write_derived(
         mut files,
         visits,
         scope_seeds,
+        shared,
         ..
     } = writer;
     let excluded = &mut files.excluded;
-    list(
-        (excluded, &scope_seeds),
-        |waiting| waiting.exclusion.cloned(),
-        |visit| frontier.each_deferred(visit),
-    )?;
+    let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
+    // Other workers go on with the hosts of one that ends before all do, and list what was put aside.
+    if shared.is_none() || !is_cut_short {
+        list(
+            (excluded, &scope_seeds),
+            |waiting| waiting.exclusion.cloned(),
+            |visit| frontier.each_deferred(visit),
+        )?;
+    }
     if matches!(ended, Ended::Budget(_) | Ended::GroupBudget(_)) {
         let exclusion = by_budget(waiting);
         list((excluded, &scope_seeds), exclusion, |visit| {
@@ -53,7 +58,7 @@ pub(crate) fn write_derived(
     if let Some(archive) = &mut files.archive {
         archive.write_index()?;
     }
-    if *ended != Ended::Interrupted {
+    if !is_cut_short {
         round::note_over(&*frontier, &visits.round)?;
     }
     directory::note_waiting(&config.output, waiting)?;

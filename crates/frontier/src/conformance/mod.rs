@@ -39,13 +39,20 @@ pub trait Bench {
 /// # Panics
 /// If clauses are broken: names them.
 pub fn check(make: &dyn Fn() -> Box<dyn Bench>) {
+    let (_, broken) = broken_clauses(make);
+    assert!(broken.is_empty(), "broken: {broken:?}");
+}
+
+/// Holds each clause against a frontier of its own. Gives the number of clauses, and the names of
+/// those that are broken.
+#[must_use]
+pub fn broken_clauses(make: &dyn Fn() -> Box<dyn Bench>) -> (usize, Vec<&'static str>) {
     let is_broken = |clause: fn(&mut dyn Bench)| {
         let clause = AssertUnwindSafe(|| clause(&mut *make()));
         catch_unwind(clause).is_err()
     };
     let broken = CLAUSES.iter().filter(|(_, clause)| is_broken(*clause));
-    let broken: Vec<_> = broken.map(|(name, _)| name).collect();
-    assert!(broken.is_empty(), "broken: {broken:?}");
+    (CLAUSES.len(), broken.map(|(name, _)| *name).collect())
 }
 
 /// The frontier in memory, on the bench: the model that others are held against.

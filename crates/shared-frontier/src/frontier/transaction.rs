@@ -16,7 +16,6 @@ use crawl_frontier::{
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use tokio_postgres::Row;
 
 use self::commit_rows::CommitRows;
 use super::{SharedFrontier, Writer};
@@ -46,6 +45,8 @@ pub(super) struct SharedTransaction<'f> {
     meta: BTreeMap<String, Vec<u8>>,
     /// See [`Transaction::number`].
     number: Option<u64>,
+    /// See [`Transaction::note_spent`].
+    spent: Option<(u64, u64)>,
 }
 
 /// A URL that this transaction changes.
@@ -101,6 +102,7 @@ impl<'f> SharedTransaction<'f> {
             marks: BTreeMap::new(),
             meta: BTreeMap::new(),
             number: None,
+            spent: None,
         }
     }
 
@@ -167,17 +169,11 @@ impl<'f> SharedTransaction<'f> {
         };
         self.told.insert(key, told);
         self.links.push((b, admission.clone()));
-        Admitted::New
-    }
-
-    /// Admits links that other workers met, as they were read.
-    pub(super) fn take_links(&mut self, rows: &[Row]) -> Result<(), FrontierError> {
-        let links = rows.iter().map(|row| Reader::new(row).link());
-        let links: Option<Vec<_>> = links.collect();
-        let links = links.ok_or_else(|| self.frontier.tables.corrupt("link"))?;
-        let (taken, admissions): (Vec<_>, Vec<_>) = links.into_iter().unzip();
-        self.taken = taken;
-        self.admit_all(&admissions).map(drop)
+        match admission.state {
+            // Its owner lists what is excluded, once.
+            NewState::Excluded(_) => Admitted::Known,
+            _ => Admitted::New,
+        }
     }
 
     /// What stands of a URL here or is read; `read` holds what was read before.
@@ -396,7 +392,7 @@ impl Transaction for SharedTransaction<'_> {
 
     fn visit_due(&mut self, until: u32, most: usize) -> Result<usize, FrontierError> {
         let owned = &self.frontier.tables.owned;
-        let (buckets, limit) = (owned.buckets.clone(), self.limit(most));
+        let (buckets, limit) = (owned.buckets(), self.limit(most));
         let params = params![owned.crawl, buckets, i64::from(until), limit];
         self.revisit_all((Sql::VisitsDue, params), most, |visit| visit.due <= until)
     }
@@ -408,7 +404,7 @@ impl Transaction for SharedTransaction<'_> {
         most: usize,
     ) -> Result<usize, FrontierError> {
         let owned = &self.frontier.tables.owned;
-        let (buckets, limit) = (owned.buckets.clone(), self.limit(most));
+        let (buckets, limit) = (owned.buckets(), self.limit(most));
         let latest = i64::from(now.saturating_add(longest));
         let (from, term) = (i64::from(now), i64::from(longest));
         let params = params![owned.crawl, buckets, latest, from, term, limit];
@@ -458,6 +454,23 @@ impl Transaction for SharedTransaction<'_> {
 
     fn keep_meta(&mut self, name: &str, bytes: &[u8]) {
         self.meta.insert(name.to_owned(), bytes.to_vec());
+    }
+
+    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
+        let tables = &self.frontier.tables;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let params = params![tables.owned.crawl, tables.owned.buckets(), most];
+        let rows = tables.read(Sql::Links, params)?;
+        let links = rows.iter().map(|row| Reader::new(row).link());
+        let links: Option<Vec<_>> = links.collect();
+        let links = links.ok_or_else(|| tables.corrupt("link"))?;
+        let (taken, admissions): (Vec<_>, Vec<_>) = links.into_iter().unzip();
+        self.taken = taken;
+        Ok(admissions)
+    }
+
+    fn note_spent(&mut self, pages: u64, bytes: u64) {
+        self.spent = Some((pages, bytes));
     }
 
     fn number(&mut self, number: u64) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crawl_frontier::conformance::helpers::{admit, lease, link, order, settle};
 use crawl_frontier::{Frontier as _, Outcome};
-use crawl_shared_frontier::{OpenError, Options, Password, SharedFrontier};
+use crawl_shared_frontier::{Credentials, OpenError, Options, Password, SharedFrontier};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 use tokio_postgres::error::SqlState;
@@ -97,7 +97,10 @@ impl Guarded {
 
 fn with_password(crawl: &str) -> Options {
     Options {
-        password: Some(Password::new(PASSWORD)),
+        credentials: Credentials {
+            password: Some(Password::new(PASSWORD)),
+            password_file: None,
+        },
         ..options(crawl, "w1")
     }
 }
@@ -241,7 +244,10 @@ fn the_password_comes_from_the_caller_or_a_file_of_its_users_alone() {
     let plain = options(&new_crawl(), "w1");
     assert!(matches!(refused(&url, &plain), OpenError::Refused { .. }));
     let wrong = Options {
-        password: Some(Password::new("sesame")),
+        credentials: Credentials {
+            password: Some(Password::new("sesame")),
+            password_file: None,
+        },
         ..plain.clone()
     };
     assert!(matches!(refused(&url, &wrong), OpenError::Refused { .. }));
@@ -253,7 +259,10 @@ fn the_password_comes_from_the_caller_or_a_file_of_its_users_alone() {
 
     let path = guarded.file("pgpass");
     let by_file = Options {
-        password_file: Some(path.clone()),
+        credentials: Credentials {
+            password: None,
+            password_file: Some(path.clone()),
+        },
         ..plain.clone()
     };
     let port = guarded.server.port;

@@ -4,6 +4,7 @@ const PHASES = {
   crawling: "Crawling",
   paused: "Paused",
   disk_low: "Waiting for room on the disk",
+  waiting_for_workers: "Waiting for other workers",
   draining: "Ending",
   writing: "Writing the report",
   waiting: "Waiting for the next round",

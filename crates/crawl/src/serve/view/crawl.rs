@@ -54,6 +54,7 @@ fn phase(state: &State) -> (&'static str, &'static str) {
         PhaseName::Crawling => ("crawling", "Crawling"),
         PhaseName::Paused => ("paused", "Paused"),
         PhaseName::DiskLow => ("disk_low", "Waiting for room on the disk"),
+        PhaseName::WaitingForWorkers => ("waiting_for_workers", "Waiting for other workers"),
         PhaseName::Draining => ("draining", "Ending"),
         PhaseName::Writing => ("writing", "Writing the report"),
         PhaseName::Waiting => ("waiting", "Waiting for the next round"),

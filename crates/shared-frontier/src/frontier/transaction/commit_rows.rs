@@ -29,7 +29,7 @@ struct Sums {
 
 impl SharedTransaction<'_> {
     pub(super) fn rows(&mut self) -> CommitRows {
-        let mut batch = CommitBatch::new(self.writer.commits + 1);
+        let mut batch = CommitBatch::new(self.writer.commits + 1, self.spent);
         let mut sums = Sums::default();
         // In the order of the table's rows: so two that wait for rows of each other never meet.
         let mut changes: Vec<(Fingerprint, Change)> = self.changed.drain().collect();
@@ -41,7 +41,7 @@ impl SharedTransaction<'_> {
         }
         let keys = self.frontier.tables.keys;
         for queue in sums.queues.values() {
-            let b = keys.bucket(&queue.origin.host_key());
+            let b = keys.bucket(&queue.origin.site());
             batch.origin(b, queue.id as i64, &queue.origin, queue.queued);
         }
         self.put_kept(&mut batch, &mut sums);
@@ -114,12 +114,16 @@ impl SharedTransaction<'_> {
             batch.visit(key, &stored);
         }
         for (host, kept) in std::mem::take(&mut self.hosts) {
-            let b = keys.bucket(&host);
+            let b = keys.bucket(&host.site());
             sums.buckets.entry(b).or_default();
             batch.host(b, keys.number(host.as_str()), host.as_str(), kept);
         }
         for (origin, bytes) in std::mem::take(&mut self.robots) {
-            let b = keys.bucket(&origin.host_key());
+            let b = keys.bucket(&origin.site());
+            if self.frontier.tables.owned.epoch(b).is_none() {
+                // It was asked for before its host was handed over. Its owner asks for its own.
+                continue;
+            }
             sums.buckets.entry(b).or_default();
             batch.robots(b, keys.number(origin.as_str()), &origin, bytes);
         }

@@ -1,0 +1,251 @@
+//! `crawl frontier`: a frontier that workers share, its engine, its workers.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crawl_shared_frontier::{CrawlOverview, WorkerOverview, check_engine, drain, overview};
+use serde_json::json;
+
+use crate::cli::args::{FrontierArgs, FrontierCommand, FrontierPlaceArgs};
+use crate::error::engine::of_shared;
+use crate::error::{BREACH, CommandError, FINISHED};
+use crate::settings::{check_url, credentials, frontier_of_file};
+use crate::terminal::{note, print};
+use crate::values::FrontierUrl;
+
+pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
+    match &args.command {
+        FrontierCommand::Status { place, json } => status(place, *json),
+        FrontierCommand::Check { url } => check(url),
+        FrontierCommand::Drain { worker, place } => drain_worker(worker, place),
+    }
+}
+
+/// The engine and the crawl that are meant; no crawl where none is named.
+fn place(args: &FrontierPlaceArgs) -> Result<(String, Option<String>), CommandError> {
+    let (of_file, crawl) = match &args.config {
+        Some(file) => frontier_of_file(file)?,
+        None => (None, None),
+    };
+    let url = args.frontier.clone().or(of_file).ok_or_else(|| {
+        CommandError::usage("no frontier is named")
+            .hint("give --frontier URL, or --config FILE with `frontier` in [frontier]")
+    })?;
+    check_url(&url)?;
+    Ok((url.0, args.crawl.clone().or(crawl)))
+}
+
+fn status(args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
+    let (url, crawl) = place(args)?;
+    let crawls = overview(&url, &credentials(), crawl.as_deref()).map_err(|why| of_shared(&why))?;
+    if let (Some(crawl), true) = (&crawl, crawls.is_empty()) {
+        return Err(no_such_crawl(crawl));
+    }
+    if as_json {
+        let crawls: Vec<_> = crawls.iter().map(object).collect();
+        return print(format!("{:#}\n", json!({ "crawls": crawls })).as_bytes());
+    }
+    let mut text = String::new();
+    for crawl in &crawls {
+        write_crawl(&mut text, crawl);
+    }
+    if crawls.is_empty() {
+        text.push_str("no crawl\n");
+    }
+    print(text.as_bytes())
+}
+
+fn no_such_crawl(crawl: &str) -> CommandError {
+    CommandError::usage(format!("the frontier has no crawl `{crawl}`"))
+        .hint("`crawl frontier status` without --crawl lists them")
+}
+
+fn check(url: &FrontierUrl) -> Result<u8, CommandError> {
+    check_url(url)?;
+    // What breaks is named below: the panics of clauses tell a user nothing.
+    std::panic::set_hook(Box::new(|_| {}));
+    let checked = check_engine(&url.0, &credentials());
+    let _ = std::panic::take_hook();
+    let (clauses, broken) = checked.map_err(|why| of_shared(&why))?;
+    if broken.is_empty() {
+        return print(format!("keeps all {clauses} clauses\n").as_bytes());
+    }
+    for name in &broken {
+        print(format!("broken: {name}\n").as_bytes())?;
+    }
+    note(&format!(
+        "{} of {clauses} clauses are broken: no crawl can share this frontier",
+        broken.len()
+    ));
+    Ok(BREACH)
+}
+
+fn drain_worker(worker: &str, args: &FrontierPlaceArgs) -> Result<u8, CommandError> {
+    let (url, crawl) = place(args)?;
+    let crawl = crawl.ok_or_else(|| {
+        CommandError::usage("no crawl is named").hint("give --crawl NAME, or --config FILE")
+    })?;
+    match drain(&url, &credentials(), &crawl, worker).map_err(|why| of_shared(&why))? {
+        true => {
+            note(&format!("worker `{worker}` hands its hosts over, and ends"));
+            Ok(FINISHED)
+        }
+        false => Err(CommandError::usage(format!(
+            "no worker `{worker}` is at work on crawl `{crawl}`"
+        ))
+        .hint("`crawl frontier status` lists them")),
+    }
+}
+
+fn object(crawl: &CrawlOverview) -> serde_json::Value {
+    let workers: Vec<_> = crawl.workers.iter().map(worker_object).collect();
+    json!({
+        "name": crawl.name,
+        "version": crawl.program,
+        "buckets": crawl.buckets,
+        "buckets_free": crawl.free_buckets,
+        "pending": crawl.pending,
+        "deferred": crawl.deferred,
+        "fetched": crawl.fetched,
+        "failed": crawl.failed,
+        "excluded": crawl.excluded,
+        "links_waiting": crawl.links_waiting,
+        "pages_per_second": rounded(crawl.workers.iter().map(rate).sum()),
+        "workers": workers,
+    })
+}
+
+fn worker_object(worker: &WorkerOverview) -> serde_json::Value {
+    json!({
+        "name": worker.name,
+        "state": state(worker),
+        "heard_ms_ago": u64::try_from(worker.heard.as_millis()).unwrap_or(u64::MAX),
+        "buckets": worker.buckets,
+        "pending": worker.pending,
+        "pages": worker.pages,
+        "bytes": worker.bytes,
+        "pages_per_second": rounded(rate(worker)),
+    })
+}
+
+fn state(worker: &WorkerOverview) -> &'static str {
+    match (worker.is_alive, worker.is_drained, worker.rests) {
+        (false, ..) => "gone",
+        (true, true, _) => "handing over",
+        (true, false, true) => "waiting",
+        (true, false, false) => "at work",
+    }
+}
+
+/// Pages a second of this life of a worker; none of one that is gone.
+fn rate(worker: &WorkerOverview) -> f64 {
+    match worker.is_alive {
+        true => {
+            worker.pages_of_life as f64 / worker.age.max(Duration::from_millis(1)).as_secs_f64()
+        }
+        false => 0.0,
+    }
+}
+
+fn rounded(rate: f64) -> f64 {
+    (rate * 10.0).round() / 10.0
+}
+
+fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
+    let rate: f64 = crawl.workers.iter().map(rate).sum();
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "crawl {}, version {}", crawl.name, crawl.program);
+    let _ = writeln!(
+        text,
+        "  urls:    {} pending, {} fetched, {} failed, {} excluded, {} put aside; {} links on their way",
+        crawl.pending,
+        crawl.fetched,
+        crawl.failed,
+        crawl.excluded,
+        crawl.deferred,
+        crawl.links_waiting
+    );
+    let _ = writeln!(
+        text,
+        "  buckets: {} of {} without an owner; {:.1} pages/s",
+        crawl.free_buckets, crawl.buckets, rate
+    );
+    for worker in &crawl.workers {
+        let _ = writeln!(
+            text,
+            "  {:<12} {:<12} heard {:.1} s ago, {} buckets, {} pending, {} pages, {:.1} pages/s",
+            worker.name,
+            state(worker),
+            worker.heard.as_secs_f64(),
+            worker.buckets,
+            worker.pending,
+            worker.pages,
+            self::rate(worker)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(change: impl FnOnce(&mut WorkerOverview)) -> WorkerOverview {
+        let mut worker = WorkerOverview {
+            name: "w1".to_owned(),
+            is_alive: true,
+            rests: false,
+            is_drained: false,
+            heard: Duration::from_millis(1_200),
+            age: Duration::from_secs(10),
+            buckets: 512,
+            pending: 7,
+            pages: 140,
+            pages_of_life: 35,
+            bytes: 9_000,
+        };
+        change(&mut worker);
+        worker
+    }
+
+    #[test]
+    fn ours_the_state_of_a_worker_is_one_word_and_its_pace_that_of_its_life() {
+        for (worker, expected, pace) in [
+            (worker(|_| {}), "at work", 3.5),
+            (worker(|it| it.rests = true), "waiting", 3.5),
+            (worker(|it| it.is_drained = true), "handing over", 3.5),
+            (worker(|it| it.is_alive = false), "gone", 0.0),
+        ] {
+            assert_eq!((state(&worker), rounded(rate(&worker))), (expected, pace));
+        }
+    }
+
+    #[test]
+    fn ours_a_crawl_is_told_in_lines_and_as_an_object() {
+        let crawl = CrawlOverview {
+            name: "study".to_owned(),
+            program: "0.1.0".to_owned(),
+            buckets: 1_024,
+            free_buckets: 512,
+            pending: 7,
+            deferred: 1,
+            fetched: 130,
+            failed: 2,
+            excluded: 3,
+            links_waiting: 4,
+            workers: vec![worker(|_| {})],
+        };
+        let mut text = String::new();
+        write_crawl(&mut text, &crawl);
+        assert_eq!(text.lines().count(), 4);
+        assert!(
+            text.contains("512 of 1024 without an owner; 3.5 pages/s"),
+            "{text}"
+        );
+        let object = object(&crawl);
+        assert_eq!(object["workers"][0]["state"], "at work");
+        assert_eq!(
+            (&object["links_waiting"], &object["buckets_free"]),
+            (&json!(4), &json!(512))
+        );
+    }
+}

@@ -1,0 +1,342 @@
+//! A crawl that workers share: what its settings must hold, and what all of them have alike.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crawl_engine::SharedCrawl;
+use crawl_shared_frontier::ConnectionString;
+use toml::{Table, Value};
+
+use super::check::Checked;
+use super::config_file;
+use super::environment::credentials;
+use super::listing::{table_of, without_secrets};
+use super::seeds;
+use super::tables::Settings;
+use crate::error::engine::of_shared;
+use crate::error::{CommandError, Problems};
+use crate::values::FrontierUrl;
+
+/// The bounds of a lease: a shorter one would end by a pause of the network, with a longer one
+/// nobody asks the hosts of a dead worker for hours.
+const MIN_LEASE: Duration = Duration::from_secs(2);
+const MAX_LEASE: Duration = Duration::from_secs(60 * 60);
+
+/// The most characters of the name of a crawl or a worker.
+const MAX_NAME: usize = 100;
+
+/// Tables of settings that each worker has for itself.
+const OWN_TABLES: [&str; 4] = ["display", "frontier", "output", "crawl"];
+
+/// Settings that each worker has for itself, by table and key: they depend on its machine.
+const OWN_KEYS: [(&str, &str); 8] = [
+    ("politeness", "concurrency"),
+    ("politeness", "hosts-in-memory"),
+    ("fetch", "body-memory"),
+    ("fetch", "proxy"),
+    ("fetch", "resolve"),
+    ("fetch", "name-server"),
+    ("fetch", "ca-file"),
+    ("scope", "max-time"),
+];
+
+/// Settings of output that all workers have alike: what is kept of a part would pass for the whole.
+const SHARED_OUTPUT: [&str; 2] = ["warc", "links"];
+
+/// Refuses a connection string that can't be used, and one with a password: others of this machine
+/// see it on the command line, and whoever may read the file of settings in there.
+pub(crate) fn check_url(url: &FrontierUrl) -> Result<(), CommandError> {
+    let read = ConnectionString::parse(&url.0).map_err(|why| of_shared(&why))?;
+    match read.has_password() {
+        false => Ok(()),
+        true => Err(
+            CommandError::usage("--frontier has a password in it, which others may read").hint(
+                "leave it out of the URL, and give it by PGPASSWORD or as a line of ~/.pgpass: \
+                 HOST:PORT:DATABASE:USER:PASSWORD",
+            ),
+        ),
+    }
+}
+
+/// Notes what is wrong with the settings of a crawl that workers share.
+pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
+    let place = &settings.frontier;
+    let mut refuse = |key: &'static str, what: String, hint: &str| {
+        let problem = CommandError::usage(what).hint(hint).about(key);
+        problems.note::<()>(Err(problem));
+    };
+    for (key, name) in [("crawl", &place.crawl), ("worker", &place.worker)] {
+        let is_long = name.chars().count() > MAX_NAME;
+        if is_long || name.chars().any(char::is_control) {
+            refuse(
+                key,
+                format!(
+                    "unusable --{key} `{name}`: more than {MAX_NAME} characters, or a control character"
+                ),
+                "it looks like `w1`",
+            );
+        }
+    }
+    if place.frontier.is_empty() {
+        if !place.worker.is_empty() {
+            refuse(
+                "worker",
+                format!("--worker {} is given, and no --frontier", place.worker),
+                "give --frontier URL, or leave --worker out: one crawl alone needs no name",
+            );
+        }
+        return;
+    }
+    for url in &place.frontier {
+        problems.note(check_url(url).map_err(|why| why.about("frontier")));
+    }
+    let mut refuse = |key: &'static str, what: String, hint: &str| {
+        let problem = CommandError::usage(what).hint(hint).about(key);
+        problems.note::<()>(Err(problem));
+    };
+    if place.frontier.len() > 1 {
+        refuse(
+            "frontier",
+            format!(
+                "--frontier is given {} times, and a crawl on several engines is not possible yet",
+                place.frontier.len()
+            ),
+            "give one; several hosts of one group stand in one URL: postgres://db1,db2/crawl",
+        );
+    }
+    if place.worker.is_empty() {
+        refuse(
+            "worker",
+            "--frontier is given, and no --worker".to_owned(),
+            "give each worker of the crawl a name of its own: --worker w1",
+        );
+    }
+    let lease = place.frontier_lease.get();
+    if !(MIN_LEASE..=MAX_LEASE).contains(&lease) {
+        refuse(
+            "frontier-lease",
+            format!("unusable --frontier-lease {}", place.frontier_lease),
+            "give one of 2s to 1h",
+        );
+    }
+    for (key, what) in not_shared(settings) {
+        refuse(
+            key,
+            format!("{what}, which workers that share a crawl can't do yet"),
+            "leave it out, or crawl without --frontier",
+        );
+    }
+}
+
+/// What is asked for that workers can't share, each with its key.
+fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
+    let (scope, recrawl) = (&settings.scope, &settings.recrawl);
+    let spends = settings.group.values().any(|group| group.has_budget());
+    let asked = [
+        (
+            "sample",
+            settings.sample.sample.0.is_some(),
+            "--sample draws from what one crawl found",
+        ),
+        (
+            "walk",
+            settings.sample.walk.0.is_some(),
+            "--walk follows one walk after the other",
+        ),
+        (
+            "recrawl",
+            recrawl.recrawl.is_on(),
+            "--recrawl begins another round",
+        ),
+        (
+            "every",
+            recrawl.every.0.is_some(),
+            "--every begins one round after the other",
+        ),
+        (
+            "index",
+            settings.output.index.is_on(),
+            "--index on builds a search index",
+        ),
+        (
+            "max-server-time",
+            scope.max_server_time.0.is_some(),
+            "--max-server-time is a budget of the whole crawl",
+        ),
+        ("group", spends, "[group] has budgets that hosts share"),
+    ];
+    let asked = asked.into_iter().filter(|(_, is_asked, _)| *is_asked);
+    asked.map(|(key, _, what)| (key, what.to_owned())).collect()
+}
+
+/// The engine and the crawl that a file of settings names, as far as it does.
+pub(crate) fn frontier_of_file(
+    path: &Path,
+) -> Result<(Option<FrontierUrl>, Option<String>), CommandError> {
+    let layer = config_file::read(path)?;
+    let named = layer.frontier.crawl.filter(|name| !name.is_empty());
+    let first = layer.seed.iter().flatten().next();
+    let of_seed = first.and_then(|seed| seeds::read(&seed.url).ok());
+    let crawl = named.or_else(|| of_seed.map(|seed| seed.url.host_key().to_string()));
+    let url = layer.frontier.frontier.into_iter().flatten().next();
+    Ok((url, crawl))
+}
+
+/// The crawl that these settings share with other workers; none where they share none.
+pub(crate) fn shared_crawl(settings: &Settings, checked: &Checked) -> Option<SharedCrawl> {
+    let place = &settings.frontier;
+    let url = place.frontier.first()?;
+    let first = || {
+        checked
+            .seeds
+            .first()
+            .map(|seed| seed.host_key().to_string())
+    };
+    let crawl = match place.crawl.is_empty() {
+        true => first().unwrap_or_else(|| "crawl".to_owned()),
+        false => place.crawl.clone(),
+    };
+    Some(SharedCrawl {
+        url: url.0.clone(),
+        credentials: credentials(),
+        crawl,
+        worker: place.worker.clone(),
+        lease: place.frontier_lease.get(),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        settings: alike(settings, checked),
+    })
+}
+
+/// The settings that all workers of a crawl have alike, a line each.
+fn alike(settings: &Settings, checked: &Checked) -> String {
+    let mut lines: Vec<String> = checked
+        .seeds
+        .iter()
+        .map(|seed| format!("seed = {seed}"))
+        .collect();
+    let all = table_of(&without_secrets(settings));
+    for (table, value) in &all {
+        let Value::Table(keys) = value else { continue };
+        if table == "output" {
+            let shared = keys
+                .iter()
+                .filter(|(key, _)| SHARED_OUTPUT.contains(&key.as_str()));
+            lines.extend(shared.map(|(key, value)| format!("{table}.{key} = {value}")));
+        } else if !OWN_TABLES.contains(&table.as_str()) {
+            add_lines(&mut lines, table, keys);
+        }
+    }
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
+fn add_lines(lines: &mut Vec<String>, place: &str, keys: &Table) {
+    for (key, value) in keys {
+        match value {
+            Value::Table(below) => add_lines(lines, &format!("{place}.{key}"), below),
+            _ if OWN_KEYS.contains(&(place, key.as_str())) => {}
+            value => lines.push(format!("{place}.{key} = {value}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::check;
+
+    fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
+        let mut settings = Settings::default();
+        settings.seed = vec!["http://127.0.0.1:8080/".parse().unwrap()];
+        settings.frontier.frontier = vec!["postgres://me@db/c".parse().unwrap()];
+        settings.frontier.worker = "w1".to_owned();
+        change(&mut settings);
+        settings
+    }
+
+    fn shared(change: impl FnOnce(&mut Settings)) -> SharedCrawl {
+        let settings = settings(change);
+        shared_crawl(&settings, &check(&settings).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn ours_workers_have_alike_what_decides_what_is_asked_for_and_how() {
+        let usual = shared(|_| {});
+        assert_eq!(usual.crawl, "127.0.0.1:8080");
+        type Change = fn(&mut Settings);
+        let changes: [(Change, bool); 8] = [
+            (|it| it.frontier.worker = "w2".to_owned(), true),
+            (|it| it.display.verbose = 2, true),
+            (|it| it.politeness.concurrency = 7, true),
+            (|it| it.fetch.proxy = "http://127.0.0.1:1".to_owned(), true),
+            (|it| it.scope.max_redirects = 3, false),
+            (|it| it.politeness.per_address = 3, false),
+            (|it| it.output.links = crate::values::Switch::On, false),
+            (
+                |it| it.seed.push("http://127.0.0.1:8081/".parse().unwrap()),
+                false,
+            ),
+        ];
+        for (number, (change, is_alike)) in changes.into_iter().enumerate() {
+            assert_eq!(
+                shared(change).settings == usual.settings,
+                is_alike,
+                "{number}"
+            );
+        }
+    }
+
+    #[test]
+    fn ours_what_workers_can_not_share_is_refused() {
+        type Change = fn(&mut Settings);
+        let changes: [(Change, &str); 7] = [
+            (|it| it.frontier.worker.clear(), "no --worker"),
+            (|it| it.frontier.frontier.clear(), "no --frontier"),
+            (
+                |it| it.frontier.frontier = vec![it.frontier.frontier[0].clone(); 2],
+                "given 2 times",
+            ),
+            (
+                |it| it.frontier.frontier_lease = crate::values::Span::from_secs(1),
+                "--frontier-lease 1s",
+            ),
+            (
+                |it| it.output.index = crate::values::Switch::On,
+                "--index on",
+            ),
+            (
+                |it| it.recrawl.recrawl = crate::values::Switch::On,
+                "--recrawl",
+            ),
+            (
+                |it| it.frontier.crawl = "a\nb".to_owned(),
+                "unusable --crawl",
+            ),
+        ];
+        for (change, expected) in changes {
+            let refused = check(&settings(change)).unwrap_err().to_string();
+            assert!(
+                refused.contains(expected) && refused.contains("hint: "),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn ours_a_password_is_taken_from_no_flag_and_no_file() {
+        for (url, expected) in [
+            ("postgres://me:secret@db/c", "PGPASSWORD"),
+            ("postgres://db/c?password=secret", "PGPASSWORD"),
+            ("mysql://me:secret@db/c", "postgres://"),
+            ("postgres://me@db/c?sslmode=require", "sslmode=verify-full"),
+        ] {
+            let change = |it: &mut Settings| it.frontier.frontier = vec![url.parse().unwrap()];
+            let refused = check(&settings(change)).unwrap_err().to_string();
+            assert!(
+                refused.contains(expected) && refused.contains("hint: "),
+                "{refused}"
+            );
+            assert!(!refused.contains("secret"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A crawl that several workers share: hosts that come and go, and the end of all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_scheduler::Tick;
+use crawl_weburl::{HostKey, Origin};
+
+use super::Coordinator;
+use crate::messages::sharing::{HostOwnership, MAX_TAKEN_LINKS, SharedNews, SharedRequest};
+use crate::messages::{Effect, WriterMessage};
+use crate::summary::Ended;
+
+/// The pages that are left of those that this worker may have at which it asks for leave for more.
+const FEW_PAGES: u64 = 16;
+
+/// How often it is looked which hosts can be handed over.
+const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What the coordinator knows of the workers that share its crawl.
+pub(crate) struct SharedHosts {
+    owners: Arc<dyn HostOwnership>,
+    /// Buckets whose hosts are asked no more, as they are to be handed over, and whether that was
+    /// asked for.
+    leaving: BTreeMap<i32, bool>,
+    looked_at: Tick,
+    /// How this worker would end if it were alone. It told the others that it has nothing to do.
+    rests: Option<Ended>,
+    /// No other worker has anything to do either.
+    is_over: bool,
+    /// Links of others are being admitted.
+    takes_links: bool,
+    /// How many pages this worker may have; none where there is no limit.
+    allowed: Option<u64>,
+    /// Leave for more was asked for.
+    asks_for_pages: bool,
+    /// No worker may have any more pages.
+    are_pages_spent: bool,
+    /// Bytes of bodies of all other workers.
+    others_bytes: u64,
+}
+
+impl SharedHosts {
+    fn new(owners: Arc<dyn HostOwnership>, allowed: Option<u64>) -> SharedHosts {
+        SharedHosts {
+            owners,
+            leaving: BTreeMap::new(),
+            looked_at: Tick::ZERO,
+            rests: None,
+            is_over: false,
+            takes_links: false,
+            allowed,
+            asks_for_pages: false,
+            are_pages_spent: false,
+            others_bytes: 0,
+        }
+    }
+
+    /// Returns whether this worker has nothing to do, and waits for others.
+    pub(super) fn rests(&self) -> bool {
+        self.rests.is_some()
+    }
+
+    /// Bytes of bodies of all other workers.
+    pub(super) fn others_bytes(&self) -> u64 {
+        self.others_bytes
+    }
+
+    /// Returns whether a host is this worker's, and is to stay so.
+    fn keeps(&self, host: &HostKey) -> bool {
+        self.owners.owns(host) && !self.leaving.contains_key(&self.owners.bucket_of(host))
+    }
+}
+
+impl Coordinator {
+    /// Shares the crawl with other workers from now on.
+    pub(crate) fn share_crawl(&mut self, owners: Arc<dyn HostOwnership>) {
+        let allowed = self.config.budgets.max_pages.map(|_| self.totals.pages);
+        self.shared = Some(SharedHosts::new(owners, allowed));
+    }
+
+    /// Returns whether a host may be asked by this worker: any where it is alone.
+    pub(super) fn keeps_host(&self, host: &HostKey) -> bool {
+        self.shared.as_ref().is_none_or(|shared| shared.keeps(host))
+    }
+
+    /// A host that was taken over waits for a gap: its last owner may have asked it until then.
+    pub(super) fn note_taken_over(&mut self, now: Tick, host: &HostKey) {
+        let ago = self
+            .shared
+            .as_ref()
+            .and_then(|it| it.owners.taken_over_for(host));
+        let Some(ago) = ago else { return };
+        let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
+        let taken = Tick::from_micros(now.as_micros().saturating_sub(ago));
+        let gap = self.own_delay(host);
+        // Each of its slots may have been in use.
+        for _ in 0..self.config.politeness.per_host.max(1) {
+            self.scheduler
+                .note_past_request(now, host, taken, gap, None);
+        }
+    }
+
+    /// Takes in what is told of the other workers.
+    pub(super) fn told_of_workers(&mut self, now: Tick, news: SharedNews, out: &mut Vec<Effect>) {
+        let Some(shared) = &mut self.shared else {
+            return;
+        };
+        match news {
+            SharedNews::Taken(origins) => {
+                // The others were told that this worker has work again.
+                shared.rests = None;
+                for (origin, urls) in origins {
+                    self.wake(now, &origin, urls);
+                }
+            }
+            SharedNews::Leave(buckets) => {
+                shared
+                    .leaving
+                    .extend(buckets.into_iter().map(|b| (b, false)));
+                shared.looked_at = Tick::ZERO;
+            }
+            SharedNews::HandedOver(buckets) => {
+                for b in buckets {
+                    shared.leaving.remove(&b);
+                }
+            }
+            SharedNews::LinksWait => {
+                if !std::mem::replace(&mut shared.takes_links, true) {
+                    shared.rests = None;
+                    self.write(WriterMessage::TakeLinks, out);
+                }
+            }
+            SharedNews::Allowed(pages) => {
+                shared.asks_for_pages = false;
+                shared.allowed = Some(pages);
+            }
+            SharedNews::OthersBytes(bytes) => shared.others_bytes = bytes,
+            SharedNews::PagesSpent => shared.are_pages_spent = true,
+            SharedNews::Over => shared.is_over = shared.rests.is_some(),
+            SharedNews::Drain => {
+                self.ending.get_or_insert(Ended::HandedOver);
+            }
+        }
+    }
+
+    /// Links of others are admitted, so many.
+    pub(super) fn links_taken(&mut self, count: usize) -> bool {
+        let Some(shared) = &mut self.shared else {
+            return false;
+        };
+        shared.takes_links = count >= MAX_TAKEN_LINKS;
+        shared.takes_links
+    }
+
+    /// Sees to what is shared, at each turn.
+    pub(super) fn attend_to_workers(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        let is_busy = self.in_flight > 0 || self.unsettled > 0;
+        let pages = self.totals.pages;
+        let Some(shared) = &mut self.shared else {
+            return;
+        };
+        if is_busy && shared.rests.take().is_some() {
+            shared.is_over = false;
+            let rests = false;
+            out.push(Effect::Share(SharedRequest::Rest { rests, pages }));
+        }
+        let pages = pages + self.leases_out;
+        let is_short = shared
+            .allowed
+            .is_some_and(|allowed| allowed < pages + FEW_PAGES);
+        let may_have = self.ending.is_none() && shared.rests.is_none() && !shared.are_pages_spent;
+        if is_short && may_have && !std::mem::replace(&mut shared.asks_for_pages, true) {
+            out.push(Effect::Share(SharedRequest::MorePages { pages }));
+        }
+        if !shared.leaving.is_empty() && now.since(shared.looked_at) >= HAND_OVER_INTERVAL {
+            shared.looked_at = now;
+            self.hand_over(now, out);
+        }
+    }
+
+    /// Returns whether another page may be asked for, as far as other workers go.
+    pub(super) fn may_ask(&self) -> bool {
+        self.shared.as_ref().is_none_or(|shared| {
+            let may_have = shared.allowed;
+            let has_leave =
+                may_have.is_none_or(|allowed| self.totals.pages + self.leases_out < allowed);
+            has_leave && shared.owners.may_send()
+        })
+    }
+
+    /// Returns whether no worker may have any more pages.
+    pub(super) fn are_pages_spent(&self) -> Option<bool> {
+        self.shared.as_ref().map(|shared| shared.are_pages_spent)
+    }
+
+    /// The end of this worker, of whom nothing is in flight, where it would end so if it were alone:
+    /// none while others may still find something for it.
+    pub(super) fn end_with_others(&mut self, alone: Ended, out: &mut Vec<Effect>) -> Option<Ended> {
+        let pages = self.totals.pages;
+        let Some(shared) = &mut self.shared else {
+            return Some(alone);
+        };
+        if shared.is_over {
+            return Some(alone);
+        }
+        if !shared.leaving.is_empty() {
+            // What waits there is this worker's until it is handed over.
+            return None;
+        }
+        if shared.rests.replace(alone).is_none() {
+            // Leave that it does not need is for others.
+            shared.allowed = shared.allowed.map(|_| pages);
+            let rests = true;
+            out.push(Effect::Share(SharedRequest::Rest { rests, pages }));
+        }
+        None
+    }
+
+    /// Lets go of hosts that are to be handed over, and has those buckets handed over of which
+    /// nothing is under way.
+    fn hand_over(&mut self, now: Tick, out: &mut Vec<Effect>) {
+        let Some(shared) = &self.shared else { return };
+        let owners = Arc::clone(&shared.owners);
+        let is_leaving = |host: &HostKey| shared.leaving.contains_key(&owners.bucket_of(host));
+        let hosts: Vec<HostKey> = self
+            .scheduler
+            .known_hosts()
+            .filter(|it| is_leaving(it))
+            .cloned()
+            .collect();
+        let mut busy = owners.leased_buckets();
+        busy.extend(
+            self.hosts
+                .hosts_on_their_way()
+                .map(|host| owners.bucket_of(host)),
+        );
+        for host in hosts {
+            match self.scheduler.hand_over(now, &host) {
+                Some(origins) => self.forget_host(&host, &origins),
+                None => {
+                    busy.insert(owners.bucket_of(&host));
+                }
+            }
+        }
+        let Some(shared) = &mut self.shared else {
+            return;
+        };
+        let leaving = shared.leaving.iter_mut();
+        let free = leaving.filter(|(b, is_asked)| !**is_asked && !busy.contains(b));
+        let free: Vec<i32> = free
+            .map(|(b, is_asked)| {
+                *is_asked = true;
+                *b
+            })
+            .collect();
+        if !free.is_empty() {
+            self.hosts
+                .leave(|host| free.contains(&owners.bucket_of(host)));
+            out.push(Effect::Share(SharedRequest::HandOver(free)));
+        }
+    }
+
+    /// Nothing is known any more of a host that left memory.
+    pub(super) fn forget_host(&mut self, host: &HostKey, origins: &[Origin]) {
+        for origin in origins {
+            self.origins.forget(origin);
+        }
+        self.host_budgets.forget(host);
+        self.silent_hosts.remove(host);
+        self.locks.free(host);
+        self.spans.forget(host);
+    }
+}

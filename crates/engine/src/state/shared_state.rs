@@ -1,0 +1,141 @@
+//! The folder `state` of a worker whose frontier others share: whose it is.
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use crawl_frontier::Frontier as _;
+use crawl_shared_frontier::{Options, SharedFrontier};
+use serde::{Deserialize, Serialize};
+
+use super::files::replace;
+use crate::config::SharedCrawl;
+use crate::error::EngineError;
+
+/// Whose directory it is.
+const WORKER: &str = "worker.json";
+const WORKER_BESIDE: &str = "worker.json.new";
+/// It is locked for as long as the worker lives.
+const LOCK: &str = "worker.lock";
+
+/// Heartbeats within a lease.
+const HEARTBEATS: u32 = 3;
+
+/// The worker whose directory it is.
+#[derive(Debug, Deserialize, Serialize)]
+struct WorkerFile {
+    crawl: String,
+    worker: String,
+    /// The id of its last life.
+    life: String,
+}
+
+/// Opens the frontier that the worker of this directory shares, and locks the directory as long as
+/// the file lives.
+pub(super) fn open(
+    shared: &SharedCrawl,
+    dir: &Path,
+    state: &Path,
+) -> Result<(Arc<SharedFrontier>, File), EngineError> {
+    let lock = lock(dir, state)?;
+    let known = read(state)?;
+    if known.is_none() && holds_more(state)? {
+        return Err(EngineError::OwnFrontier {
+            dir: dir.to_owned(),
+        });
+    }
+    if let Some(known) = &known
+        && (known.crawl != shared.crawl || known.worker != shared.worker)
+    {
+        return Err(EngineError::OtherWorker {
+            dir: dir.to_owned(),
+            crawl: known.crawl.clone(),
+            worker: known.worker.clone(),
+        });
+    }
+    let is_new = known.is_none();
+    let options = Options {
+        program: shared.program.clone(),
+        settings: shared.settings.clone(),
+        credentials: shared.credentials.clone(),
+        lease: shared.lease,
+        heartbeat: shared.lease / HEARTBEATS,
+        // Whoever has the lock is the only one: the life before is over.
+        last_life: known.map(|known| known.life),
+        ..Options::new(&shared.crawl, &shared.worker)
+    };
+    let frontier = SharedFrontier::open(&shared.url, &options).map_err(EngineError::shared)?;
+    if is_new && !frontier.marks()?.is_empty() {
+        frontier.give_up()?;
+        return Err(EngineError::WorkerElsewhere {
+            dir: dir.to_owned(),
+            crawl: shared.crawl.clone(),
+            worker: shared.worker.clone(),
+        });
+    }
+    let file = WorkerFile {
+        crawl: shared.crawl.clone(),
+        worker: shared.worker.clone(),
+        life: frontier.life().to_owned(),
+    };
+    let path = state.join(WORKER);
+    let bytes = serde_json::to_vec(&file).unwrap_or_default();
+    replace(&path, &state.join(WORKER_BESIDE), &bytes).map_err(EngineError::disk(&path))?;
+    Ok((Arc::new(frontier), lock))
+}
+
+/// Refuses the directory of a worker whose frontier others share: what is asked of it needs a
+/// frontier of its own.
+pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError> {
+    match read(state)? {
+        None => Ok(()),
+        Some(WorkerFile { crawl, worker, .. }) => Err(EngineError::SharedState {
+            dir: dir.to_owned(),
+            crawl,
+            worker,
+        }),
+    }
+}
+
+fn lock(dir: &Path, state: &Path) -> Result<File, EngineError> {
+    let path = state.join(LOCK);
+    let failed = |error| EngineError::disk(&path)(error);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
+    let file = file.map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(EngineError::OutputInUse {
+            dir: dir.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+fn read(state: &Path) -> Result<Option<WorkerFile>, EngineError> {
+    let path = state.join(WORKER);
+    let failed = |error| EngineError::disk(&path)(error);
+    match fs::read(&path) {
+        Ok(bytes) => {
+            let file = serde_json::from_slice(&bytes);
+            file.map(Some).map_err(|error| failed(error.into()))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Returns whether the state holds more than a start leaves that was cut off.
+fn holds_more(state: &Path) -> Result<bool, EngineError> {
+    for entry in fs::read_dir(state).map_err(EngineError::disk(state))? {
+        let name = entry.map_err(EngineError::disk(state))?.file_name();
+        if name != LOCK && name != WORKER_BESIDE {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
