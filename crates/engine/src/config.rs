@@ -198,6 +198,19 @@ pub struct SharedCrawl {
     pub settings: String,
 }
 
+/// The place that a crawl is imported to from its directory.
+#[derive(Clone, Debug)]
+pub struct ImportTarget {
+    /// The connection string of the engine.
+    pub url: String,
+    /// Where the password for it comes from.
+    pub credentials: Credentials,
+    /// The name of the crawl there.
+    pub crawl: String,
+    /// The name of the worker whose directory it is from then on.
+    pub worker: String,
+}
+
 impl fmt::Debug for SharedCrawl {
     /// The connection string may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -141,6 +141,20 @@ pub enum EngineError {
         /// The worker.
         worker: String,
     },
+    /// An import of the directory was cut short.
+    #[error("the import of `{}` into a frontier that workers share is not over", dir.display())]
+    HalfImported {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The crawl of the directory can't be moved.
+    #[error("the crawl in `{}` can't be imported: {what}", dir.display())]
+    NotImportable {
+        /// The directory.
+        dir: PathBuf,
+        /// Why not.
+        what: &'static str,
+    },
     /// What is asked for needs a frontier in the directory, and others share this one.
     #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`, whose frontier lies elsewhere", dir.display())]
     SharedState {

@@ -49,7 +49,7 @@ mod usage;
 mod write;
 
 pub use config::{
-    Budgets, Config, Extent, Forbidden, HostBudget, HostGroup, MAX_PER_OTHERS_HOST,
+    Budgets, Config, Extent, Forbidden, HostBudget, HostGroup, ImportTarget, MAX_PER_OTHERS_HOST,
     MIN_OTHERS_DELAY, Resources, Revisits, ScopeRules, SharedCrawl, TrapRules,
 };
 pub use control::{
@@ -70,6 +70,7 @@ pub use free_space::FreeSpace;
 pub use index::rebuild::{Reindex, Reindexed, reindex};
 pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};
 pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
+pub use state::import::{Imported, import};
 pub use summary::{
     Ended, HasArchive, IndexFault, Indexed, OriginRules, SeedFailure, Summary, UnreachableHost,
 };

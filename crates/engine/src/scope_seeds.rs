@@ -11,7 +11,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
 use crate::error::EngineError;
-use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_TARGET};
+use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, META_SHARED_TARGET};
 
 /// The seeds of all runs and the targets of their redirects, as the state keeps them.
 #[derive(Clone, Debug, Default)]
@@ -166,6 +166,24 @@ impl ScopeSeeds {
         let targets = targets.map(|(from, target)| format!("{from} {target}\n"));
         transaction.keep_meta(META_SEED_TARGETS, targets.collect::<String>().as_bytes());
     }
+}
+
+/// What a crawl that was begun alone keeps for all its workers: the targets of its seeds, and that a
+/// seed was fetched.
+pub(crate) fn targets_to_share(
+    frontier: &dyn Frontier,
+    has_seed: bool,
+) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
+    let targets = frontier.meta(META_SEED_TARGETS)?.unwrap_or_default();
+    let pairs = pairs(&targets).into_iter().map(|(from, target)| {
+        let pair = format!("{from} {target}\n");
+        (
+            format!("{META_SHARED_TARGET}{}", digest(&pair)),
+            pair.into_bytes(),
+        )
+    });
+    let seed = has_seed.then(|| (META_SHARED_SEED.to_owned(), Vec::new()));
+    Ok(pairs.chain(seed).collect())
 }
 
 /// A name for a pair: two URLs are longer than a key may be.

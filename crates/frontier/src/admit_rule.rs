@@ -120,6 +120,19 @@ impl QueuePlace {
         }
     }
 
+    /// That of a URL that does not wait, at a distance.
+    pub(crate) fn at(distance: u32) -> QueuePlace {
+        QueuePlace {
+            retried: false,
+            priority: 0,
+            depth: distance,
+            redirects: 0,
+            is_seed: false,
+            kind: UrlKind::Page,
+            seq: 0,
+        }
+    }
+
     /// Retries are ordered by `seq` alone, which puts each behind all that wait.
     #[must_use]
     pub fn rank(&self) -> Rank {

@@ -41,6 +41,7 @@
 mod admission;
 mod admit_rule;
 pub mod conformance;
+mod contents;
 mod error;
 mod exclusion;
 mod fingerprint;
@@ -63,6 +64,7 @@ pub mod parts {
     pub use crate::admit_rule::{
         AdmitAction, CurrentState, QueuePlace, Queued, Rank, capped, capped_exclusion, meet,
     };
+    pub use crate::contents::StoredPart;
     pub use crate::lease_table::{
         EntryMove, LeaseChanges, LeaseTable, QueueChange, QueueId, QueuePart, QueueReader, Totals,
     };

@@ -2,7 +2,7 @@
 
 use crawl_weburl::CanonicalUrl;
 
-use crate::admission::{Admission, NewState, depth_and_hops};
+use crate::admission::{Admission, NewState, depth_and_hops, distance};
 use crate::admit_rule::{CurrentState, QueuePlace, Rank, capped, capped_exclusion};
 use crate::exclusion::Exclusion;
 use crate::lease::Outcome;
@@ -55,6 +55,24 @@ impl UrlRecord {
         };
         let via = admission.via;
         UrlRecord { state, place, via }
+    }
+
+    /// The record of a URL that is known to be settled; none of one that waits.
+    #[must_use]
+    pub fn settled(known: KnownUrl) -> Option<UrlRecord> {
+        let state = match known.state {
+            KnownState::Fetched { status } => RecordState::Fetched { status },
+            KnownState::Failed { why } => RecordState::Failed { why },
+            KnownState::Excluded(exclusion) => RecordState::Excluded(exclusion),
+            KnownState::Pending { .. } | KnownState::Leased { .. } | KnownState::Deferred(_) => {
+                return None;
+            }
+        };
+        Some(UrlRecord {
+            state,
+            place: QueuePlace::at(distance(known.depth, known.hops_off)),
+            via: None,
+        })
     }
 
     /// The record after a lease ended so; a URL that is tried again takes the place `seq`.

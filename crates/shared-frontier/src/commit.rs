@@ -7,7 +7,7 @@ use crawl_frontier::parts::{QueuePlace, StoredVisit, UrlRecord};
 use crawl_weburl::{CanonicalUrl, Origin};
 use tokio_postgres::types::ToSql;
 
-use crate::connection::{Answer, Session};
+use crate::connection::{Answer, Params, Session};
 use crate::ownership::Ownership;
 use crate::rows::{LinkKey, UrlKey, flags_of, place_of, state_columns};
 use crate::sql::Sql;
@@ -278,15 +278,11 @@ impl CommitBatch {
     /// refuses those behind it, the commit too.
     pub(crate) async fn send(&self, session: &Session, owned: &Ownership) -> Answer<()> {
         let client = session.client();
-        let (fence, records, visits) = (&self.fence, &self.records, &self.visits);
-        let (links, taken) = (&self.links, &self.taken);
+        let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
         let [pending, deferred, fetched, failed, excluded] = &fence.states;
         let (crawl, worker, owner) = (&owned.crawl, &owned.worker, &owned.owner);
         let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
-            if rows > 0 {
-                session.execute(sql, &params).await?;
-            }
-            Answer::Ok(())
+            put(session, sql, rows, &params).await
         };
         // In this order on the wire: each is sent when it is first asked, and that is biased.
         let answers = tokio::join!(
@@ -299,6 +295,41 @@ impl CommitBatch {
                 crawl, owner, &fence.b, &fence.epoch, &fence.seq, pending, deferred, fetched,
                 failed, excluded,
             ]),
+            self.put_rows(session, owned.crawl),
+            put(Sql::PutLinks, links.b.len(), vec![
+                crawl, owner, &links.b, &links.number, &links.distance, &links.line,
+                &links.state, &links.priority, &links.redirects, &links.flags, &links.code,
+                &links.url, &links.via, &links.note,
+            ]),
+            put(Sql::TakeLinks, taken.b.len(), vec![
+                crawl, &taken.b, &taken.sender, &taken.number,
+            ]),
+            put(Sql::PutMarks, self.files.len(), vec![crawl, worker, &self.files, &self.lengths]),
+            put(Sql::PutMeta, self.meta.name.len(), vec![
+                crawl, worker, &self.meta.name, &self.meta.value,
+            ]),
+            put(Sql::PutMeta, self.crawl_meta.name.len(), vec![
+                crawl, &"", &self.crawl_meta.name, &self.crawl_meta.value,
+            ]),
+            client.batch_execute("COMMIT"),
+        );
+        let (a, b, c, d, e, f, g, h, i, j) = answers;
+        // The first that failed says why; the others that the transaction is over.
+        for answer in [a, b, c, d, e, f, g, h, i, j] {
+            answer?;
+        }
+        Ok(())
+    }
+
+    /// Sends the statements for what is known of URLs, origins and hosts at once.
+    async fn put_rows(&self, session: &Session, crawl: i32) -> Answer<()> {
+        let (records, visits) = (&self.records, &self.visits);
+        let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
+            put(session, sql, rows, &params).await
+        };
+        let crawl = &crawl;
+        let answers = tokio::join!(
+            biased;
             put(Sql::PutOrigins, self.origins.b.len(), vec![
                 crawl, &self.origins.b, &self.origins.number, &self.origins.pending,
                 &self.origins.name,
@@ -321,30 +352,35 @@ impl CommitBatch {
                 &visits.due, &visits.distance, &visits.priority, &visits.redirects,
                 &visits.flags, &visits.is_settled, &visits.via, &visits.kept,
             ]),
-            put(Sql::PutLinks, links.b.len(), vec![
-                crawl, owner, &links.b, &links.number, &links.distance, &links.line,
-                &links.state, &links.priority, &links.redirects, &links.flags, &links.code,
-                &links.url, &links.via, &links.note,
-            ]),
-            put(Sql::TakeLinks, taken.b.len(), vec![
-                crawl, &taken.b, &taken.sender, &taken.number,
-            ]),
-            put(Sql::PutMarks, self.files.len(), vec![crawl, worker, &self.files, &self.lengths]),
-            put(Sql::PutMeta, self.meta.name.len(), vec![
-                crawl, worker, &self.meta.name, &self.meta.value,
-            ]),
-            put(Sql::PutMeta, self.crawl_meta.name.len(), vec![
-                crawl, &"", &self.crawl_meta.name, &self.crawl_meta.value,
-            ]),
-            client.batch_execute("COMMIT"),
         );
-        let (a, b, c, d, e, f, g, h, i, j, k, l, m, n) = answers;
-        // The first that failed says why; the others that the transaction is over.
-        for answer in [a, b, c, d, e, f, g, h, i, j, k, l, m, n] {
+        let (a, b, c, d, e) = answers;
+        for answer in [a, b, c, d, e] {
             answer?;
         }
         Ok(())
     }
+
+    /// Commits what is known of URLs, origins and hosts of a crawl that has no worker.
+    pub(crate) async fn send_ownerless(&self, session: &Session, crawl: i32) -> Answer<()> {
+        let client = session.client();
+        let answers = tokio::join!(
+            biased;
+            client.batch_execute("BEGIN"),
+            self.put_rows(session, crawl),
+            client.batch_execute("COMMIT"),
+        );
+        let (begun, put, committed) = answers;
+        begun?;
+        put?;
+        committed
+    }
+}
+
+async fn put(session: &Session, sql: Sql, rows: usize, params: Params<'_>) -> Answer<()> {
+    if rows > 0 {
+        session.execute(sql, params).await?;
+    }
+    Ok(())
 }
 
 impl KeptColumns {

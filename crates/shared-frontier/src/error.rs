@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use crawl_frontier::FrontierError;
+use crawl_frontier::parts::Totals;
 
 /// The reason why a shared frontier can't be opened.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +147,26 @@ pub enum OpenError {
         worker: String,
         /// The name of the crawl.
         crawl: String,
+    },
+    /// A crawl is to be imported under a name that one has.
+    #[error(
+        "the frontier at {address} has a crawl `{crawl}` already\nhint: give --crawl another name; `crawl frontier status` lists those that there are"
+    )]
+    CrawlExists {
+        /// The engine's address.
+        address: String,
+        /// The name of the crawl.
+        crawl: String,
+    },
+    /// Not all of a crawl came to be in the engine.
+    #[error(
+        "{found:?} are in the frontier, {expected:?} were to be imported\nhint: nothing was imported; settled URLs are known by their rows, so none of those may be missing"
+    )]
+    Incomplete {
+        /// The URLs in each state that the crawl has.
+        expected: Totals,
+        /// Those that came to be in the engine.
+        found: Totals,
     },
     /// Other workers of the crawl are at work by another version of the program.
     #[error(

@@ -168,6 +168,12 @@ fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session
     Ok(opened?)
 }
 
+/// An id for one life of a worker, which no other life has.
+#[must_use]
+pub fn new_life(worker: &str) -> String {
+    format!("{worker} {}", uuid::Uuid::new_v4())
+}
+
 /// Takes the worker's name. Gives what is owned by it, no bucket yet, and the number of commits.
 fn take_name(
     thread: &EngineThread,
@@ -175,7 +181,7 @@ fn take_name(
     crawl: &CrawlRow,
     options: &Options,
 ) -> Result<(Arc<Ownership>, i64), OpenError> {
-    let owner = format!("{} {}", options.worker, uuid::Uuid::new_v4());
+    let owner = new_life(&options.worker);
     let (number, worker) = (crawl.number, options.worker.clone());
     let term = i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX);
     let asked = Instant::now();
@@ -306,10 +312,10 @@ pub(crate) fn origins_of(
 }
 
 /// A crawl as the engine has it.
-struct CrawlRow {
-    number: i32,
-    buckets: i32,
-    key: FingerprintKey,
+pub(crate) struct CrawlRow {
+    pub(crate) number: i32,
+    pub(crate) buckets: i32,
+    pub(crate) key: FingerprintKey,
 }
 
 /// What an engine says of itself.
@@ -379,7 +385,7 @@ fn is_duplicate(why: &tokio_postgres::Error) -> bool {
 }
 
 /// The crawl of that name; begun with so many buckets where there is none.
-async fn crawl(client: &Client, name: &str, buckets: i32) -> Answer<CrawlRow> {
+pub(crate) async fn crawl(client: &Client, name: &str, buckets: i32) -> Answer<CrawlRow> {
     let read = "SELECT number, buckets, fingerprint_key FROM crawl_frontier.crawl WHERE name = $1";
     loop {
         if let Some(row) = client.query_opt(read, &[&name]).await? {

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::credentials::Credentials;
 
+/// The number of buckets of a crawl, unless another was asked for.
+pub(crate) const DEFAULT_BUCKETS: u16 = 1_024;
+
 /// What a shared frontier is opened with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -49,7 +52,7 @@ impl Options {
             program: String::new(),
             settings: String::new(),
             last_life: None,
-            buckets: 1024,
+            buckets: DEFAULT_BUCKETS,
             most_buckets: u16::MAX,
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),

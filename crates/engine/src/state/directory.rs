@@ -324,7 +324,7 @@ pub(crate) fn open_resting(dir: &Path, state: &Path) -> Result<RestingFrontier, 
     RestingFrontier::open(state, &Options::default()).map_err(|error| unopened(dir, state, error))
 }
 
-fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineError {
+pub(super) fn unopened(dir: &Path, state: &Path, error: OpenError) -> EngineError {
     match error {
         OpenError::InUse { .. } => EngineError::OutputInUse {
             dir: dir.to_path_buf(),

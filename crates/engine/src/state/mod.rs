@@ -5,6 +5,7 @@ pub(crate) mod crash_journal;
 pub(crate) mod delay_log;
 pub(crate) mod directory;
 mod files;
+pub(crate) mod import;
 pub(crate) mod order_log;
 pub(crate) mod parked_hosts;
 mod shared_state;

@@ -10,12 +10,14 @@ use crawl_shared_frontier::{Options, SharedFrontier};
 use serde::{Deserialize, Serialize};
 
 use super::files::replace;
-use crate::config::SharedCrawl;
+use crate::config::{ImportTarget, SharedCrawl};
 use crate::error::EngineError;
 
 /// Whose directory it is.
 const WORKER: &str = "worker.json";
 const WORKER_BESIDE: &str = "worker.json.new";
+/// The store of a frontier of its own, which a directory has that was not imported.
+pub(super) const STORE: &str = "store";
 /// It is locked for as long as the worker lives.
 const LOCK: &str = "worker.lock";
 
@@ -54,6 +56,11 @@ pub(super) fn open(
             worker: known.worker.clone(),
         });
     }
+    if known.is_some() && state.join(STORE).exists() {
+        return Err(EngineError::HalfImported {
+            dir: dir.to_owned(),
+        });
+    }
     let is_new = known.is_none();
     let options = Options {
         program: shared.program.clone(),
@@ -79,9 +86,7 @@ pub(super) fn open(
         worker: shared.worker.clone(),
         life: frontier.life().to_owned(),
     };
-    let path = state.join(WORKER);
-    let bytes = serde_json::to_vec(&file).unwrap_or_default();
-    replace(&path, &state.join(WORKER_BESIDE), &bytes).map_err(EngineError::disk(&path))?;
+    write(state, &file)?;
     Ok((Arc::new(frontier), lock))
 }
 
@@ -96,6 +101,57 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
             worker,
         }),
     }
+}
+
+/// The life that ends with an import of this directory that was cut short; none where there was no
+/// import.
+pub(super) fn begun_import(
+    dir: &Path,
+    state: &Path,
+    target: &ImportTarget,
+) -> Result<Option<String>, EngineError> {
+    let Some(known) = read(state)? else {
+        return Ok(None);
+    };
+    if !state.join(STORE).exists() {
+        return Err(EngineError::SharedState {
+            dir: dir.to_owned(),
+            crawl: known.crawl,
+            worker: known.worker,
+        });
+    }
+    match known.crawl == target.crawl && known.worker == target.worker {
+        true => Ok(Some(known.life)),
+        false => Err(EngineError::OtherWorker {
+            dir: dir.to_owned(),
+            crawl: known.crawl,
+            worker: known.worker,
+        }),
+    }
+}
+
+/// Makes the directory that of the worker that its crawl is imported as. Gives the id of the life
+/// that ends with the import.
+pub(super) fn begin_import(state: &Path, target: &ImportTarget) -> Result<String, EngineError> {
+    let file = WorkerFile {
+        crawl: target.crawl.clone(),
+        worker: target.worker.clone(),
+        life: crawl_shared_frontier::new_life(&target.worker),
+    };
+    write(state, &file)?;
+    Ok(file.life)
+}
+
+/// Makes the directory that of a crawl with a frontier of its own again.
+pub(super) fn end_import(state: &Path) -> Result<(), EngineError> {
+    let path = state.join(WORKER);
+    fs::remove_file(&path).map_err(EngineError::disk(&path))
+}
+
+fn write(state: &Path, file: &WorkerFile) -> Result<(), EngineError> {
+    let path = state.join(WORKER);
+    let bytes = serde_json::to_vec(file).unwrap_or_default();
+    replace(&path, &state.join(WORKER_BESIDE), &bytes).map_err(EngineError::disk(&path))
 }
 
 fn lock(dir: &Path, state: &Path) -> Result<File, EngineError> {

@@ -1,5 +1,6 @@
 //! A frontier on disk: what is known in a sieve, all else in a fjall store.
 
+mod contents;
 mod journal;
 mod meta_keys;
 mod notes;

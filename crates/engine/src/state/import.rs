@@ -1,0 +1,238 @@
+//! The crawl of a directory, moved into a frontier that workers share: the directory is that of one
+//! of them from then on, and its rows and archive stay.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crawl_archive::{ChangedFiles, DIGESTS, RowReader, write_digests};
+use crawl_frontier::parts::{StoredPart, Totals as States, UrlRecord};
+use crawl_frontier::{FjallFrontier, Frontier, FrontierError, Options};
+use crawl_shared_frontier::{Import, ImportedWorker, OpenError};
+use crawl_weburl::canonicalize;
+use serde::Deserialize;
+
+use super::directory::{self, STATE};
+use super::shared_state::{self, STORE};
+use super::swap;
+use crate::config::ImportTarget;
+use crate::error::EngineError;
+use crate::meta_keys::{META_REPLAY, META_SAMPLE, META_TOMBSTONE_KEY, META_TOTALS, META_WALK};
+use crate::scope_seeds::targets_to_share;
+use crate::totals::Totals;
+
+/// The folders of the state that a frontier of its own lies in.
+const OWN_FOLDERS: [&str; 2] = [STORE, "known"];
+/// Where they are moved to.
+const IMPORTED: &str = "imported";
+/// The files whose rows name all URLs that were settled. The first two have
+/// committed lengths.
+const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"];
+
+/// What was imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// URLs in each state.
+    pub states: States,
+    /// Hosts of which something is kept.
+    pub hosts: u64,
+    /// Copies of robots.txt.
+    pub robots: u64,
+    /// Visits that are kept.
+    pub visits: u64,
+    /// The folder that the frontier of its own was moved to.
+    pub own_frontier: PathBuf,
+}
+
+/// A row of any file, as far as it names a URL.
+#[derive(Deserialize)]
+struct NamedUrl {
+    #[serde(default)]
+    url: Option<String>,
+}
+
+/// Moves the crawl in `dir`, which must not run, into a frontier that workers share. From then on
+/// the directory is that of a worker of it.
+///
+/// # Errors
+/// [`EngineError`]. Where it is one of the engine's, the same call goes on; otherwise nothing was
+/// imported.
+pub fn import(dir: &Path, target: &ImportTarget) -> Result<Imported, EngineError> {
+    if !directory::examine(dir)? {
+        return Err(EngineError::NothingToDo {
+            dir: dir.to_owned(),
+        });
+    }
+    let state = dir.join(STATE);
+    let begun = shared_state::begun_import(dir, &state, target)?;
+    swap::recover(dir)?;
+    let opened = FjallFrontier::open(&state, &Options::default());
+    let frontier = opened.map_err(|error| directory::unopened(dir, &state, error))?;
+    refuse_unmovable(dir, &frontier)?;
+    let life = match begun {
+        // A death cut it short, perhaps when all was there.
+        Some(life) if is_imported(target, &life)? => life,
+        _ => move_all(dir, &state, &frontier, target)?,
+    };
+    tracing::debug!(life, "the crawl is in the shared frontier");
+    let imported = count(&state, &frontier)?;
+    drop(frontier);
+    move_aside(&state)?;
+    let listed = write_digests(dir, ChangedFiles::Named(&[STATE]));
+    listed.map_err(EngineError::disk(&dir.join(DIGESTS)))?;
+    Ok(imported)
+}
+
+fn is_imported(target: &ImportTarget, life: &str) -> Result<bool, EngineError> {
+    shared(crawl_shared_frontier::is_imported(
+        &target.url,
+        &target.credentials,
+        &target.crawl,
+        life,
+    ))
+}
+
+fn shared<T>(result: Result<T, OpenError>) -> Result<T, EngineError> {
+    result.map_err(EngineError::shared)
+}
+
+/// Refuses crawls of which a worker could not go on with what there is.
+fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineError> {
+    for (key, what) in [
+        (META_REPLAY, "it is the replay of another crawl"),
+        (META_SAMPLE, "a sample was drawn from it"),
+        (META_WALK, "it is a random walk"),
+        (
+            META_TOMBSTONE_KEY,
+            "pages of it were forgotten, so their URLs are in no row",
+        ),
+    ] {
+        if frontier.meta(key)?.is_some() {
+            return Err(EngineError::NotImportable {
+                dir: dir.to_owned(),
+                what,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Moves everything, and gives the id of the life that the worker has ended with.
+fn move_all(
+    dir: &Path,
+    state: &Path,
+    frontier: &FjallFrontier,
+    target: &ImportTarget,
+) -> Result<String, EngineError> {
+    let mut import = shared(Import::begin(
+        &target.url,
+        &target.credentials,
+        &target.crawl,
+    ))?;
+    let put = put_all(dir, frontier, &mut import);
+    if let Err(why) = put {
+        // What is left of it nobody finds, and the next import removes it.
+        let _ = import.give_up();
+        return Err(why);
+    }
+    let totals = frontier.meta(META_TOTALS)?;
+    let totals = totals.and_then(|bytes| Totals::from_bytes(&bytes));
+    let totals = totals.unwrap_or_default();
+    let life = shared_state::begin_import(state, target)?;
+    let worker = ImportedWorker {
+        name: target.worker.clone(),
+        life: life.clone(),
+        pages: totals.pages,
+        bytes: totals.bytes,
+        marks: frontier.marks()?,
+    };
+    match import.finish(worker, states(frontier)) {
+        Ok(()) => Ok(life),
+        Err(why) => {
+            if matches!(why, OpenError::Incomplete { .. }) {
+                shared_state::end_import(state)?;
+            }
+            Err(EngineError::shared(why))
+        }
+    }
+}
+
+fn put_all(dir: &Path, frontier: &FjallFrontier, import: &mut Import) -> Result<(), EngineError> {
+    frontier.each_part::<FrontierError>(&mut |part| import.put(part))?;
+    let totals = frontier.meta(META_TOTALS)?;
+    let totals = totals.and_then(|bytes| Totals::from_bytes(&bytes));
+    let has_seed = totals.is_some_and(|totals| totals.seeds_fetched > 0);
+    for (name, bytes) in targets_to_share(frontier, has_seed)? {
+        import.put(StoredPart::Meta { name, bytes })?;
+    }
+    let marks = frontier.marks()?;
+    for name in ROW_FILES {
+        let path = dir.join(name);
+        if !path.exists() {
+            continue;
+        }
+        let rows = RowReader::<NamedUrl>::open(&path, marks.get(name).copied())?;
+        for row in rows {
+            let url = row?.url;
+            let Some(url) = url.and_then(|url| canonicalize(None, &url).ok()) else {
+                continue;
+            };
+            let known = frontier.known(&url)?;
+            if let Some(record) = known.and_then(UrlRecord::settled) {
+                import.put(StoredPart::Url { url, record })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn states(frontier: &FjallFrontier) -> States {
+    let counts = frontier.counts();
+    States {
+        pending: counts.pending + counts.leased,
+        deferred: counts.deferred,
+        fetched: counts.fetched,
+        failed: counts.failed,
+        excluded: counts.excluded,
+    }
+}
+
+fn count(state: &Path, frontier: &FjallFrontier) -> Result<Imported, EngineError> {
+    let mut imported = Imported {
+        states: states(frontier),
+        hosts: 0,
+        robots: 0,
+        visits: 0,
+        own_frontier: state.join(IMPORTED),
+    };
+    frontier.each_part::<FrontierError>(&mut |part| {
+        match part {
+            StoredPart::Host { .. } => imported.hosts += 1,
+            StoredPart::Robots { .. } => imported.robots += 1,
+            StoredPart::Visit(_) => imported.visits += 1,
+            StoredPart::Url { .. } | StoredPart::Meta { .. } => {}
+        }
+        Ok(())
+    })?;
+    Ok(imported)
+}
+
+/// Moves the frontier of its own aside. The store goes first: while it is there, the import is not
+/// over, and it needs the other.
+fn move_aside(state: &Path) -> Result<(), EngineError> {
+    let aside = state.join(IMPORTED);
+    match fs::create_dir(&aside) {
+        Err(why) if why.kind() != ErrorKind::AlreadyExists => {
+            return Err(EngineError::disk(&aside)(why));
+        }
+        _ => {}
+    }
+    for folder in OWN_FOLDERS {
+        let from = state.join(folder);
+        if from.exists() {
+            fs::rename(&from, aside.join(folder)).map_err(EngineError::disk(&from))?;
+        }
+    }
+    let synced = fs::File::open(state).and_then(|folder| folder.sync_all());
+    synced.map_err(EngineError::disk(state))
+}

@@ -1,0 +1,43 @@
+//! The parts of what a frontier holds.
+
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+
+use crate::record::UrlRecord;
+use crate::visit::StoredVisit;
+
+/// A part of what a frontier holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredPart {
+    /// A URL and its state.
+    Url {
+        /// The URL.
+        url: CanonicalUrl,
+        /// Its state and its place.
+        record: UrlRecord,
+    },
+    /// What is kept of a host.
+    Host {
+        /// The host.
+        host: HostKey,
+        /// Its wake time, microseconds since the Unix epoch.
+        wake: u64,
+        /// The caller's bytes.
+        bytes: Vec<u8>,
+    },
+    /// A copy of robots.txt.
+    Robots {
+        /// The origin.
+        origin: Origin,
+        /// The caller's bytes.
+        bytes: Vec<u8>,
+    },
+    /// What is kept of the last visit of a URL.
+    Visit(StoredVisit),
+    /// What is kept under a name.
+    Meta {
+        /// The name.
+        name: String,
+        /// The caller's bytes.
+        bytes: Vec<u8>,
+    },
+}

@@ -1,0 +1,303 @@
+//! A crawl that was begun in a frontier of its own, moved into an engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crawl_frontier::FrontierError;
+use crawl_frontier::parts::{StoredPart, Totals};
+use crawl_weburl::Origin;
+use foldhash::{HashSet, HashSetExt};
+use tokio_postgres::{Client, Row};
+
+use crate::commit::{CRAWL_META, CommitBatch};
+use crate::connection::{Answer, EngineConfig, EngineThread, Session, connect};
+use crate::credentials::Credentials;
+use crate::error::OpenError;
+use crate::open::{crawl, engine_at, judged};
+use crate::options::DEFAULT_BUCKETS;
+use crate::overview::remove;
+use crate::rows::{Keys, Reader, UrlKey};
+
+/// URLs, and other rows, that are sent in one transaction.
+const BATCH_ROWS: usize = 2_000;
+
+/// Moves a crawl into an engine.
+///
+/// It lies there under another name until it is whole, so no worker finds half of it. What a death
+/// leaves is removed by the next import under the same name.
+pub struct Import {
+    thread: EngineThread,
+    config: EngineConfig,
+    session: Arc<Session>,
+    url: String,
+    credentials: Credentials,
+    name: String,
+    crawl: i32,
+    keys: Keys,
+    batch: CommitBatch,
+    rows: usize,
+    /// The URLs of the batch: a statement may not put a row twice.
+    urls: HashSet<UrlKey>,
+    /// Origins with a row: their bucket and number.
+    origins: HashSet<(i32, i64)>,
+    seq: u64,
+    meta: Vec<(String, Vec<u8>)>,
+}
+
+/// The worker whose directory the rows of the crawl lie in.
+#[derive(Clone, Debug)]
+pub struct ImportedWorker {
+    /// Its name.
+    pub name: String,
+    /// The id of the life that ended with the import.
+    pub life: String,
+    /// Rows of `pages.jsonl` so far.
+    pub pages: u64,
+    /// Bytes of bodies so far.
+    pub bytes: u64,
+    /// The committed lengths of its files.
+    pub marks: BTreeMap<String, u64>,
+}
+
+impl Import {
+    /// Begins to move a crawl into the engine at a connection string, where there is none of that
+    /// name.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what stands in the way.
+    pub fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, OpenError> {
+        let (thread, config) = engine_at(url, credentials)?;
+        let client = judged(&thread, &config)?;
+        let wanted = name.to_owned();
+        let taken = thread.run(async move {
+            let text = "SELECT 1 FROM crawl_frontier.crawl WHERE name = $1";
+            Ok((client.query_opt(text, &[&wanted]).await?, client))
+        });
+        let (taken, client) = taken?;
+        if taken.is_some() {
+            return Err(OpenError::CrawlExists {
+                address: thread.address.clone(),
+                crawl: name.to_owned(),
+            });
+        }
+        let hidden = hidden(name);
+        remove(url, credentials, &hidden)?;
+        let (row, session) = thread.run({
+            let config = config.clone();
+            async move {
+                let row = crawl(&client, &hidden, DEFAULT_BUCKETS.into()).await?;
+                Ok((row, Session::open(&config).await?))
+            }
+        })?;
+        Ok(Import {
+            thread,
+            config,
+            session,
+            url: url.to_owned(),
+            credentials: credentials.clone(),
+            name: name.to_owned(),
+            crawl: row.number,
+            keys: Keys {
+                key: row.key,
+                buckets: row.buckets,
+            },
+            batch: CommitBatch::default(),
+            rows: 0,
+            urls: HashSet::new(),
+            origins: HashSet::new(),
+            seq: 0,
+            meta: Vec::new(),
+        })
+    }
+
+    /// Adds a part of the crawl. Of one origin, pending URLs come in the order of their queue; a
+    /// settled URL may come more than once.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the engine fails.
+    pub fn put(&mut self, part: StoredPart) -> Result<(), FrontierError> {
+        match part {
+            StoredPart::Url { url, mut record } => {
+                let key = self.keys.url(&url, self.keys.key.fingerprint(&url));
+                if !self.urls.insert(key) {
+                    return Ok(());
+                }
+                self.seq += 1;
+                record.place.seq = self.seq;
+                self.origin(key.b, key.origin, &url.origin());
+                self.batch.record(key, &url, &record);
+            }
+            StoredPart::Host { host, wake, bytes } => {
+                let b = self.keys.bucket(&host.site());
+                let number = self.keys.number(host.as_str());
+                self.batch.host(b, number, host.as_str(), (wake, bytes));
+            }
+            StoredPart::Robots { origin, bytes } => {
+                let b = self.keys.bucket(&origin.host_key().site());
+                let number = self.keys.number(origin.as_str());
+                self.origin(b, number, &origin);
+                self.batch.robots(b, number, &origin, bytes);
+            }
+            StoredPart::Visit(visit) => {
+                let fingerprint = self.keys.key.fingerprint(&visit.url);
+                let key = self.keys.url(&visit.url, fingerprint);
+                self.batch.visit(key, &visit);
+            }
+            StoredPart::Meta { name, bytes } => self.meta.push((name, bytes)),
+        }
+        self.rows += 1;
+        match self.rows >= BATCH_ROWS {
+            true => self.send(),
+            false => Ok(()),
+        }
+    }
+
+    fn origin(&mut self, b: i32, number: i64, origin: &Origin) {
+        if self.origins.insert((b, number)) {
+            self.batch.origin(b, number, origin, 0);
+        }
+    }
+
+    fn send(&mut self) -> Result<(), FrontierError> {
+        let batch = std::mem::take(&mut self.batch);
+        let (session, crawl) = (Arc::clone(&self.session), self.crawl);
+        (self.rows, self.urls) = (0, HashSet::new());
+        self.thread
+            .run(async move { batch.send_ownerless(&session, crawl).await })
+    }
+
+    /// Gives the crawl its name, where the engine has as many URLs in each state as were expected.
+    /// A worker goes on with it: by its name and its last life, as it died.
+    ///
+    /// # Errors
+    /// [`OpenError::Incomplete`], and those of the engine; then there is no such crawl.
+    pub fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
+        self.send()?;
+        let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
+        let meta = std::mem::take(&mut self.meta);
+        let found = self.thread.run(async move {
+            let client = connect(&config).await?;
+            client.batch_execute("BEGIN").await?;
+            let found = count(&client, crawl).await?;
+            if found != Some(expected) {
+                client.batch_execute("ROLLBACK").await?;
+                return Ok(found);
+            }
+            put_worker(&client, crawl, &worker, &meta).await?;
+            let text = "UPDATE crawl_frontier.crawl SET name = $2 WHERE number = $1";
+            client.execute(text, &[&crawl, &name]).await?;
+            client.batch_execute("COMMIT").await?;
+            Ok(found)
+        })?;
+        let found = found.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.bucket"))?;
+        if found == expected {
+            return Ok(());
+        }
+        self.give_up()?;
+        Err(OpenError::Incomplete { expected, found })
+    }
+
+    /// Removes what was imported so far.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn give_up(self) -> Result<(), OpenError> {
+        remove(&self.url, &self.credentials, &hidden(&self.name))
+    }
+}
+
+/// Returns whether a crawl is there that was imported whole, with a worker whose life ended with the
+/// import.
+///
+/// # Errors
+/// [`OpenError`] says what stands in the way.
+pub fn is_imported(
+    url: &str,
+    credentials: &Credentials,
+    crawl: &str,
+    life: &str,
+) -> Result<bool, OpenError> {
+    let (thread, config) = engine_at(url, credentials)?;
+    let client = judged(&thread, &config)?;
+    let (crawl, life) = (crawl.to_owned(), life.to_owned());
+    Ok(thread.run(async move {
+        let text = "SELECT 1 FROM crawl_frontier.worker w
+            JOIN crawl_frontier.crawl c ON c.number = w.crawl WHERE c.name = $1 AND w.owner = $2";
+        Ok(client.query_opt(text, &[&crawl, &life]).await?.is_some())
+    })?)
+}
+
+/// The name of a crawl that is being imported.
+fn hidden(name: &str) -> String {
+    format!("import of {name}, not whole")
+}
+
+/// Counts the URLs of a crawl in its buckets and origins.
+async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
+    let of_origins = "UPDATE crawl_frontier.origin o SET pending = u.pending
+        FROM (SELECT b, origin, count(*) AS pending FROM crawl_frontier.url
+            WHERE crawl = $1 AND state = 0 GROUP BY b, origin) u
+        WHERE o.crawl = $1 AND o.b = u.b AND o.origin = u.origin";
+    client.execute(of_origins, &[&crawl]).await?;
+    let of_buckets = "UPDATE crawl_frontier.bucket k SET seq = u.seq, pending = u.pending,
+            deferred = u.deferred, fetched = u.fetched, failed = u.failed, excluded = u.excluded
+        FROM (SELECT b, max(seq) AS seq,
+                count(*) FILTER (WHERE state = 0) AS pending,
+                count(*) FILTER (WHERE state = 1) AS deferred,
+                count(*) FILTER (WHERE state = 2) AS fetched,
+                count(*) FILTER (WHERE state = 3) AS failed,
+                count(*) FILTER (WHERE state = 4) AS excluded
+            FROM crawl_frontier.url WHERE crawl = $1 GROUP BY b) u
+        WHERE k.crawl = $1 AND k.b = u.b";
+    client.execute(of_buckets, &[&crawl]).await?;
+    let sums = "SELECT sum(pending)::bigint, sum(deferred)::bigint, sum(fetched)::bigint,
+            sum(failed)::bigint, sum(excluded)::bigint
+        FROM crawl_frontier.bucket WHERE crawl = $1";
+    let row = client.query_one(sums, &[&crawl]).await?;
+    Ok(totals(&row))
+}
+
+fn totals(row: &Row) -> Option<Totals> {
+    let mut reader = Reader::new(row);
+    Some(Totals {
+        pending: reader.count()?,
+        deferred: reader.count()?,
+        fetched: reader.count()?,
+        failed: reader.count()?,
+        excluded: reader.count()?,
+    })
+}
+
+/// Puts a worker whose life is over, the lengths of its files, and what is kept under names.
+async fn put_worker(
+    client: &Client,
+    crawl: i32,
+    worker: &ImportedWorker,
+    meta: &[(String, Vec<u8>)],
+) -> Answer<()> {
+    let (pages, bytes) = (worker.pages as i64, worker.bytes as i64);
+    let text = "INSERT INTO crawl_frontier.worker (crawl, name, owner, lease_until, commits, began,
+            heard, pages, bytes, pages_before, allowed, rests, drained)
+        VALUES ($1, $2, $3, '-infinity', 0, clock_timestamp(), clock_timestamp(), $4::bigint,
+            $5::bigint, $4, $4, false, false)";
+    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+        [&crawl, &worker.name, &worker.life, &pages, &bytes];
+    client.execute(text, &params).await?;
+    let text = "INSERT INTO crawl_frontier.row_file (crawl, worker, file, length)
+        VALUES ($1, $2, $3, $4)";
+    for (file, length) in &worker.marks {
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+            [&crawl, &worker.name, file, &(*length as i64)];
+        client.execute(text, &params).await?;
+    }
+    let text = "INSERT INTO crawl_frontier.meta (crawl, worker, name, value)
+        VALUES ($1, $2, $3, $4)";
+    for (name, bytes) in meta {
+        let owner = match name.starts_with(CRAWL_META) {
+            true => "",
+            false => &worker.name,
+        };
+        client.execute(text, &[&crawl, &owner, name, bytes]).await?;
+    }
+    Ok(())
+}
