@@ -202,7 +202,7 @@ pub(crate) struct InspectArgs {
     pub(crate) content_type: Option<String>,
 }
 
-/// Look at a frontier that workers share, check its engine, or have a worker end
+/// Look at a frontier that workers share, check its engine, move a crawl there, or have a worker end
 #[derive(Debug, Args)]
 pub(crate) struct FrontierArgs {
     #[command(subcommand)]
@@ -229,6 +229,25 @@ pub(crate) enum FrontierCommand {
         /// The connection string of the engine
         #[arg(value_name = "URL")]
         url: FrontierUrl,
+    },
+    /// Move the crawl of a directory into a frontier that workers share
+    ///
+    /// URLs, hosts, politeness, copies of robots.txt and visits are moved; rows and archive stay, and
+    /// the directory is that of a worker from then on. Refused where the crawl runs, or the frontier
+    /// has one of that name. Exit code 0: moved; 2: it can't be; 3: the disk or the engine failed,
+    /// and the same command goes on.
+    Import {
+        /// The directory of the crawl
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// The name of the worker whose directory it is from then on
+        #[arg(long, value_name = "NAME", default_value = "w1")]
+        worker: String,
+        #[command(flatten)]
+        place: FrontierPlaceArgs,
+        /// What was moved, as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Have a worker hand its hosts over to the others, and end
     ///

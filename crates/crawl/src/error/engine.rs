@@ -37,6 +37,10 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         )),
         EngineError::WorkerElsewhere { .. } => CommandError::usage(message)
             .hint("give --output that directory, or another --worker name"),
+        EngineError::HalfImported { .. } => CommandError::usage(message)
+            .hint("give `crawl frontier import` once more, as before: it goes on"),
+        EngineError::NotImportable { .. } => CommandError::usage(message)
+            .hint("`crawl` goes on with it in its directory as before"),
         EngineError::SharedState { .. } => CommandError::usage(message)
             .hint("give --frontier as before to crawl on; what asks the frontier itself is not possible there yet"),
         EngineError::OutputInUse { .. } => CommandError::usage(message)

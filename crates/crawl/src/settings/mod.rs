@@ -54,7 +54,7 @@ pub(crate) use remembered::{own_mark, stored_without};
 pub(crate) use replay::{fill_in, other_settings, replay_record};
 pub(crate) use reread::Sources;
 pub(crate) use schema::schema;
-pub(crate) use shared_crawl::{check_url, frontier_of_file, shared_crawl};
+pub(crate) use shared_crawl::{check_name, check_url, frontier_of_file, shared_crawl};
 pub(crate) use sites::budgets;
 pub(crate) use sources::{gather, gather_with_sources, user_contact};
 pub(crate) use tables::{Display, Layer, Settings};

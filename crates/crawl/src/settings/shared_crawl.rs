@@ -58,25 +58,29 @@ pub(crate) fn check_url(url: &FrontierUrl) -> Result<(), CommandError> {
     }
 }
 
+/// Refuses a name of a crawl or a worker that is too long, or that a terminal would not show.
+pub(crate) fn check_name(key: &'static str, name: &str) -> Result<(), CommandError> {
+    let is_long = name.chars().count() > MAX_NAME;
+    match is_long || name.chars().any(char::is_control) {
+        false => Ok(()),
+        true => Err(CommandError::usage(format!(
+            "unusable --{key} `{name}`: more than {MAX_NAME} characters, or a control character"
+        ))
+        .hint("it looks like `w1`")
+        .about(key)),
+    }
+}
+
 /// Notes what is wrong with the settings of a crawl that workers share.
 pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
     let place = &settings.frontier;
+    for (key, name) in [("crawl", &place.crawl), ("worker", &place.worker)] {
+        problems.note(check_name(key, name));
+    }
     let mut refuse = |key: &'static str, what: String, hint: &str| {
         let problem = CommandError::usage(what).hint(hint).about(key);
         problems.note::<()>(Err(problem));
     };
-    for (key, name) in [("crawl", &place.crawl), ("worker", &place.worker)] {
-        let is_long = name.chars().count() > MAX_NAME;
-        if is_long || name.chars().any(char::is_control) {
-            refuse(
-                key,
-                format!(
-                    "unusable --{key} `{name}`: more than {MAX_NAME} characters, or a control character"
-                ),
-                "it looks like `w1`",
-            );
-        }
-    }
     if place.frontier.is_empty() {
         if !place.worker.is_empty() {
             refuse(
