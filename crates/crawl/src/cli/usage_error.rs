@@ -48,11 +48,21 @@ fn unknown_word(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// The hint where the name of a crawl's directory was typed alone.
+/// The hint where the name of a crawl's directory was typed alone, or a second one to a command that
+/// reads one.
 fn hint_of_crawl_dir(error: &clap::Error) -> Option<String> {
     let word = unknown_word(error)?;
-    let is_crawl = Path::new(word).join("crawl.toml").is_file();
-    is_crawl.then(|| format!("`crawl --output {word}` goes on with the crawl in it"))
+    if !Path::new(word).join("crawl.toml").is_file() {
+        return None;
+    }
+    let first = std::env::args().nth(1).unwrap_or_default();
+    Some(match args::command().find_subcommand(&first) {
+        None => format!("`crawl --output {word}` goes on with the crawl in it"),
+        Some(command) => format!(
+            "`crawl gather DIR .. --output ALL` makes one directory of those of several workers: then `crawl {} ALL`",
+            command.get_name()
+        ),
+    })
 }
 
 /// The hint for a command line that clap has no advice for.

@@ -293,3 +293,17 @@ fn ours_a_gathering_that_is_killed_leaves_nothing_half() {
         assert_eq!(audit["breaches"], json!([]), "{worker}");
     }
 }
+
+#[test]
+fn ours_a_second_directory_is_told_how_several_are_read() {
+    let (dir, cmd) = setup("several");
+    dir.write("w2/crawl.toml", "");
+    for command in ["report", "audit", "verify", "serve", "replay"] {
+        let ran = cmd.run(&[command, "w1", "w2"]);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        let hint = format!(
+            "hint: `crawl gather DIR .. --output ALL` makes one directory of those of several workers: then `crawl {command} ALL`"
+        );
+        assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
+    }
+}
