@@ -105,7 +105,7 @@ fn fill(plan: &Plan, frontier: &FjallFrontier, web: &mut Web) -> Result<Row, Box
         let count = plan.pages_per_commit;
         scope.spawn(move || {
             while sender
-                .send((0..count).map(|_| web.page()).collect())
+                .send((0..count).map(|_| web.page(|_| true)).collect())
                 .is_ok()
             {}
         });

@@ -48,9 +48,9 @@ impl Web {
             .collect()
     }
 
-    /// A page of a host that has URLs left.
-    pub(crate) fn page(&mut self) -> Page {
-        let (host, number) = self.host_with_work();
+    /// A page of a host that is wanted, by its number, and has URLs left.
+    pub(crate) fn page(&mut self, is_wanted: impl Fn(u32) -> bool) -> Page {
+        let (host, number) = self.host_with_work(is_wanted);
         let via = url(host, number);
         let depth = depth(number) + 1;
         let mut links = Vec::with_capacity(LINKS);
@@ -81,12 +81,12 @@ impl Web {
         url(self.met[at], 0).origin()
     }
 
-    fn host_with_work(&mut self) -> (u32, u32) {
+    fn host_with_work(&mut self, is_wanted: impl Fn(u32) -> bool) -> (u32, u32) {
         loop {
             let at = self.random.below(self.met.len() as u32) as usize;
             let number = self.met[at];
             let host = &mut self.hosts[number as usize];
-            if host.pages < host.urls {
+            if host.pages < host.urls && is_wanted(number) {
                 host.pages += 1;
                 return (number, host.pages - 1);
             }
@@ -108,7 +108,7 @@ impl Web {
     }
 }
 
-fn url(host: u32, number: u32) -> CanonicalUrl {
+pub(crate) fn url(host: u32, number: u32) -> CanonicalUrl {
     let mixed = Random(u64::from(number) << 32 | u64::from(host)).next() % 1_000_000;
     let text = format!("https://www.host-{host}.example/articles/{mixed:06}/title-of-{number}");
     canonicalize(None, &text).expect("a URL")

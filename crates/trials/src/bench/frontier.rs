@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use xtask::debian;
 use xtask::workspace::{Workspace, output, run};
 
 /// Bytes that a known URL takes while runs are merged: twice what is left in the end.
@@ -58,6 +59,16 @@ pub(super) fn fill(workspace: &Workspace, args: &FrontierArgs) -> Result<()> {
     });
     fs::remove_dir_all(&dir)?;
     filled
+}
+
+/// Fills frontiers that workers share, in servers that are started for it.
+pub(super) fn share(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo(&["bench", "--package", "crawl-shared-frontier"]);
+    command.args(["--bench", "shared"]);
+    for (name, value) in debian::environment(workspace)? {
+        command.env(name, value);
+    }
+    run(&mut command)
 }
 
 /// A disk that runs full would tell nothing of the frontier.

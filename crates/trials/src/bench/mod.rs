@@ -23,6 +23,8 @@ pub(crate) enum Bench {
     Floor(crawl::FloorArgs),
     /// Fill a frontier on disk as a crawl does; prints a table row
     Frontier(frontier::FrontierArgs),
+    /// Fill frontiers in a PostgreSQL with 1, 2 and 4 workers, beside one on disk; prints a table
+    Shared,
     /// Crawl ever more pages of generated hosts; prints what a page costs
     Growth(crawl::GrowthArgs),
     /// Crawl many hosts that answer late with this program and wget2; prints a table
@@ -46,6 +48,7 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
         Bench::Crawl(args) => crawl::crawl(workspace, args),
         Bench::Floor(args) => crawl::fetch_all(args),
         Bench::Frontier(args) => frontier::fill(workspace, args),
+        Bench::Shared => frontier::share(workspace),
         Bench::Growth(args) => crawl::growth(workspace, args),
         Bench::Hosts(args) => crawl::hosts(workspace, args),
         Bench::Hostile(args) => hostile::crawl(workspace, args),
