@@ -285,6 +285,10 @@ impl Coordinator {
         if self.ending.is_none() && wake.is_some_and(|deadline| deadline <= now) {
             self.ending = Some(Ended::Budget("max-time"));
         }
+        // Without leave for another page there is no room, so the loop below would not come to it.
+        if self.are_pages_spent() == Some(true) && self.leases_out == 0 && !is_paused {
+            self.ending.get_or_insert(Ended::Budget("max-pages"));
+        }
         while self.ending.is_none() && !is_paused && self.has_room(now) {
             if let Some(budget) = self.spent_budget() {
                 if self.leases_out > 0 {

@@ -1,0 +1,236 @@
+//! A web, an engine, and the workers of one crawl, each a process with a directory of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crawl_testweb::{CrawlReach, LogEntry, Spec, TestWeb, gaps};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::postgres::Served;
+
+/// The gap that every host is to be given.
+pub(crate) const DELAY: Duration = Duration::from_millis(30);
+
+/// Whatever is waited for is there within seconds.
+const MAX_WAIT: Duration = Duration::from_secs(240);
+
+/// So short that tests need not wait long for the hosts of a dead worker.
+const LEASE: &str = "3s";
+
+pub(crate) struct Crawl {
+    pub(crate) web: TestWeb,
+    pub(crate) served: Served,
+    dir: TempDir,
+    name: String,
+}
+
+/// The end of a worker.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) said: String,
+}
+
+impl Ended {
+    pub(crate) fn of(output: &Output) -> Ended {
+        Ended {
+            code: output.status.code(),
+            said: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    pub(crate) fn expect(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{}", self.said);
+        self.said
+    }
+}
+
+/// A worker that runs. It is killed where a test fails.
+pub(crate) struct Worker(Option<Child>);
+
+impl Worker {
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success(), "no {name} for {id}");
+    }
+
+    pub(crate) fn kill(mut self) {
+        let mut child = self.0.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    pub(crate) fn wait(mut self) -> Ended {
+        Ended::of(&self.0.take().unwrap().wait_with_output().unwrap())
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Crawl {
+    pub(crate) fn of(web: Spec) -> Crawl {
+        static CRAWLS: AtomicU32 = AtomicU32::new(0);
+        let number = CRAWLS.fetch_add(1, Ordering::Relaxed);
+        Crawl {
+            web: web.start(),
+            served: Served::new(),
+            dir: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+            name: format!("crawl {number}"),
+        }
+    }
+
+    pub(crate) fn output(&self, worker: &str) -> PathBuf {
+        self.dir.path().join(worker)
+    }
+
+    /// The command of a worker, with further flags.
+    pub(crate) fn command(&self, worker: &str, flags: &str) -> Command {
+        self.command_in(worker, worker, flags)
+    }
+
+    /// The same with another directory.
+    pub(crate) fn command_in(&self, output: &str, worker: &str, flags: &str) -> Command {
+        let mut command = self.program();
+        // As on a machine of its own: on one machine a host waits for who asks it, frozen or not.
+        command.env("HOME", self.dir.path().join(format!("home of {worker}")));
+        command.arg(self.web.url(0, "/")).args([
+            "--delay",
+            &format!("{}ms", DELAY.as_millis()),
+            "--delay-factor",
+            "0",
+        ]);
+        command.args(["--frontier", &self.served.url, "--crawl", &self.name]);
+        command.args(["--worker", worker, "--frontier-lease", LEASE]);
+        command.arg("--output").arg(self.output(output));
+        command.args(flags.split_whitespace());
+        command
+    }
+
+    /// The program, with nothing of this machine's environment that it reads.
+    pub(crate) fn program(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crawl"));
+        command
+            .env_clear()
+            .env("HOME", self.dir.path())
+            .current_dir(self.dir.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts a worker that follows links everywhere.
+    pub(crate) fn start(&self, worker: &str) -> Worker {
+        self.start_with(worker, "--scope any --allow-private")
+    }
+
+    pub(crate) fn start_with(&self, worker: &str, flags: &str) -> Worker {
+        let mut command = self.command(worker, flags);
+        Worker(Some(command.spawn().unwrap()))
+    }
+
+    /// What `crawl frontier` says.
+    pub(crate) fn frontier(&self, args: &[&str]) -> Output {
+        let mut command = self.program();
+        command.arg("frontier").args(args);
+        command.args(["--frontier", &self.served.url, "--crawl", &self.name]);
+        command.output().unwrap()
+    }
+
+    /// The workers that live, by name, each with the number of its buckets.
+    pub(crate) fn buckets(&self) -> BTreeMap<String, u64> {
+        let told = self.frontier(&["status", "--json"]);
+        let told: Value = serde_json::from_slice(&told.stdout).unwrap_or_default();
+        let workers = told["crawls"][0]["workers"].as_array().cloned();
+        let living = workers.into_iter().flatten();
+        let living = living.filter(|worker| worker["state"] != "gone");
+        living
+            .map(|worker| {
+                let name = worker["name"].as_str().unwrap().to_owned();
+                (name, worker["buckets"].as_u64().unwrap())
+            })
+            .collect()
+    }
+
+    /// Waits until so many requests came.
+    pub(crate) fn wait_for_requests(&self, count: usize) {
+        let came = self.web.wait_for(MAX_WAIT, |log| log.len() >= count);
+        assert!(came, "{} requests, not {count}", self.web.log().len());
+    }
+
+    /// The rows of a file of all workers.
+    pub(crate) fn rows(&self, workers: &[&str], file: &str) -> Vec<Value> {
+        let mut rows = Vec::new();
+        for worker in workers {
+            let text = fs::read_to_string(self.output(worker).join(file)).unwrap_or_default();
+            rows.extend(text.lines().map(|line| serde_json::from_str(line).unwrap()));
+        }
+        rows
+    }
+
+    /// The URLs with a row of `pages.jsonl`, each once.
+    pub(crate) fn pages(&self, workers: &[&str]) -> BTreeSet<String> {
+        let mut pages = BTreeSet::new();
+        for row in self.rows(workers, "pages.jsonl") {
+            let url = row["url"].as_str().unwrap().to_owned();
+            assert!(pages.insert(url), "twice: {row}");
+        }
+        pages
+    }
+
+    /// Each page of the web has a row, once, and each host was given its gaps, by the log of the
+    /// web itself.
+    pub(crate) fn check_whole(&self, workers: &[&str]) {
+        let pages = self.pages(workers);
+        let truth = self.web.truth(CrawlReach::Any);
+        let mut expected: BTreeSet<String> = truth.fetched.into_keys().collect();
+        expected.extend(truth.by_sitemap);
+        for host in 0..self.web.hosts() {
+            if expected.contains(&self.web.url(host, "/")) {
+                expected.insert(self.web.url(host, "/sitemap.xml"));
+            }
+        }
+        let missing: Vec<_> = expected.difference(&pages).take(3).collect();
+        let more: Vec<_> = pages.difference(&expected).take(3).collect();
+        assert!(
+            missing.is_empty() && more.is_empty(),
+            "missing {missing:?}, more {more:?}"
+        );
+        self.check_gaps();
+    }
+
+    /// No host was asked sooner than a gap after its last answer, whoever asked.
+    pub(crate) fn check_gaps(&self) {
+        let least = i64::try_from(DELAY.as_micros()).unwrap();
+        for host in 0..self.web.hosts() {
+            let log = self.web.log_of(host);
+            let short: Vec<i64> = gaps(&log).into_iter().filter(|gap| *gap < least).collect();
+            assert!(short.is_empty(), "host {host}: gaps of {short:?} us");
+        }
+    }
+}
+
+/// The paths that were asked for more than once.
+pub(crate) fn asked_again(log: &[LogEntry]) -> usize {
+    let mut times = BTreeMap::new();
+    for entry in log {
+        *times.entry((entry.host, &entry.path)).or_insert(0) += 1;
+    }
+    times.values().filter(|count| **count > 1).count()
+}

@@ -1,0 +1,87 @@
+//! Workers that die, freeze, are stopped or drained, and those that go on with their hosts.
+
+use std::time::Duration;
+
+use crawl_testweb::TestWeb;
+
+use crate::crawl::Crawl;
+
+/// A web that takes some seconds.
+fn crawl(seed: u64) -> Crawl {
+    let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
+    Crawl::of(web.latency(Duration::from_millis(10)))
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_the_hosts_of_a_worker_that_is_killed_are_taken_over() {
+    let crawl = crawl(11);
+    let (first, second) = (crawl.start("w1"), crawl.start("w2"));
+    crawl.wait_for_requests(300);
+    first.kill();
+    second.wait().expect(0);
+    // The first begins again where nothing is left, and takes back what it had not committed.
+    crawl.start("w1").wait().expect(0);
+    crawl.check_whole(&["w1", "w2"]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_worker_that_is_killed_goes_on_at_once() {
+    let crawl = crawl(12);
+    let first = crawl.start("w1");
+    crawl.wait_for_requests(200);
+    first.kill();
+    // Its directory tells that the life before is over: no lease is waited for.
+    crawl.start("w1").wait().expect(0);
+    crawl.check_whole(&["w1"]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_worker_that_was_frozen_too_long_ends_and_goes_on_by_the_same_command() {
+    let crawl = crawl(13);
+    let (first, second) = (crawl.start("w1"), crawl.start("w2"));
+    crawl.wait_for_requests(300);
+    first.signal("STOP");
+    // It ends when nothing is left to do: so it took over what the first had.
+    second.wait().expect(0);
+    first.signal("CONT");
+    let said = first.wait().expect(3);
+    assert!(
+        said.contains("no longer its own") && said.contains("hint: "),
+        "{said}"
+    );
+    crawl.start("w1").wait().expect(0);
+    crawl.check_whole(&["w1", "w2"]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
+    let crawl = crawl(14);
+    let (first, second) = (crawl.start("w1"), crawl.start("w2"));
+    crawl.wait_for_requests(300);
+    first.signal("INT");
+    let said = first.wait().expect(130);
+    assert!(said.contains("interrupted"), "{said}");
+    second.wait().expect(0);
+    crawl.check_whole(&["w1", "w2"]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_worker_that_is_drained_ends_and_the_others_go_on() {
+    let crawl = crawl(15);
+    let (mut first, second) = (crawl.start("w1"), crawl.start("w2"));
+    crawl.wait_for_requests(300);
+    assert!(!first.has_ended());
+    let drained = crawl.frontier(&["drain", "w1"]);
+    assert!(drained.status.success(), "{drained:?}");
+    let said = first.wait().expect(0);
+    assert!(said.contains("handed its hosts over"), "{said}");
+    second.wait().expect(0);
+    crawl.check_whole(&["w1", "w2"]);
+    let refused = crawl.frontier(&["drain", "w1"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}

@@ -1,0 +1,119 @@
+//! What stands in the way of a worker is named, with what to do.
+
+use std::fs;
+
+use crawl_testweb::TestWeb;
+
+use crate::crawl::{Crawl, Ended};
+
+fn crawl() -> Crawl {
+    Crawl::of(TestWeb::builder().seed(21).hosts(6).pages(60))
+}
+
+fn refused(command: &mut std::process::Command, code: i32) -> String {
+    let said = Ended::of(&command.output().unwrap()).expect(code);
+    assert!(
+        said.contains("error: ") && said.contains("hint: "),
+        "{said}"
+    );
+    said
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_an_engine_that_is_down_is_named_without_a_password() {
+    let crawl = crawl();
+    // Nobody listens there.
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port();
+    drop(held);
+    let settings = crawl.output("study.toml");
+    let url = format!("postgres://me:secret@127.0.0.1:{port}/crawl");
+    let seed = crawl.web.url(0, "/");
+    let text =
+        format!("seed = [\"{seed}\"]\n[frontier]\nfrontier = [\"{url}\"]\nworker = \"w1\"\n");
+    fs::write(&settings, text).unwrap();
+    let mut command = crawl.program();
+    command
+        .arg("--config")
+        .arg(&settings)
+        .arg("--output")
+        .arg(crawl.output("w1"));
+    let said = refused(&mut command, 3);
+    assert!(
+        said.contains("can't connect") && !said.contains("secret"),
+        "{said}"
+    );
+    let typed = refused(
+        crawl
+            .program()
+            .args([seed.as_str(), "--worker", "w1", "--frontier", &url]),
+        2,
+    );
+    assert!(
+        typed.contains("PGPASSWORD") && !typed.contains("secret"),
+        "{typed}"
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_name_is_used_once_and_all_workers_have_the_same_settings() {
+    let crawl = crawl();
+    let flags = "--scope any --allow-private";
+    let first = crawl.start("w1");
+    crawl.wait_for_requests(20);
+    let said = refused(&mut crawl.command_in("other", "w1", flags), 2);
+    assert!(said.contains("a worker named `w1` is at work"), "{said}");
+    let said = refused(
+        &mut crawl.command("w2", "--scope any --allow-private --max-depth 7"),
+        2,
+    );
+    assert!(
+        said.contains("+ scope.max-depth = ") && said.contains("- scope.max-depth"),
+        "{said}"
+    );
+    first.wait().expect(0);
+    // Once nobody is at work, the crawl goes on with other settings.
+    let ended = crawl
+        .start_with("w2", "--scope any --allow-private --max-depth 7")
+        .wait();
+    ended.expect(0);
+    crawl.check_whole(&["w1", "w2"]);
+    let text = fs::read_to_string(crawl.output("w1").join("crawl.toml")).unwrap();
+    assert!(text.contains("worker = \"w1\""), "{text}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_directory_is_one_worker_s_alone() {
+    let crawl = crawl();
+    crawl.start("w1").wait().expect(0);
+    let flags = "--scope any --allow-private";
+    let said = refused(&mut crawl.command_in("w1", "w2", flags), 2);
+    assert!(said.contains("is the directory of worker `w1`"), "{said}");
+    let said = refused(&mut crawl.command_in("new", "w1", flags), 2);
+    assert!(said.contains("has records in another directory"), "{said}");
+    let mut alone = crawl.program();
+    let seed = crawl.web.url(0, "/");
+    alone
+        .args([seed.as_str(), "--output"])
+        .arg(crawl.output("w1"));
+    let said = refused(&mut alone, 2);
+    assert!(said.contains("whose frontier lies elsewhere"), "{said}");
+    let mut begun = crawl.program();
+    begun
+        .args([
+            seed.as_str(),
+            "--delay",
+            "30ms",
+            "--delay-factor",
+            "0",
+            "--output",
+        ])
+        .arg(crawl.output("own"));
+    Ended::of(&begun.output().unwrap()).expect(0);
+    let said = refused(&mut crawl.command_in("own", "w3", flags), 2);
+    assert!(said.contains("a frontier of its own"), "{said}");
+    crawl.check_whole(&["w1"]);
+}
