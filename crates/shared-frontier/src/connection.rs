@@ -21,6 +21,11 @@ use crate::tls::connector;
 /// How long the engine may take to answer a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long what was sent may stay without a sign that it arrived, and the pause between two
+/// questions whether the engine's machine is there, unless the connection string says otherwise.
+const MAX_SILENCE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
 /// All statements find rows by their keys. While a table is new the engine knows nothing of it, and
 /// would read all of it for each commit.
 const PLANS: &str =
@@ -50,6 +55,16 @@ impl EngineConfig {
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        // Without these a connection that a machine on the way forgot is waited for, for hours.
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(MAX_SILENCE);
+        }
+        if config.get_keepalives_idle() > MAX_SILENCE {
+            config.keepalives_idle(KEEPALIVE_INTERVAL);
+        }
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_interval(KEEPALIVE_INTERVAL);
         }
         config.application_name("crawl");
         let tls = connector(url.encryption())?;

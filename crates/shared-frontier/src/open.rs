@@ -1,7 +1,7 @@
 //! Opening a shared frontier: the engine, the tables, the crawl.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use crawl_frontier::parts::{LeaseTable, Totals};
 use crawl_frontier::{FingerprintKey, FrontierError};
@@ -28,6 +28,12 @@ const LAYOUT: i32 = 2;
 
 /// The oldest PostgreSQL that will do, as `server_version_num`: the oldest that tests run.
 const OLDEST_ENGINE: i32 = 150_000;
+
+/// The clocks of engine and worker may be so far apart without a word.
+const MAX_SKEW: Duration = Duration::from_secs(2);
+
+/// An engine that takes longer to answer is told of.
+const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 
 /// How often making the tables is tried while others make them too.
 const MAX_TRIES: usize = 10;
@@ -136,6 +142,9 @@ pub(crate) fn judged(
     let client = Arc::new(client);
     let asked = Arc::clone(&client);
     let facts = thread.run(async move { facts(&asked).await })?;
+    for said in clock_warnings(facts.ahead, facts.took) {
+        tracing::warn!("the frontier at {}: {said}", thread.address);
+    }
     if facts.version < OLDEST_ENGINE {
         return Err(OpenError::TooOld {
             address: address(),
@@ -322,16 +331,52 @@ pub(crate) struct CrawlRow {
 struct EngineFacts {
     version: i32,
     is_read_only: bool,
+    /// How far its clock is ahead of this machine's, in seconds.
+    ahead: f64,
+    /// How long it took to answer.
+    took: Duration,
 }
 
 async fn facts(client: &Client) -> Answer<EngineFacts> {
     let text = "SELECT current_setting('server_version_num')::int,
         pg_is_in_recovery() OR current_setting('transaction_read_only')::bool";
     let row = client.query_one(text, &[]).await?;
+    let clock = "SELECT extract(epoch FROM clock_timestamp())::float8";
+    let clock = client.prepare(clock).await?;
+    let asked = Instant::now();
+    let engines: f64 = client.query_one(&clock, &[]).await?.try_get(0)?;
+    let took = asked.elapsed();
+    let own = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let own = own.unwrap_or_default().as_secs_f64();
     Ok(EngineFacts {
         version: row.try_get(0)?,
         is_read_only: row.try_get(1)?,
+        // It read its clock somewhere between question and answer.
+        ahead: engines - (own - took.as_secs_f64() / 2.0),
+        took,
     })
+}
+
+/// What is to be told of an engine whose clock is so far ahead, and that took so long to answer.
+fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
+    let mut said = Vec::new();
+    // How far it is ahead is known no better than to half of the time that an answer takes.
+    if ahead.abs() > MAX_SKEW.as_secs_f64() + took.as_secs_f64() / 2.0 {
+        let way = if ahead > 0.0 { "ahead of" } else { "behind" };
+        said.push(format!(
+            "its clock is {:.1} s {way} this machine's; hint: leases go by its clock alone, rows \
+             have the times of this machine, so have both set by NTP",
+            ahead.abs()
+        ));
+    }
+    if took > MAX_USUAL_ANSWER {
+        said.push(format!(
+            "it took {:.1} s to answer; hint: each page waits for answers, and a lease has to be \
+             several times as long (--frontier-lease): use an engine that is nearer",
+            took.as_secs_f64()
+        ));
+    }
+    said
 }
 
 /// Makes the tables where there are none; says which layout they have.
@@ -416,5 +461,25 @@ pub(crate) async fn crawl(client: &Client, name: &str, buckets: i32) -> Answer<C
         client
             .execute(begin, &[&name, &buckets, &key.as_slice()])
             .await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_a_wrong_clock_and_a_late_answer_are_told() {
+        let told = |ahead, millis| clock_warnings(ahead, Duration::from_millis(millis)).join("\n");
+        assert_eq!(told(1.9, 20), "");
+        assert_eq!(told(-1.9, 900), "");
+        assert!(told(3600.0, 20).contains("is 3600.0 s ahead of"));
+        assert!(told(-5.0, 20).contains("is 5.0 s behind"));
+        // So late an answer says little of the clock.
+        let late = told(6.0, 10_000);
+        assert!(
+            late.contains("took 10.0 s") && !late.contains("clock is"),
+            "{late}"
+        );
     }
 }

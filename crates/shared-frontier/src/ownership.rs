@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
 use foldhash::{HashMap, HashSet};
+use tokio::time::MissedTickBehavior;
+use tokio_postgres::types::ToSql;
 
 use crate::connection::{Answer, EngineConfig, Session};
 use crate::sql::Sql;
@@ -143,18 +145,15 @@ impl Ownership {
             owned.iter().map(|(b, owned)| (*b, owned.epoch)).collect()
         };
         let (buckets, epochs): (Vec<i32>, Vec<i64>) = owned.iter().copied().unzip();
-        let name = session
-            .execute(
-                Sql::RenewName,
-                &[&self.crawl, &self.worker, &self.owner, &term],
-            )
-            .await?;
-        let renewed = session
-            .query(
-                Sql::RenewBuckets,
-                &[&self.crawl, &self.owner, &term, &buckets, &epochs],
-            )
-            .await?;
+        let names: [&(dyn ToSql + Sync); 4] = [&self.crawl, &self.worker, &self.owner, &term];
+        let leases: [&(dyn ToSql + Sync); 5] = [&self.crawl, &self.owner, &term, &buckets, &epochs];
+        // Both at once: an engine that is far away answers late, and a lease is counted from here.
+        let (name, renewed) = tokio::join!(
+            biased;
+            session.execute(Sql::RenewName, &names),
+            session.query(Sql::RenewBuckets, &leases),
+        );
+        let (name, renewed) = (name?, renewed?);
         let renewed: HashSet<i32> = renewed
             .iter()
             .filter_map(|row| row.try_get(0).ok())
@@ -199,8 +198,12 @@ impl Ownership {
 /// gone or its buckets are lost.
 pub(crate) async fn beat(owned: std::sync::Weak<Ownership>, config: EngineConfig, every: Duration) {
     let mut session: Option<Arc<Session>> = None;
+    let mut ticks = tokio::time::interval(every);
+    // An engine that answers late is asked at the next moment of the same row, not a pause later.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks.tick().await;
     loop {
-        tokio::time::sleep(every).await;
+        ticks.tick().await;
         let Some(owned) = owned.upgrade() else {
             return;
         };

@@ -253,7 +253,7 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
             let staying = owned.into_iter().filter(|b| !self.leaving.contains(b));
             let staying: Vec<i32> = staying.collect();
             // From all over: neighbours may be what a worker before handed over at once.
-            let each = staying.len() / surplus;
+            let each = staying.len().checked_div(surplus).unwrap_or(1);
             let leaving: Vec<i32> = staying
                 .into_iter()
                 .step_by(each.max(1))

@@ -1,5 +1,6 @@
 //! The folder `state` of a worker whose frontier others share: whose it is.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -81,6 +82,8 @@ pub(super) fn open(
             worker: shared.worker.clone(),
         });
     }
+    // The rows that an end listed are cut off by this start.
+    frontier.note_listed(&BTreeSet::new())?;
     let file = WorkerFile {
         crawl: shared.crawl.clone(),
         worker: shared.worker.clone(),

@@ -40,21 +40,34 @@ pub(crate) fn write_derived(
     } = writer;
     let excluded = &mut files.excluded;
     let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
-    // Other workers go on with the hosts of one that ends before all do, and list what was put aside.
+    // Of workers each lists the hosts that it has, but for those of one that ended before, which
+    // listed them. Where a worker is cut short, others go on with its hosts, and list them.
+    let buckets = shared.as_ref().map(|it| it.buckets_to_list()).transpose()?;
+    let is_own = |waiting: &WaitingUrl<'_>| match (&shared, &buckets) {
+        (Some(shared), Some(buckets)) => {
+            buckets.contains(&shared.bucket_of(&waiting.url.host_key()))
+        }
+        _ => true,
+    };
     if shared.is_none() || !is_cut_short {
         list(
             (excluded, &scope_seeds),
-            |waiting| waiting.exclusion.cloned(),
+            |waiting| waiting.exclusion.filter(|_| is_own(waiting)).cloned(),
             |visit| frontier.each_deferred(visit),
         )?;
     }
     if matches!(ended, Ended::Budget(_) | Ended::GroupBudget(_)) {
         let exclusion = by_budget(waiting);
-        list((excluded, &scope_seeds), exclusion, |visit| {
-            frontier.each_pending(visit)
-        })?;
+        list(
+            (excluded, &scope_seeds),
+            |waiting| exclusion(waiting).filter(|_| is_own(waiting)),
+            |visit| frontier.each_pending(visit),
+        )?;
     }
     excluded.sync()?;
+    if let (Some(shared), Some(buckets), false) = (&shared, &buckets, is_cut_short) {
+        shared.note_listed(buckets)?;
+    }
     if let Some(archive) = &mut files.archive {
         archive.write_index()?;
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use crawl_frontier::FrontierError;
 use crawl_frontier::parts::Totals;
+use crawl_frontier::{Frontier as _, FrontierError};
 use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::types::ToSql;
 
@@ -18,6 +18,9 @@ use crate::sql::Sql;
 
 /// The part of a lease, counted from its end, in which nothing more is sent: a tenth.
 const MARGIN_PARTS: u32 = 10;
+
+/// The name under which a worker keeps which buckets it has listed.
+const LISTED: &str = "listed";
 
 /// Until when requests may be sent to the hosts of a worker.
 #[derive(Clone)]
@@ -181,7 +184,7 @@ impl SharedFrontier {
         let left: BTreeSet<i32> = buckets.iter().copied().collect();
         let is_gone = |origin: &Origin| left.contains(&tables.keys.bucket(&origin.site()));
         self.change(&mut writer, totals, |memory| {
-            memory.leases.leave(is_gone, totals)
+            memory.leases.leave(is_gone, totals);
         });
         tracing::info!(buckets = rows?.len(), "handed hosts over");
         Ok(())
@@ -269,6 +272,36 @@ impl SharedFrontier {
         })?;
         let allowed = allowed.ok_or_else(|| self.tables.owned.lose("its name is another's"))?;
         Ok(u64::try_from(allowed).unwrap_or_default())
+    }
+
+    /// The buckets of this worker whose URLs no other worker has listed in its records as put aside.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the engine fails.
+    pub fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError> {
+        let owned = &self.tables.owned;
+        let params = params![owned.crawl, owned.worker.clone(), LISTED.to_owned()];
+        let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
+        for row in self.tables.read(Sql::OthersMeta, params)? {
+            let listed: Option<&[u8]> = Reader::new(&row).next();
+            let listed = listed.ok_or_else(|| self.tables.corrupt("meta"))?;
+            for bytes in listed.as_chunks().0 {
+                buckets.remove(&i32::from_le_bytes(*bytes));
+            }
+        }
+        Ok(buckets)
+    }
+
+    /// Notes the buckets whose URLs this worker has listed in its records as put aside; none where
+    /// it took that back.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the engine fails.
+    pub fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError> {
+        let bytes: Vec<u8> = buckets.iter().flat_map(|b| b.to_le_bytes()).collect();
+        let mut transaction = self.begin()?;
+        transaction.keep_meta(LISTED, &bytes);
+        transaction.commit().map(drop)
     }
 
     /// All that is kept of the crawl, whichever worker kept it.

@@ -16,6 +16,7 @@ use super::web::Web;
 use super::{archive, index, pace};
 
 /// The row files of a crawl.
+#[derive(Default)]
 pub(super) struct Rows {
     pub(super) pages: Vec<PageRow>,
     pub(super) excluded: Vec<ExcludedRow>,
@@ -149,7 +150,7 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
 }
 
 /// Reads rows; a torn line, or one that is no row, is an error.
-fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     if !text.is_empty() && !text.ends_with('\n') {
         bail!("{} ends with a torn line", path.display());
@@ -185,7 +186,12 @@ fn links_once(links: &[LinkRow], rows: &Rows) -> Result<()> {
 }
 
 /// Says how many pages were given up for what kills.
-fn rows_are_the_truth(web: &Web, rows: &Rows, log: &[LogEntry], breaches: &mut Breaches) -> u64 {
+pub(super) fn rows_are_the_truth(
+    web: &Web,
+    rows: &Rows,
+    log: &[LogEntry],
+    breaches: &mut Breaches,
+) -> u64 {
     let mut given_up = 0;
     let mut statuses = BTreeMap::new();
     for page in &rows.pages {
@@ -233,7 +239,7 @@ fn is_given_up(page: &PageRow, web: &Web, log: &[LogEntry]) -> bool {
     page.error.as_deref() == Some("reader_killed") && asked.count() >= 4
 }
 
-fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breaches) {
+pub(super) fn log_is_allowed(web: &Web, log: &[LogEntry], breaches: &mut Breaches) {
     for entry in log {
         let url = web.web.url(entry.host, &entry.path);
         if web.barred.contains(&url) {
@@ -320,15 +326,19 @@ fn state_is_settled(output: &Path, rows: &Rows, breaches: &mut Breaches) -> Resu
 }
 
 /// Answers that settle a URL, and after which it was asked for once more.
-fn lost(log: &[LogEntry]) -> u64 {
+pub(super) fn lost(log: &[LogEntry]) -> u64 {
     let mut last: BTreeMap<_, Option<u16>> = BTreeMap::new();
     let mut lost = 0;
     for entry in log {
         let before = last.insert((entry.host, &entry.path), entry.status);
-        let settles = |status: u16| status < 500 && status != 429;
         lost += u64::from(before.flatten().is_some_and(settles));
     }
     lost
+}
+
+/// Returns whether an answer settles its URL, whenever it comes.
+pub(super) fn settles(status: u16) -> bool {
+    status < 500 && status != 429
 }
 
 /// Started again after its end, it changes nothing that is kept.

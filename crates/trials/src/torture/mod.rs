@@ -15,6 +15,7 @@ mod pace;
 pub(crate) mod power_cuts;
 mod program_run;
 pub(crate) mod random;
+mod shared;
 mod web;
 
 use std::fmt::{Display, Write as _};
@@ -37,14 +38,22 @@ use xtask::workspace::{Workspace, run as run_program};
 /// The amount, and of what.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Kill so often
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    /// Kill so often; with --shared make so many faults of all kinds
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        visible_alias = "faults"
+    )]
     kills: u32,
+    /// Have four workers share each crawl, and break their engine, network and disks too
+    #[arg(long)]
+    shared: bool,
     /// The seed of webs and moments; another one each time, if it is not given
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Torment so many crawls at a time
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    /// Torment so many crawls at a time; of those that workers share, one
+    #[arg(long, value_name = "N", default_value_t = 2, conflicts_with = "shared")]
     jobs: u32,
     /// Build the program optimised
     #[arg(long)]
@@ -81,6 +90,9 @@ struct Rack<'a> {
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    if args.shared {
+        return shared::run(workspace, args);
+    }
     let seed = args.seed.unwrap_or_else(fresh_seed);
     eprintln!("seed {seed}");
     let program = match &args.program {

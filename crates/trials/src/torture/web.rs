@@ -36,13 +36,26 @@ pub(super) struct Web {
 impl Web {
     pub(super) fn draw(seed: u64) -> Result<Web> {
         let mut dice = SeededRandom::of(seed);
-        let hosts = 2 + dice.below(4) as u32;
+        let (hosts, pages) = (2 + dice.below(4) as u32, 20 + dice.below(60));
+        let mut drawn = Web::drawn(seed, dice, (hosts, pages))?;
+        drawn.index = seed.is_multiple_of(2);
+        Ok(drawn)
+    }
+
+    /// One of more hosts, for several workers.
+    pub(super) fn draw_large(seed: u64) -> Result<Web> {
+        let mut dice = SeededRandom::of(seed);
+        let (hosts, pages) = (8 + dice.below(5) as u32, 60 + dice.below(60));
+        Web::drawn(seed, dice, (hosts, pages))
+    }
+
+    fn drawn(seed: u64, mut dice: SeededRandom, (hosts, pages): (u32, u64)) -> Result<Web> {
         let delay = Duration::from_millis(8 + dice.below(20));
         let crawl_delay = (dice.below(3) == 0).then(|| delay + Duration::from_millis(15));
         let mut spec = TestWeb::builder()
             .seed(seed)
             .hosts(hosts)
-            .pages(20 + dice.below(60))
+            .pages(pages)
             .mix(LinkMix {
                 shunned: 40,
                 ..LinkMix::default()
@@ -57,7 +70,6 @@ impl Web {
         let mut drawn = Web {
             crawl_delay,
             links: dice.below(2) == 0,
-            index: seed.is_multiple_of(2),
             ..Web::of(web, delay)
         };
         drawn.redirect_rules(1 + dice.below(u64::from(hosts) - 1) as u32);

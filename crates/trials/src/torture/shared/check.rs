@@ -1,0 +1,123 @@
+//! A finished crawl of several workers, held against what its web says.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use crawl_testweb::LogEntry;
+
+use super::{Fault, Kind, Rack};
+use crate::torture::breaches::{Breaches, Tally};
+use crate::torture::check::{Rows, log_is_allowed, lost, read, rows_are_the_truth, settles};
+use crate::torture::{archive, pace};
+
+/// How long an answer may wait for its commit, in microseconds, before a fault that takes it away:
+/// what `--commit-within` is unless it is given, with room for a busy machine.
+const IN_FLIGHT: u64 = 5_000_000;
+
+impl Rack<'_> {
+    /// Holds rows, archives, engine and log against each other.
+    pub(super) fn check(&mut self) -> Result<Tally> {
+        let log = self.crawl.web.web.log();
+        let mut breaches = Breaches::default();
+        let (mut rows, mut records) = (Rows::default(), 0);
+        for worker in &self.workers {
+            let output = self.crawl.output(&worker.name);
+            let own: Rows = Rows {
+                pages: read(&output.join("pages.jsonl"))?,
+                excluded: read(&output.join("excluded.jsonl"))?,
+                requests: read(&output.join("requests.jsonl"))?,
+            };
+            records += archive::check(&output, self.crawl.web, &own.pages, &mut breaches)
+                .with_context(|| format!("the archive of {}", worker.name))?;
+            rows.pages.extend(own.pages);
+            rows.excluded.extend(own.excluded);
+            rows.requests.extend(own.requests);
+        }
+        let web = self.crawl.web;
+        let given_up = rows_are_the_truth(web, &rows, &log, &mut breaches);
+        log_is_allowed(web, &log, &mut breaches);
+        self.fetched_again_was_in_flight(&log, &mut breaches);
+        let mut tally = pace::check(web, &log, &rows.requests, &self.deaths, &mut breaches);
+        self.engine_agrees(&rows, &mut breaches)?;
+        breaches.end()?;
+        self.nothing_more_is_asked()?;
+        tally.given_up = given_up;
+        tally.records = records;
+        tally.pages = rows.pages.len() as u64;
+        tally.requests = log.len() as u64;
+        let urls: BTreeMap<_, _> = log
+            .iter()
+            .map(|entry| ((entry.host, &entry.path), ()))
+            .collect();
+        tally.repeated = (log.len() - urls.len()) as u64;
+        tally.lost = lost(&log);
+        Ok(tally)
+    }
+
+    /// A URL that was answered is asked for again only where a fault came before its commit.
+    fn fetched_again_was_in_flight(&self, log: &[LogEntry], breaches: &mut Breaches) {
+        let mut last: BTreeMap<_, &LogEntry> = BTreeMap::new();
+        for entry in log {
+            // Each worker asks for the robots.txt of its hosts.
+            if self
+                .crawl
+                .web
+                .rules
+                .contains(&self.crawl.web.web.url(entry.host, &entry.path))
+            {
+                continue;
+            }
+            let Some(first) = last.insert((entry.host, &entry.path), entry) else {
+                continue;
+            };
+            let ended = first.end_us.unwrap_or(first.start_us);
+            let is_fault = |fault: &Fault| {
+                fault.from <= ended + IN_FLIGHT && fault.until + IN_FLIGHT >= first.start_us
+            };
+            let is_settled = first.status.is_some_and(settles);
+            if is_settled && !self.faults.iter().any(is_fault) {
+                let url = self.crawl.web.web.url(entry.host, &entry.path);
+                breaches.add(format!(
+                    "{url} was asked for again, with no fault in between"
+                ));
+            }
+        }
+    }
+
+    /// The engine has as many URLs in each state as there are rows.
+    fn engine_agrees(&self, rows: &Rows, breaches: &mut Breaches) -> Result<()> {
+        let text = self
+            .crawl
+            .frontier_command(self.engines.ports(), &["status", "--json"])?;
+        let told: serde_json::Value = serde_json::from_str(&text)?;
+        let crawl = &told["crawls"][0];
+        let count = |name: &str| crawl[name].as_u64().unwrap_or(u64::MAX);
+        let settled = count("fetched").saturating_add(count("failed"));
+        let aside = count("excluded").saturating_add(count("deferred"));
+        let (pages, excluded) = (rows.pages.len() as u64, rows.excluded.len() as u64);
+        let open = (count("pending"), count("links_waiting"));
+        if (open, settled, aside) != ((0, 0), pages, excluded) {
+            breaches.add(format!(
+                "the engine counts {crawl}; there are {pages} pages and {excluded} excluded"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Started again after their end, the workers ask for nothing.
+    fn nothing_more_is_asked(&mut self) -> Result<()> {
+        let asked = self.crawl.web.web.log().len();
+        for worker in &mut self.workers {
+            worker.is_done = false;
+        }
+        self.end_all(std::time::Instant::now())?;
+        let more = self.crawl.web.web.log().len() - asked;
+        ensure!(more == 0, "a finished crawl sent {more} requests");
+        let killed = |fault: &&Fault| fault.kind == Kind::Killed;
+        ensure!(
+            self.deaths.len() >= self.faults.iter().filter(killed).count(),
+            "a kill was not noted"
+        );
+        Ok(())
+    }
+}

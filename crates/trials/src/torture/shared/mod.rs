@@ -1,0 +1,393 @@
+//! Crawls of four workers that share a frontier, broken in all the ways that machines and networks
+//! break, and held against the truth.
+//!
+//! Each crawl has a drawn web, a PostgreSQL primary whose commits wait for a standby, and four
+//! workers, each with a directory, a home and a network to the engines of its own. From the seed
+//! follow the faults: workers are killed, frozen for longer than their leases, cut off from the
+//! engine, or told that their disk is full; the primary is killed, and its standby takes its place.
+//! When the crawl came to its end, the web's own log, the rows, the archives and the engine are held
+//! against what the web says must be found.
+
+mod check;
+mod engines;
+mod network;
+mod worker;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::Signal;
+use xtask::debian;
+use xtask::workspace::Workspace;
+
+use self::engines::{Engines, Programs};
+use self::network::Network;
+use self::worker::{Crawl, Under, Worker};
+use super::breaches::Tally;
+use super::program_run::Death;
+use super::random::SeededRandom;
+use super::web::Web;
+use super::{Args, build};
+use crate::simulate::fresh_seed;
+
+const WORKERS: usize = 4;
+
+/// The lease of the workers: the shortest whose heartbeats still come a second apart.
+const LEASE: Duration = Duration::from_secs(3);
+
+/// A crawl that takes longer does not end at all.
+const MAX_CRAWL: Duration = Duration::from_secs(300);
+
+/// The pause between two looks at the workers.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// The program ends so where its disk, or the engine, failed it: the same command goes on.
+const DISK: i32 = 3;
+
+/// The program ends so where what it is asked for is refused.
+const USAGE: i32 = 2;
+
+/// The kinds of faults, and how often each is drawn, of a hundred.
+const KINDS: [(Kind, u64); 6] = [
+    (Kind::Killed, 32),
+    (Kind::Frozen, 22),
+    (Kind::Cut, 14),
+    (Kind::Stalled, 12),
+    (Kind::FullDisk, 10),
+    (Kind::Primary, 10),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Killed,
+    Frozen,
+    Cut,
+    Stalled,
+    FullDisk,
+    Primary,
+}
+
+impl Kind {
+    fn draw(dice: &mut SeededRandom) -> Kind {
+        let mut left = dice.below(KINDS.iter().map(|(_, weight)| weight).sum());
+        for (kind, weight) in KINDS {
+            match left.checked_sub(weight) {
+                Some(rest) => left = rest,
+                None => return kind,
+            }
+        }
+        Kind::Killed
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Killed => "workers killed",
+            Kind::Frozen => "workers frozen",
+            Kind::Cut => "workers cut off",
+            Kind::Stalled => "networks that stalled",
+            Kind::FullDisk => "full disks",
+            Kind::Primary => "primaries killed",
+        }
+    }
+}
+
+/// A fault that was made, by the web's clock, in microseconds.
+pub(super) struct Fault {
+    pub(super) kind: Kind,
+    pub(super) from: u64,
+    /// When it was over; the end of the crawl where it was not.
+    pub(super) until: u64,
+}
+
+/// A crawl with its engines and workers.
+struct Rack<'a> {
+    crawl: Crawl<'a>,
+    engines: Engines<'a>,
+    workers: Vec<Worker>,
+    dice: SeededRandom,
+    faults: Vec<Fault>,
+    /// Kills and other ends of workers that were not their own.
+    deaths: Vec<Death>,
+    /// Ends of workers by which the same command goes on.
+    ends: u32,
+}
+
+/// The results of all crawls.
+#[derive(Default)]
+struct Sum {
+    crawls: u32,
+    ends: u32,
+    faults: Vec<Kind>,
+    tally: Tally,
+}
+
+pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    let seed = args.seed.unwrap_or_else(fresh_seed);
+    eprintln!("seed {seed}");
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => build(workspace, args.release)?,
+    };
+    let programs = Programs::new(debian::postgres(workspace)?);
+    let dir = args.dir.clone();
+    let dir = dir.unwrap_or_else(|| workspace.target.join("torture-shared"));
+    let began = Instant::now();
+    let mut sum = Sum::default();
+    let most = args.kills as usize;
+    for seed in seed.. {
+        if sum.faults.len() >= most && sum.crawls > 0 {
+            break;
+        }
+        let dir = dir.join(seed.to_string());
+        let left = most - sum.faults.len();
+        torment(&programs, &program, &dir, (seed, left), &mut sum).with_context(|| {
+            format!(
+                "a crawl broke; it lies in {}\nsame web again: --shared --seed {seed}",
+                dir.display()
+            )
+        })?;
+        fs::remove_dir_all(&dir)?;
+    }
+    io::stdout().write_all(table(&sum, began.elapsed()).as_bytes())?;
+    Ok(())
+}
+
+/// One crawl from its first start to its checked end.
+fn torment(
+    programs: &Programs,
+    program: &Path,
+    dir: &Path,
+    (seed, most): (u64, usize),
+    sum: &mut Sum,
+) -> Result<()> {
+    ensure!(
+        !dir.exists(),
+        "{} exists already; remove it first",
+        dir.display()
+    );
+    fs::create_dir_all(dir)?;
+    let web = Web::draw_large(seed)?;
+    let engines = Engines::start(programs, &dir.join("engines"))?;
+    let ports = engines.ports();
+    let workers = (1..=WORKERS).map(|number| Worker::new(format!("w{number}"), ports));
+    let mut rack = Rack {
+        crawl: Crawl {
+            program,
+            dir,
+            web: &web,
+            lease: format!("{}s", LEASE.as_secs()),
+        },
+        engines,
+        workers: workers.collect::<Result<_>>()?,
+        dice: SeededRandom::of(seed ^ 0x7368_6172),
+        faults: Vec::new(),
+        deaths: Vec::new(),
+        ends: 0,
+    };
+    rack.crawl(most)?;
+    let tally = rack.check()?;
+    eprintln!(
+        "web {seed}: {} hosts, {} faults, {} pages, {} requests, {} beyond one per URL",
+        web.web.hosts(),
+        rack.faults.len(),
+        tally.pages,
+        tally.requests,
+        tally.repeated
+    );
+    sum.crawls += 1;
+    sum.ends += rack.ends;
+    sum.faults
+        .extend(rack.faults.iter().map(|fault| fault.kind));
+    sum.tally.add(&tally);
+    Ok(())
+}
+
+impl Rack<'_> {
+    /// Starts the workers again and again until the crawl is over, with so many faults at most.
+    fn crawl(&mut self, most: usize) -> Result<()> {
+        let began = Instant::now();
+        let mut next = began + self.dice.millis(1500);
+        loop {
+            self.attend()?;
+            if self.workers.iter().any(|worker| worker.is_done) {
+                break;
+            }
+            if Instant::now() >= next && self.faults.len() < most {
+                self.make_fault()?;
+                next = Instant::now() + Duration::from_millis(200) + self.dice.millis(2000);
+            }
+            ensure!(began.elapsed() < MAX_CRAWL, "no end: {}", self.last_words());
+            sleep(LOOK_INTERVAL);
+        }
+        self.end_all(began)
+    }
+
+    /// Has all workers come to their end, with nothing in their way.
+    fn end_all(&mut self, began: Instant) -> Result<()> {
+        for worker in &mut self.workers {
+            worker.relieve()?;
+            worker.starts_at = began;
+        }
+        while self.workers.iter().any(|worker| !worker.is_done) {
+            self.attend()?;
+            ensure!(began.elapsed() < MAX_CRAWL, "no end: {}", self.last_words());
+            sleep(LOOK_INTERVAL);
+        }
+        let now = self.now();
+        for fault in &mut self.faults {
+            fault.until = fault.until.min(now);
+        }
+        Ok(())
+    }
+
+    /// Ends faults whose time is over, hears of ends, and starts workers again.
+    fn attend(&mut self) -> Result<()> {
+        let now = Instant::now();
+        for worker in &mut self.workers {
+            let before = self.crawl.web.web.now_us();
+            if let Some(status) = worker.ended()? {
+                worker.relieve()?;
+                let after = self.crawl.web.web.now_us();
+                match status.code() {
+                    Some(0) => worker.is_done = true,
+                    // Its last life has its name until the lease ends, where its directory was not
+                    // told of it.
+                    Some(DISK | USAGE) => {
+                        self.ends += 1;
+                        self.deaths.push(Death { before, after });
+                        worker.starts_at = now + Duration::from_millis(100);
+                    }
+                    _ => bail!(
+                        "{} ended with {status}: {}",
+                        worker.name,
+                        self.crawl.last_words()
+                    ),
+                }
+            }
+            if worker.under.is_some_and(|under| under.until() <= now) {
+                worker.relieve()?;
+            }
+            if worker.process.is_none() && !worker.is_done && worker.starts_at <= now {
+                self.crawl.start(worker)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a fault, of a worker that is under none.
+    fn make_fault(&mut self) -> Result<()> {
+        let kind = Kind::draw(&mut self.dice);
+        if kind == Kind::Primary {
+            return self.kill_primary();
+        }
+        let free = self.workers.iter_mut();
+        let mut free: Vec<&mut Worker> = free
+            .filter(|worker| worker.process.is_some() && worker.under.is_none())
+            .collect();
+        let Some(worker) = self.dice.take(&mut free) else {
+            return Ok(());
+        };
+        let lease = LEASE.as_millis() as u64;
+        // Half of them outlast the lease.
+        let lasts = Duration::from_millis(100) + self.dice.millis(2 * lease);
+        let until = Instant::now() + lasts;
+        let from = self.crawl.web.web.now_us();
+        let mut over = from + lasts.as_micros() as u64;
+        match kind {
+            Kind::Killed => {
+                worker.kill()?;
+                over = self.crawl.web.web.now_us();
+                self.deaths.push(Death {
+                    before: from,
+                    after: over,
+                });
+                // Some are back at once, others when their hosts are others' already.
+                worker.starts_at = match self.dice.below(2) {
+                    0 => Instant::now(),
+                    _ => until,
+                };
+            }
+            Kind::Frozen => {
+                worker.signal(Signal::SIGSTOP)?;
+                worker.under = Some(Under::Frozen(until));
+            }
+            Kind::Cut | Kind::Stalled => {
+                let is_cut = kind == Kind::Cut;
+                worker.link.set(match is_cut {
+                    true => Network::Cut,
+                    false => Network::Stalled,
+                });
+                worker.under = Some(Under::Apart(until));
+            }
+            Kind::FullDisk => {
+                let rows = self.crawl.output(&worker.name).join("requests.jsonl");
+                let size = fs::metadata(rows).map_or(0, |file| file.len());
+                worker.limit_files(Some(size + self.dice.below(4000)))?;
+                worker.under = Some(Under::FullDisk(until));
+            }
+            Kind::Primary => {}
+        }
+        self.faults.push(Fault {
+            kind,
+            from,
+            until: over,
+        });
+        Ok(())
+    }
+
+    /// Kills the primary, has the standby promoted, and gives it a standby of its own.
+    fn kill_primary(&mut self) -> Result<()> {
+        let from = self.now();
+        self.engines.fail_over()?;
+        let until = self.now();
+        self.faults.push(Fault {
+            kind: Kind::Primary,
+            from,
+            until,
+        });
+        self.engines.add_standby()
+    }
+
+    fn now(&self) -> u64 {
+        self.crawl.web.web.now_us()
+    }
+
+    fn last_words(&self) -> String {
+        let workers = self.workers.iter();
+        let dead = workers.filter(|worker| worker.process.is_none() && !worker.is_done);
+        let dead: Vec<&str> = dead.map(|worker| worker.name.as_str()).collect();
+        format!("down: {dead:?}\n{}", self.crawl.last_words())
+    }
+}
+
+fn table(sum: &Sum, took: Duration) -> String {
+    let mut table = String::new();
+    let tally = &sum.tally;
+    let mut row = |name: &str, value: u64| {
+        // Writing to a string does not fail.
+        let _ = writeln!(table, "{name:<32}{value:>12}");
+    };
+    row("faults", sum.faults.len() as u64);
+    for (kind, _) in KINDS {
+        let count = sum.faults.iter().filter(|known| **known == kind).count();
+        row(&format!("  {}", kind.name()), count as u64);
+    }
+    row("ends that went on", sum.ends.into());
+    row("crawls", sum.crawls.into());
+    row("pages", tally.pages);
+    row("requests", tally.requests);
+    row("  beyond one per URL", tally.repeated);
+    row("  of answers lost to a fault", tally.lost);
+    row("gaps checked", tally.gaps);
+    row("  across a death", tally.across);
+    row("waits checked", tally.waits);
+    row("given up for what kills", tally.given_up);
+    row("archive records", tally.records);
+    row("seconds", took.as_secs());
+    table
+}

@@ -1,0 +1,138 @@
+//! The network between a worker and the engines: a proxy that can be cut, or hold everything up.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use anyhow::Result;
+
+/// The state of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Network {
+    Whole,
+    /// Connections are closed, and new ones too.
+    Cut,
+    /// Nothing arrives, and nobody is told.
+    Stalled,
+}
+
+/// The network of one worker. It lasts until the program ends.
+pub(super) struct Link {
+    /// The ports at which the worker finds the engines.
+    pub(super) ports: [u16; 2],
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Told whenever `state` changes.
+    changed: Condvar,
+}
+
+struct State {
+    network: Network,
+    /// Connections of this network, to be closed by a cut.
+    open: Vec<TcpStream>,
+}
+
+impl Link {
+    /// A network before engines at these ports.
+    pub(super) fn to(engines: [u16; 2]) -> Result<Link> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                network: Network::Whole,
+                open: Vec::new(),
+            }),
+            changed: Condvar::new(),
+        });
+        let mut ports = [0; 2];
+        for (port, engine) in ports.iter_mut().zip(engines) {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            *port = listener.local_addr()?.port();
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                for client in listener.incoming().flatten() {
+                    let shared = Arc::clone(&shared);
+                    thread::spawn(move || join(&client, engine, &shared));
+                }
+            });
+        }
+        Ok(Link { ports, shared })
+    }
+
+    pub(super) fn set(&self, network: Network) {
+        let mut state = self.shared.state();
+        state.network = network;
+        if network == Network::Cut {
+            for stream in state.open.drain(..) {
+                // It may be closed already.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something arrives; false where everything is cut.
+    fn passes(&self) -> bool {
+        let mut state = self.state();
+        while state.network == Network::Stalled {
+            let waited = self.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.network == Network::Whole
+    }
+
+    /// Notes a connection, so that a cut closes it; false where everything is cut already.
+    fn note(&self, streams: [&TcpStream; 2]) -> bool {
+        let mut state = self.state();
+        if state.network == Network::Cut {
+            return false;
+        }
+        let copies = streams
+            .into_iter()
+            .filter_map(|stream| stream.try_clone().ok());
+        state.open.extend(copies);
+        true
+    }
+}
+
+/// Carries a connection on to an engine.
+fn join(client: &TcpStream, engine: u16, shared: &Arc<Shared>) {
+    if !shared.passes() {
+        return;
+    }
+    // Where no engine listens the client's connection is closed.
+    let Ok(engine) = TcpStream::connect(("127.0.0.1", engine)) else {
+        return;
+    };
+    let _ = (client.set_nodelay(true), engine.set_nodelay(true));
+    if shared.note([client, &engine]) {
+        carry(client, &engine, shared);
+        carry(&engine, client, shared);
+    }
+}
+
+/// Copies bytes on a thread of its own.
+fn carry(from: &TcpStream, to: &TcpStream, shared: &Arc<Shared>) {
+    let (Ok(mut from), Ok(mut to)) = (from.try_clone(), to.try_clone()) else {
+        return;
+    };
+    let shared = Arc::clone(shared);
+    thread::spawn(move || {
+        let mut buffer = [0; 16 * 1024];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            if !shared.passes() || to.write_all(&buffer[..count]).is_err() {
+                break;
+            }
+        }
+        let _ = from.shutdown(Shutdown::Both);
+        let _ = to.shutdown(Shutdown::Both);
+    });
+}

@@ -1,0 +1,211 @@
+//! A worker: a process, a directory, and a network of its own.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::network::{Link, Network};
+use crate::torture::web::Web;
+
+/// What all workers of a crawl have alike.
+pub(super) struct Crawl<'a> {
+    pub(super) program: &'a Path,
+    pub(super) dir: &'a Path,
+    pub(super) web: &'a Web,
+    /// As `--frontier-lease` takes it.
+    pub(super) lease: String,
+}
+
+/// The name of the crawl among those of its engine.
+const CRAWL: &str = "torture";
+
+pub(super) struct Worker {
+    pub(super) name: String,
+    pub(super) process: Option<Child>,
+    pub(super) link: Link,
+    /// The fault that it is under, and when that ends.
+    pub(super) under: Option<Under>,
+    /// It is started again from this moment on, unless it runs.
+    pub(super) starts_at: Instant,
+    /// It came to the end of the crawl.
+    pub(super) is_done: bool,
+}
+
+/// A fault that lasts.
+#[derive(Clone, Copy)]
+pub(super) enum Under {
+    Frozen(Instant),
+    Apart(Instant),
+    /// No file grows beyond what it is.
+    FullDisk(Instant),
+}
+
+impl Under {
+    pub(super) fn until(self) -> Instant {
+        match self {
+            Under::Frozen(until) | Under::Apart(until) | Under::FullDisk(until) => until,
+        }
+    }
+}
+
+impl Crawl<'_> {
+    /// A connection string by which a worker finds whichever engine is the primary.
+    fn frontier(ports: [u16; 2]) -> String {
+        let [a, b] = ports;
+        format!(
+            "postgres://crawl@127.0.0.1:{a},127.0.0.1:{b}/postgres?target_session_attrs=read-write"
+        )
+    }
+
+    pub(super) fn output(&self, worker: &str) -> PathBuf {
+        self.dir.join(worker)
+    }
+
+    /// The program, with what it prints in a file beside the crawl. A file that must not grow is an
+    /// error to it, not its end.
+    fn command(&self) -> Result<Command> {
+        let said = File::options()
+            .create(true)
+            .append(true)
+            .open(self.dir.join("said.txt"))?;
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(self.program)
+            .current_dir(self.dir)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(Stdio::null())
+            .stdout(said.try_clone()?)
+            .stderr(said);
+        Ok(command)
+    }
+
+    pub(super) fn start(&self, worker: &mut Worker) -> Result<()> {
+        let mut command = self.command()?;
+        // As on a machine of its own: on one machine a host waits for who asks it, frozen or not.
+        command.env("HOME", self.dir.join(format!("home of {}", worker.name)));
+        let delay = format!("{}ms", self.web.delay.as_millis());
+        let url = Crawl::frontier(worker.link.ports);
+        command.args(["--seed", &self.web.web.url(0, "/"), "--delay", &delay]);
+        command.args(["--delay-factor", "0", "--scope", "any", "--allow-private"]);
+        command.args(["--progress", "off", "-q", "--output", &worker.name]);
+        command.args(["--frontier", &url, "--crawl", CRAWL]);
+        command.args(["--worker", &worker.name, "--frontier-lease", &self.lease]);
+        if self.web.links {
+            command.args(["--links", "on"]);
+        }
+        worker.process = Some(command.spawn().context("the program does not start")?);
+        Ok(())
+    }
+
+    /// Runs `crawl frontier` with what is given; what it prints.
+    pub(super) fn frontier_command(&self, engines: [u16; 2], args: &[&str]) -> Result<String> {
+        let output = Command::new(self.program)
+            .current_dir(self.dir)
+            .env_clear()
+            .env("HOME", self.dir.join("home"))
+            .arg("frontier")
+            .args(args)
+            .args(["--frontier", &Crawl::frontier(engines), "--crawl", CRAWL])
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "`crawl frontier {}` ended with {}: {}",
+            args.join(" "),
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    pub(super) fn last_words(&self) -> String {
+        let said = fs::read_to_string(self.dir.join("said.txt")).unwrap_or_default();
+        let lines: Vec<_> = said.lines().collect();
+        lines[lines.len().saturating_sub(12)..].join("\n")
+    }
+}
+
+impl Worker {
+    pub(super) fn new(name: String, engines: [u16; 2]) -> Result<Worker> {
+        Ok(Worker {
+            name,
+            process: None,
+            link: Link::to(engines)?,
+            under: None,
+            starts_at: Instant::now(),
+            is_done: false,
+        })
+    }
+
+    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+        if let Some(process) = &self.process {
+            kill(Pid::from_raw(process.id() as i32), signal)?;
+        }
+        Ok(())
+    }
+
+    /// Its process, where that has ended.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        let Some(process) = &mut self.process else {
+            return Ok(None);
+        };
+        let status = process.try_wait()?;
+        if status.is_some() {
+            self.process = None;
+        }
+        Ok(status)
+    }
+
+    /// Kills it, frozen or not.
+    pub(super) fn kill(&mut self) -> Result<()> {
+        if let Some(mut process) = self.process.take() {
+            process.kill()?;
+            process.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Sets the size beyond which none of its files grows; none for no limit.
+    pub(super) fn limit_files(&self, bytes: Option<u64>) -> Result<()> {
+        let Some(process) = &self.process else {
+            return Ok(());
+        };
+        let most = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
+        let set = Command::new("prlimit")
+            .args(["--pid", &process.id().to_string()])
+            .arg(format!("--fsize={most}:"))
+            .output()?;
+        // It may have ended meanwhile.
+        let is_gone = String::from_utf8_lossy(&set.stderr).contains("No such process");
+        ensure!(
+            set.status.success() || is_gone,
+            "prlimit: {}",
+            String::from_utf8_lossy(&set.stderr)
+        );
+        Ok(())
+    }
+
+    /// Ends the fault that it is under.
+    pub(super) fn relieve(&mut self) -> Result<()> {
+        match self.under.take() {
+            Some(Under::Frozen(_)) => self.signal(Signal::SIGCONT)?,
+            Some(Under::Apart(_)) => self.link.set(Network::Whole),
+            Some(Under::FullDisk(_)) => self.limit_files(None)?,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It is ours, and nobody waits for it any more.
+        let _ = self.kill();
+    }
+}
