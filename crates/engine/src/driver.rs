@@ -594,8 +594,12 @@ impl Driver {
         self.fetches = JoinSet::new();
         let workers = self.workers.take();
         let ended = self.end_alone(looped, started);
-        if let Some(workers) = workers {
-            workers.end();
+        match (workers, &ended) {
+            (Some(workers), Ok(_)) => workers.end(),
+            // What hosts asked for last may not be committed: nobody asks them before the leases end,
+            // but for the next life of this worker, which reads its own records.
+            (Some(workers), Err(_)) => workers.thread.end(),
+            (None, _) => {}
         }
         ended
     }
