@@ -181,7 +181,7 @@ impl SharedFrontier {
         let left: BTreeSet<i32> = buckets.iter().copied().collect();
         let is_gone = |origin: &Origin| left.contains(&tables.keys.bucket(&origin.site()));
         self.change(&mut writer, totals, |memory| {
-            memory.leases.leave(is_gone, totals)
+            memory.leases.leave(is_gone, totals);
         });
         tracing::info!(buckets = rows?.len(), "handed hosts over");
         Ok(())
