@@ -190,7 +190,7 @@ impl Row {
     fn print(&self, name: &str, engine: Option<&OfEngine>) {
         let seconds = self.elapsed.as_secs_f64();
         let of_engine = match engine {
-            None => " | | | ".to_owned(),
+            None => "- | - | - | -".to_owned(),
             Some(it) => format!(
                 "{:.0} | {:.0} | {:.2} | {:.3}",
                 it.wal, it.table, it.statements, it.commits

@@ -11,7 +11,6 @@ use crate::cli::report::ReportArgs;
 use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
-use crate::values::FrontierUrl;
 
 /// A polite web crawler with exclusion built in
 ///
@@ -228,7 +227,7 @@ pub(crate) enum FrontierCommand {
     Check {
         /// The connection string of the engine
         #[arg(value_name = "URL")]
-        url: FrontierUrl,
+        url: String,
     },
     /// Move the crawl of a directory into a frontier that workers share
     ///
@@ -267,7 +266,7 @@ pub(crate) enum FrontierCommand {
 pub(crate) struct FrontierPlaceArgs {
     /// The connection string of the engine [default: that of --config]
     #[arg(long, value_name = "URL")]
-    pub(crate) frontier: Option<FrontierUrl>,
+    pub(crate) frontier: Option<String>,
     /// The name of the crawl [default: that of --config; status: all]
     #[arg(long, value_name = "NAME")]
     pub(crate) crawl: Option<String>,

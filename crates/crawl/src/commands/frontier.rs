@@ -13,7 +13,6 @@ use crate::error::engine::{of_engine, of_shared};
 use crate::error::{BREACH, CommandError, FINISHED};
 use crate::settings::{check_name, check_url, credentials, frontier_of_file};
 use crate::terminal::{note, print};
-use crate::values::FrontierUrl;
 
 pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
     match &args.command {
@@ -40,7 +39,7 @@ fn place(args: &FrontierPlaceArgs) -> Result<(String, Option<String>), CommandEr
             .hint("give --frontier URL, or --config FILE with `frontier` in [frontier]")
     })?;
     check_url(&url)?;
-    Ok((url.0, args.crawl.clone().or(crawl)))
+    Ok((url, args.crawl.clone().or(crawl)))
 }
 
 fn status(args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
@@ -68,11 +67,11 @@ fn no_such_crawl(crawl: &str) -> CommandError {
         .hint("`crawl frontier status` without --crawl lists them")
 }
 
-fn check(url: &FrontierUrl) -> Result<u8, CommandError> {
+fn check(url: &str) -> Result<u8, CommandError> {
     check_url(url)?;
     // What breaks is named below: the panics of clauses tell a user nothing.
     std::panic::set_hook(Box::new(|_| {}));
-    let checked = check_engine(&url.0, &credentials());
+    let checked = check_engine(url, &credentials());
     let _ = std::panic::take_hook();
     let (clauses, broken) = checked.map_err(|why| of_shared(&why))?;
     if broken.is_empty() {

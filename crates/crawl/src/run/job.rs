@@ -66,7 +66,7 @@ impl Job {
     pub(crate) fn config(&self) -> Config {
         let mut now = self.in_force();
         let mut config = engine_config(&now.settings, &now.checked);
-        config.shared = shared_crawl(&now.settings, &now.checked);
+        config.shared = shared_crawl(&now.settings, &now.checked.seeds);
         now.config_text.clone_from(&config.config_text);
         config.politeness.concurrency = self.connections.concurrency;
         if !self.connections.may_be_kept {

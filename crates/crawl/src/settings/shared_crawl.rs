@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crawl_engine::SharedCrawl;
 use crawl_shared_frontier::ConnectionString;
+use crawl_weburl::CanonicalUrl;
 use toml::{Table, Value};
 
-use super::check::Checked;
 use super::config_file;
 use super::environment::credentials;
 use super::listing::{table_of, without_secrets};
@@ -15,7 +15,6 @@ use super::seeds;
 use super::tables::Settings;
 use crate::error::engine::of_shared;
 use crate::error::{CommandError, Problems};
-use crate::values::FrontierUrl;
 
 /// The bounds of a lease: a shorter one would end by a pause of the network, with a longer one
 /// nobody asks the hosts of a dead worker for hours.
@@ -45,8 +44,8 @@ const SHARED_OUTPUT: [&str; 2] = ["warc", "links"];
 
 /// Refuses a connection string that can't be used, and one with a password: others of this machine
 /// see it on the command line, and whoever may read the file of settings in there.
-pub(crate) fn check_url(url: &FrontierUrl) -> Result<(), CommandError> {
-    let read = ConnectionString::parse(&url.0).map_err(|why| of_shared(&why))?;
+pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
+    let read = ConnectionString::parse(url).map_err(|why| of_shared(&why))?;
     match read.has_password() {
         false => Ok(()),
         true => Err(
@@ -92,7 +91,7 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
         return;
     }
     for url in &place.frontier {
-        problems.note(check_url(url).map_err(|why| why.about("frontier")));
+        problems.note(check_url(&url.0).map_err(|why| why.about("frontier")));
     }
     let mut refuse = |key: &'static str, what: String, hint: &str| {
         let problem = CommandError::usage(what).hint(hint).about(key);
@@ -135,7 +134,10 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
 /// What is asked for that workers can't share, each with its key.
 fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
     let (scope, recrawl) = (&settings.scope, &settings.recrawl);
-    let spends = settings.group.values().any(|group| group.has_budget());
+    let spends = settings
+        .group
+        .values()
+        .any(super::groups::GroupTerms::has_budget);
     let asked = [
         (
             "sample",
@@ -176,26 +178,21 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
 /// The engine and the crawl that a file of settings names, as far as it does.
 pub(crate) fn frontier_of_file(
     path: &Path,
-) -> Result<(Option<FrontierUrl>, Option<String>), CommandError> {
+) -> Result<(Option<String>, Option<String>), CommandError> {
     let layer = config_file::read(path)?;
     let named = layer.frontier.crawl.filter(|name| !name.is_empty());
     let first = layer.seed.iter().flatten().next();
     let of_seed = first.and_then(|seed| seeds::read(&seed.url).ok());
     let crawl = named.or_else(|| of_seed.map(|seed| seed.url.host_key().to_string()));
     let url = layer.frontier.frontier.into_iter().flatten().next();
-    Ok((url, crawl))
+    Ok((url.map(|url| url.0), crawl))
 }
 
 /// The crawl that these settings share with other workers; none where they share none.
-pub(crate) fn shared_crawl(settings: &Settings, checked: &Checked) -> Option<SharedCrawl> {
+pub(crate) fn shared_crawl(settings: &Settings, seeds: &[CanonicalUrl]) -> Option<SharedCrawl> {
     let place = &settings.frontier;
     let url = place.frontier.first()?;
-    let first = || {
-        checked
-            .seeds
-            .first()
-            .map(|seed| seed.host_key().to_string())
-    };
+    let first = || seeds.first().map(|seed| seed.host_key().to_string());
     let crawl = match place.crawl.is_empty() {
         true => first().unwrap_or_else(|| "crawl".to_owned()),
         false => place.crawl.clone(),
@@ -207,17 +204,13 @@ pub(crate) fn shared_crawl(settings: &Settings, checked: &Checked) -> Option<Sha
         worker: place.worker.clone(),
         lease: place.frontier_lease.get(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        settings: alike(settings, checked),
+        settings: alike(settings, seeds),
     })
 }
 
 /// The settings that all workers of a crawl have alike, a line each.
-fn alike(settings: &Settings, checked: &Checked) -> String {
-    let mut lines: Vec<String> = checked
-        .seeds
-        .iter()
-        .map(|seed| format!("seed = {seed}"))
-        .collect();
+fn alike(settings: &Settings, seeds: &[CanonicalUrl]) -> String {
+    let mut lines: Vec<String> = seeds.iter().map(|seed| format!("seed = {seed}")).collect();
     let all = table_of(&without_secrets(settings));
     for (table, value) in &all {
         let Value::Table(keys) = value else { continue };
@@ -247,7 +240,7 @@ fn add_lines(lines: &mut Vec<String>, place: &str, keys: &Table) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::check;
+    use crate::settings::listed_seed::ListedSeed;
 
     fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
         let mut settings = Settings::default();
@@ -260,7 +253,15 @@ mod tests {
 
     fn shared(change: impl FnOnce(&mut Settings)) -> SharedCrawl {
         let settings = settings(change);
-        shared_crawl(&settings, &check(&settings).unwrap()).unwrap()
+        let url = |seed: &ListedSeed| seeds::read(&seed.url).unwrap().url;
+        let seeds: Vec<_> = settings.seed.iter().map(url).collect();
+        shared_crawl(&settings, &seeds).unwrap()
+    }
+
+    fn refused(settings: &Settings) -> String {
+        let mut problems = Problems::default();
+        check_shared(settings, &mut problems);
+        problems.or(()).unwrap_err().to_string()
     }
 
     #[test]
@@ -318,7 +319,7 @@ mod tests {
             ),
         ];
         for (change, expected) in changes {
-            let refused = check(&settings(change)).unwrap_err().to_string();
+            let refused = refused(&settings(change));
             assert!(
                 refused.contains(expected) && refused.contains("hint: "),
                 "{refused}"
@@ -335,7 +336,7 @@ mod tests {
             ("postgres://me@db/c?sslmode=require", "sslmode=verify-full"),
         ] {
             let change = |it: &mut Settings| it.frontier.frontier = vec![url.parse().unwrap()];
-            let refused = check(&settings(change)).unwrap_err().to_string();
+            let refused = refused(&settings(change));
             assert!(
                 refused.contains(expected) && refused.contains("hint: "),
                 "{refused}"

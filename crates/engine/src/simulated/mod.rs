@@ -407,6 +407,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                 }
                 Effect::Log(row) => requests.push(row),
                 Effect::NoteTurn(_) => {}
+                Effect::Share(_) => unreachable!("no worker shares this crawl"),
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
                 Effect::NoteRules(rules) => {
                     assert_eq!(rules.row.at, now.as_millis());
