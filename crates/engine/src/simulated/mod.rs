@@ -432,7 +432,6 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                     items.push(WriterMessage::Robots(encoder.robots(item)));
                 }
                 Effect::Write(item) => items.push(item),
-                Effect::Share(request) => panic!("no worker shares this crawl: {request:?}"),
             }
         }
         assert!(
