@@ -164,16 +164,18 @@ pub(crate) struct Figures {
 /// Those of the file system.
 pub(crate) fn figures(dir: &Path, report: &Report) -> Result<Figures, RecordsError> {
     let mut reader = Reader::new(dir, report);
-    for row in requests(dir)? {
+    requests(dir)?.take_each(|row| {
         if let Some(row) = sound(row)? {
             reader.request(&row);
         }
-    }
-    for row in pages(dir)? {
+        Ok(())
+    })?;
+    pages(dir)?.take_each(|row| {
         if let Some(row) = sound(row)? {
             reader.page(&row);
         }
-    }
+        Ok(())
+    })?;
     for row in excluded(dir)? {
         if let Some(row) = sound(row)? {
             reader.excluded(&row);
