@@ -164,18 +164,16 @@ pub(crate) struct Figures {
 /// Those of the file system.
 pub(crate) fn figures(dir: &Path, report: &Report) -> Result<Figures, RecordsError> {
     let mut reader = Reader::new(dir, report);
-    requests(dir)?.take_each(|row| {
+    for row in requests(dir)? {
         if let Some(row) = sound(row)? {
             reader.request(&row);
         }
-        Ok(())
-    })?;
-    pages(dir)?.take_each(|row| {
+    }
+    for row in pages(dir)? {
         if let Some(row) = sound(row)? {
             reader.page(&row);
         }
-        Ok(())
-    })?;
+    }
     for row in excluded(dir)? {
         if let Some(row) = sound(row)? {
             reader.excluded(&row);

@@ -311,15 +311,14 @@ impl Report {
         let mut rows = pages(dir)?;
         let mut sample = SampleRows::default();
         let mut broken = BrokenCounts::default();
-        rows.take_each(|row| {
+        for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 sample.add(&row);
                 self.pages.add(&row, hosts.is_failed(&row));
                 hosts.page(&row);
                 broken.add(row);
             }
-            Ok(())
-        })?;
+        }
         self.note_torn("pages.jsonl", rows.is_torn());
         self.sample = sample.report();
         let (steps, is_torn) = WalkSteps::read(dir, |row| self.sound(row))?;
@@ -365,13 +364,12 @@ impl Report {
 
     fn read_requests(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
-        rows.take_each(|row| {
+        for row in rows.by_ref() {
             if let Some(row) = self.sound(row)? {
                 self.requests.add(&row);
                 hosts.request(&row);
             }
-            Ok(())
-        })?;
+        }
         self.note_torn("requests.jsonl", rows.is_torn());
         Ok(())
     }

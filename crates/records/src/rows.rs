@@ -1,8 +1,6 @@
 //! Row files, read one row at a time.
 
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
-use std::thread;
 
 use crawl_archive::RowReader;
 use crawl_archive::rows::{
@@ -103,34 +101,6 @@ impl<T: DeserializeOwned> RowsOf<T> {
     }
 }
 
-/// Rows that are handed over at once where another thread reads them.
-const ROWS_AT_ONCE: usize = 256;
-/// Hand-overs that wait at most.
-const MAX_WAITING: usize = 4;
-
-impl<T: DeserializeOwned + Send> RowsOf<T> {
-    /// Takes each row that is left, in order, while another thread reads those behind it. Ends with
-    /// the first error that `take` returns.
-    pub(crate) fn take_each(
-        &mut self,
-        mut take: impl FnMut(Result<T, RecordsError>) -> Result<(), RecordsError>,
-    ) -> Result<(), RecordsError> {
-        let (sender, rows) = sync_channel::<Vec<_>>(MAX_WAITING);
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                loop {
-                    let some: Vec<_> = self.by_ref().take(ROWS_AT_ONCE).collect();
-                    // Nobody takes any where one was an error.
-                    if some.is_empty() || sender.send(some).is_err() {
-                        break;
-                    }
-                }
-            });
-            rows.into_iter().flatten().try_for_each(&mut take)
-        })
-    }
-}
-
 impl<T: DeserializeOwned> Iterator for RowsOf<T> {
     type Item = Result<T, RecordsError>;
 
@@ -143,8 +113,7 @@ impl<T: DeserializeOwned> Iterator for RowsOf<T> {
 mod tests {
     use std::fs;
 
-    use super::{ROWS_AT_ONCE, excluded, links};
-    use crate::error::RecordsError;
+    use super::{excluded, links};
 
     const ROW: &str =
         r#"{"url":"http://e.example/p","reason":"robots","rule":null,"line":2,"found_on":null}"#;
@@ -174,31 +143,6 @@ mod tests {
             "{why}"
         );
         assert!(rows[1].is_ok());
-    }
-
-    #[test]
-    fn ours_rows_that_are_read_ahead_come_in_order_up_to_an_error() {
-        let dir = tempfile::tempdir().unwrap();
-        let row = |n: usize| ROW.replace(":2,", &format!(":{n},")) + "\n";
-        let count = 3 * ROWS_AT_ONCE + 1;
-        let text: String = (0..count).map(row).collect();
-        fs::write(dir.path().join("excluded.jsonl"), text + &ROW[..20]).unwrap();
-        let mut rows = excluded(dir.path()).unwrap();
-        let mut lines = Vec::new();
-        let all = rows.take_each(|row| {
-            lines.push(row?.line.unwrap());
-            Ok(())
-        });
-        assert!(all.is_ok() && rows.is_torn());
-        assert!(lines.iter().copied().eq(0..count as u32));
-        let mut taken = 0;
-        let ended = excluded(dir.path()).unwrap().take_each(|_| {
-            taken += 1;
-            Err(RecordsError::NoCrawl {
-                dir: dir.path().to_owned(),
-            })
-        });
-        assert!(ended.is_err() && taken == 1);
     }
 
     #[test]
