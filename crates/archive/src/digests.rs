@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind, Read, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
@@ -169,25 +171,31 @@ pub fn write_digests(dir: &Path, changed: ChangedFiles<'_>) -> io::Result<()> {
         is_whole: true,
         ..DigestList::default()
     };
-    for path in digested_files(dir)? {
-        let kept = known.get(path.as_str()).filter(|_| !has_changed(&path));
+    let mut unread = Vec::new();
+    for file in digested_files(dir)? {
+        let kept = known.get(file.as_str()).filter(|_| !has_changed(&file));
         let has_grown = |row: &DigestRow| {
-            let length = fs::symlink_metadata(dir.join(&path)).map(|found| found.len());
+            let length = fs::symlink_metadata(dir.join(&file)).map(|found| found.len());
             changed == ChangedFiles::All && length.is_ok_and(|length| length > row.bytes)
         };
-        let row = match kept.filter(|row| !has_grown(row)) {
+        list.rows.push(match kept.filter(|row| !has_grown(row)) {
             Some(row) => (*row).clone(),
             None => {
-                let (sha256, bytes) = sha256_of(open_regular(&dir.join(&path))?)?;
+                unread.push(list.rows.len());
                 DigestRow {
-                    file: path,
-                    bytes,
-                    sha256,
+                    file,
+                    bytes: 0,
+                    sha256: String::new(),
                     is_whole: None,
                 }
             }
-        };
-        list.rows.push(row);
+        });
+    }
+    let files = unread.iter().map(|&at| dir.join(&list.rows[at].file));
+    let digests = sha256_of_all(&files.collect::<Vec<_>>());
+    for (at, digest) in unread.into_iter().zip(digests) {
+        let row = &mut list.rows[at];
+        (row.sha256, row.bytes) = digest?;
     }
     list.write(dir)
 }
@@ -252,6 +260,33 @@ pub fn digested_files(dir: &Path) -> io::Result<BTreeSet<String>> {
         }
     }
     Ok(found)
+}
+
+/// The SHA-256 and the length of each file, in their order. They are read by as many threads as there
+/// are processors, since the end of a run waits for them.
+fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        let digest = open_regular(files.get(at)?).and_then(sha256_of);
+        Some((at, digest))
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let mut digests: Vec<_> = thread::scope(|scope| {
+        let others = 1..processors.min(files.len());
+        let others: Vec<_> = others
+            .map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()))
+            .collect();
+        let own: Vec<_> = std::iter::from_fn(take).collect();
+        // One that panicked took its files along, so the list would be too short.
+        let others = others.into_iter().flat_map(|thread| match thread.join() {
+            Ok(digests) => digests,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        own.into_iter().chain(others).collect()
+    });
+    digests.sort_unstable_by_key(|(at, _)| *at);
+    digests.into_iter().map(|(_, digest)| digest).collect()
 }
 
 /// The SHA-256 of what comes, in lower case hexadecimal digits, and its length.

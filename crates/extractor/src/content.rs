@@ -19,6 +19,7 @@ mod markdown;
 mod model;
 mod regions;
 mod spans;
+mod teasers;
 mod text_amount;
 
 use crate::html::{PageObserver, PageText, pass_over, read_beside};

@@ -188,7 +188,18 @@ pub(crate) struct Links {
     resources: usize,
 }
 
+/// Links of most pages, for which there is room at once.
+const USUAL_LINKS: usize = 128;
+
 impl Links {
+    /// Those of a page.
+    pub(crate) fn of_page() -> Links {
+        Links {
+            found: Vec::with_capacity(USUAL_LINKS),
+            resources: 0,
+        }
+    }
+
     /// The address that `href` is, if there is room for such a link. An address of a resource
     /// that stands in the document itself (a fragment, a `data:` URL) is none.
     ///

@@ -10,7 +10,7 @@ use std::cell::LazyCell;
 
 use http::HeaderMap;
 use http::header::{HeaderName, SERVER};
-use memchr::memmem;
+use memchr::{memchr_iter, memmem};
 
 /// Bytes of a page that are looked at for the marks of guards: interstitials are short.
 const MAX_MARKUP_BYTES: usize = 64 << 10;
@@ -250,12 +250,27 @@ fn by_markup(status: u16, headers: &HeaderMap, page: &PageOutline<'_>) -> Option
     let guard = GUARDS.iter().find(|guard| {
         (guard.statuses.is_empty() || guard.statuses.contains(&status))
             && is_title(guard.title, &title)
+            && guard.marks.iter().all(|mark| may_hold(page.markup, mark))
             && guard
                 .marks
                 .iter()
                 .all(|mark| memmem::find(&markup, mark.as_bytes()).is_some())
     });
     guard.map(|guard| guard.is)
+}
+
+/// Returns whether a page may hold a mark. An underscore is rare in pages, so that a mark with one is
+/// looked for there, and most pages need not be put into lower case.
+fn may_hold(text: &str, mark: &str) -> bool {
+    let Some(before) = mark.find('_') else {
+        return true;
+    };
+    let text = &text.as_bytes()[..text.len().min(MAX_MARKUP_BYTES)];
+    memchr_iter(b'_', text).any(|at| {
+        let from = at.checked_sub(before);
+        let found = from.and_then(|from| text.get(from..from + mark.len()));
+        found.is_some_and(|found| found.eq_ignore_ascii_case(mark.as_bytes()))
+    })
 }
 
 /// The beginning of a page in lower case, without its comments: articles about guards and

@@ -2,12 +2,15 @@
 //! its siblings too.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use crawl_frontier::{Exclusion, UrlKind};
 use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use memchr::{memchr, memrchr};
 
 use crate::config::TrapRules;
 
@@ -27,8 +30,9 @@ const BASE_BYTES: usize = 300;
 pub(crate) struct LinkCache {
     /// The scope that the targets were judged by.
     scope: Option<Arc<Scope>>,
-    /// Addresses by their base: a folder, an origin, or nothing for absolute ones.
+    /// Addresses by their base: nothing for absolute ones, which come first, a folder, or an origin.
     addresses: Vec<Addresses>,
+    hasher: RandomState,
     /// Places in `addresses`.
     bases: HashMap<Box<str>, usize, RandomState>,
     links: Vec<Link>,
@@ -54,25 +58,54 @@ pub(crate) struct LinkCache {
 /// Addresses as written, with one base. What a link to a page asks for may be another spelling.
 #[derive(Clone, Debug, Default)]
 struct Addresses {
-    pages: HashMap<Box<str>, KnownLink, RandomState>,
-    resources: HashMap<Box<str>, KnownLink, RandomState>,
+    pages: HashTable<Address>,
+    resources: HashTable<Address>,
+}
+
+/// An address as written. Its hash is kept, since a table that grows asks for all of them.
+#[derive(Clone, Debug)]
+struct Address {
+    hash: u64,
+    text: Box<str>,
+    link: KnownLink,
 }
 
 impl Addresses {
-    fn of(&mut self, kind: UrlKind) -> &mut HashMap<Box<str>, KnownLink, RandomState> {
+    fn of(&mut self, kind: UrlKind) -> &mut HashTable<Address> {
         match kind {
             UrlKind::Resource => &mut self.resources,
             UrlKind::Page | UrlKind::Sitemap => &mut self.pages,
         }
     }
+
+    fn get(&mut self, kind: UrlKind, text: &str, hash: u64) -> Option<KnownLink> {
+        let found = self.of(kind).find(hash, |known| *known.text == *text)?;
+        Some(found.link)
+    }
+
+    /// Adds an address that is not among them.
+    fn add(&mut self, kind: UrlKind, text: &str, hash: u64, link: KnownLink) {
+        let text = text.into();
+        let address = Address { hash, text, link };
+        self.of(kind)
+            .insert_unique(hash, address, |known| known.hash);
+    }
+
+    /// Forgets all, and keeps the room.
+    fn clear(&mut self) {
+        self.pages.clear();
+        self.resources.clear();
+    }
 }
+
+/// The place of absolute addresses.
+const ABSOLUTE: usize = 0;
 
 #[derive(Clone, Debug)]
 struct CurrentBase {
     url: CanonicalUrl,
     folder: usize,
     origin: usize,
-    absolute: usize,
     /// The number of a link to the base itself.
     own: Option<usize>,
 }
@@ -132,7 +165,8 @@ impl LinkCache {
     pub(super) fn of_size(max_bytes: usize) -> LinkCache {
         LinkCache {
             scope: None,
-            addresses: Vec::new(),
+            addresses: vec![Addresses::default()],
+            hasher: RandomState::default(),
             bases: HashMap::default(),
             links: Vec::new(),
             targets: Vec::new(),
@@ -162,16 +196,26 @@ impl LinkCache {
             .as_ref()
             .is_some_and(|known| Arc::ptr_eq(known, scope));
         if !is_same || self.is_full() {
-            *self = LinkCache {
-                // Held, so that no other scope can have its address.
-                scope: Some(Arc::clone(scope)),
-                document: self.document,
-                ..LinkCache::of_size(self.max_bytes)
-            };
+            self.forget_all();
+            // Held, so that no other scope can have its address.
+            self.scope = Some(Arc::clone(scope));
         }
         self.settled_at = settled_at;
         self.origin = self.base(from.origin_text());
         self.forget_places();
+    }
+
+    /// Forgets all links, and keeps the room of the tables that all documents share.
+    fn forget_all(&mut self) {
+        self.addresses.truncate(1);
+        self.addresses[ABSOLUTE].clear();
+        self.bases.clear();
+        self.links.clear();
+        self.targets.clear();
+        self.states.clear();
+        self.by_url.clear();
+        self.current = None;
+        self.bytes = 0;
     }
 
     /// No target has a place among the links of the document from now on.
@@ -196,17 +240,17 @@ impl LinkCache {
             let own = current.own.filter(|_| kind == UrlKind::Page);
             return own.map(KnownLink::Usable);
         }
-        let (place, absolute) = (current.place(address), current.absolute);
-        if let Some(known) = self.addresses[place].of(kind).get(address) {
-            return Some(*known);
+        let (place, hash) = (current.place(address), self.hasher.hash_one(address));
+        if let Some(known) = self.addresses[place].get(kind, address, hash) {
+            return Some(known);
         }
         // Most that are new in a folder lead to URLs that other folders lead to.
         current.resolve(address, &mut self.resolved)?;
-        let addresses = self.addresses[absolute].of(kind);
-        let known = *addresses.get(self.resolved.as_str())?;
+        let url = self.resolved.as_str();
+        let known = self.addresses[ABSOLUTE].get(kind, url, self.hasher.hash_one(url))?;
         if !self.is_full() {
             self.bytes += HREF_BYTES + address.len();
-            self.addresses[place].of(kind).insert(address.into(), known);
+            self.addresses[place].add(kind, address, hash, known);
         }
         Some(known)
     }
@@ -246,19 +290,24 @@ impl LinkCache {
             current.own = number;
             return number;
         }
-        let (place, absolute) = (current.place(address), current.absolute);
-        self.bytes += HREF_BYTES + address.len();
-        self.addresses[place].of(kind).insert(address.into(), known);
+        let place = current.place(address);
+        self.add(place, kind, address, known);
         // By its URL it is found from other folders.
         if let Some(number) = number {
-            let url = self.links[number].url.as_str();
-            let addresses = self.addresses[absolute].of(kind);
-            if !addresses.contains_key(url) {
-                self.bytes += HREF_BYTES + url.len();
-                addresses.insert(url.into(), known);
-            }
+            let url = self.links[number].url.clone();
+            self.add(ABSOLUTE, kind, url.as_str(), known);
         }
         number
+    }
+
+    /// Adds an address, unless it is known.
+    fn add(&mut self, place: usize, kind: UrlKind, address: &str, known: KnownLink) {
+        let hash = self.hasher.hash_one(address);
+        let addresses = &mut self.addresses[place];
+        if addresses.get(kind, address, hash).is_none() {
+            self.bytes += HREF_BYTES + address.len();
+            addresses.add(kind, address, hash, known);
+        }
     }
 
     /// The URL of a link, as resolved.
@@ -357,7 +406,6 @@ impl LinkCache {
             url: base.clone(),
             folder: self.base(folder),
             origin: self.base(origin),
-            absolute: self.base(""),
             own: None,
         });
     }
@@ -381,7 +429,7 @@ impl CurrentBase {
             [b'h', b't', b't', b'p', rest @ ..]
                 if rest.starts_with(b"://") || rest.starts_with(b"s://") =>
             {
-                self.absolute
+                ABSOLUTE
             }
             _ => self.folder,
         }
@@ -390,7 +438,7 @@ impl CurrentBase {
     /// Writes the URL of an address that is an ordinary path: most are, and need no parser. None
     /// where it is something else.
     fn resolve(&self, address: &str, url: &mut String) -> Option<()> {
-        let is_ordinary = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
+        let is_ordinary = |byte: u8| IS_ORDINARY[usize::from(byte)];
         if address.starts_with("//") || !address.bytes().all(is_ordinary) {
             return None;
         }
@@ -403,8 +451,8 @@ impl CurrentBase {
         url.clear();
         url.push_str(&base[..folder]);
         loop {
-            let (segment, behind) = match rest.split_once('/') {
-                Some((segment, behind)) => (segment, Some(behind)),
+            let (segment, behind) = match memchr(b'/', rest.as_bytes()) {
+                Some(slash) => (&rest[..slash], Some(&rest[slash + 1..])),
                 None => (rest, None),
             };
             match segment {
@@ -424,14 +472,27 @@ impl CurrentBase {
     }
 }
 
+/// True for the bytes that a path has as they are written.
+static IS_ORDINARY: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let one = byte as u8;
+        table[byte] =
+            one.is_ascii_alphanumeric() || matches!(one, b'/' | b'.' | b'_' | b'-' | b'~');
+        byte += 1;
+    }
+    table
+};
+
 /// Bytes of a URL up to the last slash among its first `end` bytes, or all of those.
 fn folder_bytes(url: &str, end: usize) -> usize {
-    url[..end].rfind('/').map_or(end, |slash| slash + 1)
+    memrchr(b'/', &url.as_bytes()[..end]).map_or(end, |slash| slash + 1)
 }
 
 /// No URL that is asked for has a fragment.
 fn without_fragment(href: &str) -> &str {
-    &href[..href.find('#').unwrap_or(href.len())]
+    &href[..memchr(b'#', href.as_bytes()).unwrap_or(href.len())]
 }
 
 /// Returns whether an address leads to the same URL from each document of a folder. Not so where

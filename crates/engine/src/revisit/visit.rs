@@ -100,7 +100,7 @@ pub(crate) struct KnownPage {
     /// Of the payload; of the target for a redirect.
     #[serde(rename = "d")]
     pub(crate) digest: String,
-    /// Of its main text, where that was asked for.
+    /// Of its main text, where that was asked for; begins with the [`TEXT_RULES`] it was taken by.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) text_digest: Option<String>,
     /// Of the payload without its content coding, where it had one.
@@ -117,6 +117,11 @@ pub(crate) struct KnownPage {
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub(crate) archived: Option<u64>,
 }
+
+/// The beginning of each digest of a main text: a name for the rules by which a main text is told
+/// and put into a digest, to be changed with them. What another version kept can't be compared: the
+/// text is read from the archive again.
+pub(crate) const TEXT_RULES: &str = "2:";
 
 /// A validator that is longer is not sent back.
 const MAX_VALIDATOR_BYTES: usize = 512;
@@ -138,11 +143,17 @@ impl KnownPage {
         if self.content_digest() == before.content_digest() {
             return Difference::Coding;
         }
-        match (&self.text_digest, &before.text_digest) {
+        match (self.comparable_text(), before.comparable_text()) {
             (Some(now), Some(then)) if now == then => Difference::Markup,
             (Some(_), Some(_)) => Difference::Text,
             _ => Difference::Bytes,
         }
+    }
+
+    /// The digest of its main text, where that was taken by the rules of this version.
+    pub(crate) fn comparable_text(&self) -> Option<&str> {
+        let digest = self.text_digest.as_deref();
+        digest.filter(|digest| digest.starts_with(TEXT_RULES))
     }
 
     /// Returns whether the page has this payload, or this content without its coding.
@@ -207,10 +218,11 @@ impl Difference {
 }
 
 impl PreviousVisit {
-    /// Notes the digest of its page's main text, where that was not taken then.
+    /// Notes the digest of its page's main text, where that was not taken then, or by the rules of
+    /// another version.
     pub(crate) fn note_text(&mut self, digest: Option<String>) {
         if let Some(page) = &mut self.page {
-            page.text_digest = page.text_digest.take().or(digest);
+            page.text_digest = page.comparable_text().map(str::to_owned).or(digest);
         }
     }
 

@@ -22,4 +22,5 @@ mod robots;
 mod secrets;
 mod support;
 mod traps;
+mod upgrade;
 mod usage;

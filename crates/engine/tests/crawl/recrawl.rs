@@ -14,7 +14,7 @@ use flate2::{Compression, GzBuilder};
 use crate::support::{Crawl, expected};
 
 /// A crawl that visits everything again in each round.
-fn eager(web: &TestWeb) -> Crawl {
+pub(crate) fn eager(web: &TestWeb) -> Crawl {
     let mut crawl = Crawl::of(web);
     crawl.config.revisits = Revisits {
         least: Duration::ZERO,
@@ -23,7 +23,7 @@ fn eager(web: &TestWeb) -> Crawl {
     crawl
 }
 
-fn again(crawl: &mut Crawl) -> Summary {
+pub(crate) fn again(crawl: &mut Crawl) -> Summary {
     crawl.config.recrawl = true;
     crawl.run().unwrap()
 }
@@ -155,7 +155,7 @@ fn what_is_packed_otherwise_each_time_is_as_it_was() {
 
 /// The pages of a site in one round: nothing but what a server puts into each answer differs from
 /// round to round, and of `/story` the words in the third.
-fn answers(round: u32) -> Vec<(&'static str, Answer)> {
+pub(crate) fn answers(round: u32) -> Vec<(&'static str, Answer)> {
     let story = |words: &str| {
         format!(
             "<html lang=en><title>The story</title><body><nav><a href=/token>token</a>
@@ -309,7 +309,7 @@ fn page(links: &str) -> Answer {
 }
 
 /// A web of the pages that are told, and a root that links to them.
-fn small(pages: &[&str]) -> TestWeb {
+pub(crate) fn small(pages: &[&str]) -> TestWeb {
     let links: Vec<_> = pages
         .iter()
         .map(|path| format!("<a href=\"{path}\">x</a>"))

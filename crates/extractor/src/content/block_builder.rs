@@ -6,6 +6,8 @@ use super::text_amount::Weigher;
 
 /// A heading that is longer was never closed: it is running text.
 const MAX_HEADING_BYTES: usize = 1_000;
+/// A block with more of it in links is a block of links. In percent.
+pub(super) const MAX_LINKS: u32 = 60;
 
 /// A block as it stands in the text, and how much of it is what.
 #[derive(Debug)]

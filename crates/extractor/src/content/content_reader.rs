@@ -12,7 +12,7 @@ use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::main_text::places;
 use super::model::{Block, BlockKind, Content};
 use super::regions::Regions;
-use super::spans::{Spans, TimeText};
+use super::spans::{NoscriptText, Spans, TimeText};
 use crate::head_end::HeadEnd;
 use crate::html::consumer::{At, Consumer, Space};
 use crate::html::name;
@@ -157,6 +157,10 @@ impl ContentReader {
     /// Takes a start tag of HTML that is shown.
     fn element(&mut self, tag: &Tag<'_>, offset: usize) {
         self.head_end.start(tag.name);
+        self.spans.noscript = match tag.name {
+            name::NOSCRIPT => NoscriptText::Unknown,
+            _ => NoscriptText::No,
+        };
         match tag.name {
             name::META => self.meta(tag, offset),
             name::TITLE => self.raw = Raw::Title,
@@ -445,6 +449,7 @@ impl Consumer for ContentReader {
             return;
         }
         self.spans.end(tag.name);
+        self.spans.noscript = NoscriptText::No;
         self.end_time(tag, at.offset);
         if at.space != Space::Html {
             return;
@@ -488,6 +493,9 @@ impl Consumer for ContentReader {
 
 impl ContentReader {
     fn page_text(&mut self, text: &str, offset: usize) {
+        if self.spans.noscript.is_markup(text) {
+            return;
+        }
         self.spans.after_link = false;
         self.head_end.text(text);
         let blank = text.chars().all(char::is_whitespace);

@@ -212,7 +212,7 @@ fn by_name(traits: &Traits<'_>) -> (Surround, Favour) {
 }
 
 /// Words in names of what stands around a text.
-const AROUND: [&str; 53] = [
+const AROUND: [&str; 61] = [
     "nav",
     "navbar",
     "navi",
@@ -233,6 +233,14 @@ const AROUND: [&str; 53] = [
     "toc",
     "related",
     "recommended",
+    "recommend",
+    "recommendation",
+    "recommendations",
+    "teaser",
+    "teasers",
+    "outbrain",
+    "taboola",
+    "addthis",
     "recirc",
     "share",
     "sharing",
@@ -268,7 +276,20 @@ const AROUND: [&str; 53] = [
     "userinfo",
 ];
 /// Of what readers wrote.
-const COMMENTS: [&str; 5] = ["comments", "comment", "commentlist", "disqus", "responses"];
+const COMMENTS: [&str; 12] = [
+    "comments",
+    "comment",
+    "commentlist",
+    "disqus",
+    "responses",
+    "comentarios",
+    "commentaires",
+    "kommentare",
+    "kommentarer",
+    "commenti",
+    "reacties",
+    "livefyre",
+];
 /// Of what stands before a page.
 const NOTICES: [&str; 9] = [
     "cookie", "cookies", "consent", "gdpr", "modal", "popup", "overlay", "lightbox", "paywall",

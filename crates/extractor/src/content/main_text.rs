@@ -7,12 +7,13 @@
 //! Last, of the blocks in that region those go that are nothing but links, or that say what any
 //! page says; headings stay where text stays under them.
 
-use super::block_builder::RawBlock;
+use super::block_builder::{MAX_LINKS, RawBlock};
 use super::boilerplate::is_phrase;
 use super::elements::Part;
 use super::hints::{Favour, Surround};
 use super::model::{BlockKind, BlockPlace};
 use super::regions::Region;
+use super::teasers::drop_teasers;
 
 /// A region named like a sidebar with more of the text than this is none. In percent.
 const MAX_NAMED: u64 = 40;
@@ -20,8 +21,6 @@ const MAX_NAMED: u64 = 40;
 const COMMENTS_BESIDE: u64 = 80;
 /// A `main` with less of the page's text than this is not where it is. In percent.
 const MIN_MAIN: u64 = 15;
-/// A block with more of it in links is a block of links. In percent.
-const MAX_LINKS: u32 = 60;
 /// A block of links at the end of a `main` that is longer is more than a way on. In half words.
 const SHORT_LINKS: u64 = 24;
 /// A page whose running text is less, and less than a quarter of its links, is a page of links.
@@ -187,10 +186,12 @@ impl<'a> PageSums<'a> {
 
     /// The blocks in `root` that are text, and headings, which are looked at later.
     fn filter(&self, text: &str, root: usize) -> Vec<bool> {
-        let mut main = self.inside(root);
+        let is_inside = self.inside(root);
+        let mut main = is_inside.clone();
         for (block, main) in self.blocks.iter().zip(&mut main) {
             *main &= !is_phrase(&text[block.start..block.end]);
         }
+        drop_teasers(self.blocks, self.regions, root, &is_inside, &mut main);
         let told = self.regions[root].favour == Favour::Main;
         if !self.is_index(root, if told { u64::MAX } else { MAX_INDEX }) {
             self.drop_links(&mut main, told);

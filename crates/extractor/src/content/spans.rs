@@ -19,7 +19,37 @@ pub(super) struct Spans {
     pub(super) after_break: bool,
     /// The element whose text is a date.
     pub(super) time: Option<TimeText>,
+    /// The text that comes next is that of a `noscript`, as far as is known of it.
+    pub(super) noscript: NoscriptText,
     hidden: Option<Hidden>,
+}
+
+/// The text at the beginning of a `noscript`: a browser that saved a page with scripts on writes
+/// the markup in it out as text (`&lt;img src=..&gt;`), which nobody sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum NoscriptText {
+    /// Other text comes next.
+    #[default]
+    No,
+    /// Its first letter has not come.
+    Unknown,
+    /// It is markup.
+    Markup,
+}
+
+impl NoscriptText {
+    /// Takes the next piece of text; whether it is markup.
+    pub(super) fn is_markup(&mut self, text: &str) -> bool {
+        if *self == NoscriptText::Unknown
+            && let Some(first) = text.chars().find(|c| !c.is_whitespace())
+        {
+            *self = match first {
+                '<' => NoscriptText::Markup,
+                _ => NoscriptText::No,
+            };
+        }
+        *self == NoscriptText::Markup
+    }
 }
 
 /// A hidden element that is no container.

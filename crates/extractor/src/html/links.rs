@@ -39,7 +39,7 @@ struct Spot<'a> {
 impl LinkReader {
     pub(super) fn new(limits: &Limits) -> LinkReader {
         LinkReader {
-            links: Links::default(),
+            links: Links::of_page(),
             anchor: None,
             anchor_text: Collapsed::new(limits.text_bytes),
             form: None,

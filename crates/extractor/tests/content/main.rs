@@ -4,6 +4,7 @@ mod blocks;
 mod corpus;
 mod head;
 mod hostile;
+mod teasers;
 
 use std::fmt::Write as _;
 

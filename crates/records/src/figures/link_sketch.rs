@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use serde::Deserialize;
+
 use super::sound;
 use crate::error::RecordsError;
 use crate::hosts::origin_of;
 use crate::report::Report;
-use crate::rows::{links, pages};
+use crate::rows::{RowsOf, links};
 
 /// Hosts or folders that are drawn, the largest first.
 pub(crate) const MAX_NODES: usize = 12;
@@ -42,6 +44,13 @@ pub(crate) struct LinkSketch {
     pub(crate) read: u64,
     /// True if there are more than were read.
     pub(crate) is_cut: bool,
+}
+
+/// The columns of a page's row that tell how it was found.
+#[derive(Deserialize)]
+struct FoundBy {
+    url: String,
+    via: Option<String>,
 }
 
 /// Pages by the first folder of their path.
@@ -116,7 +125,7 @@ pub(super) fn read(
         }
     }
     if sketch.source == LinkSource::Via {
-        for row in pages(dir)? {
+        for row in RowsOf::<FoundBy>::open(dir, "pages.jsonl")? {
             if let Some(row) = sound(row)?
                 && let Some(via) = &row.via
                 && !sketch.add(place(via), place(&row.url))

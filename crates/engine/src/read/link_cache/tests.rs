@@ -227,7 +227,6 @@ fn ours_an_ordinary_path_leads_where_the_standard_says() {
             url: url(base),
             folder: 0,
             origin: 0,
-            absolute: 0,
             own: None,
         };
         let mut resolved = String::new();
