@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::IndexError;
 use crate::indexed_page::IndexedPage;
+use crate::page_facts::url_key;
 use crate::writer::IndexWriter;
 
 /// One URL goes into the index, or stays out of it.
@@ -83,6 +84,7 @@ impl IndexWriter {
                     return Ok(());
                 };
                 page.leaving = Some(why.to_owned());
+                self.marked.insert(url_key(url));
                 self.put(&page)
             }
         }

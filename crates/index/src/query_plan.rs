@@ -134,7 +134,10 @@ impl Planner<'_> {
         for (n, term) in query.terms.iter().enumerate() {
             let is_apart = fit == Strictness::Apart && !term.is_not && !term.in_title;
             if term.how == TermMatch::Phrase {
-                let phrase = self.look_up_phrase(term, &mut wanted);
+                // Its words are terms of their own where they are looked for by themselves.
+                let mut apart = MarkedWords::default();
+                let marks = if is_apart { &mut apart } else { &mut wanted };
+                let phrase = self.look_up_phrase(term, marks);
                 if !is_apart {
                     meant.push(Meant::as_typed(term));
                     clauses.push(clause(term, phrase));

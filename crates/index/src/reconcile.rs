@@ -35,6 +35,9 @@ pub struct Reconciled {
     /// Pages that would have left for such a reason and stay, by the reason: they are more than a
     /// tenth of all.
     pub kept: BTreeMap<String, u64>,
+    /// Those of them that an entry would have dropped since the writer was opened, or a pending
+    /// one would.
+    pub kept_anew: BTreeMap<String, u64>,
     /// Pages that call an address outside of the crawl their own.
     pub canonical_elsewhere: u64,
     /// Pages that were written anew.
@@ -342,6 +345,9 @@ fn reconcile(
         if let Some(why) = leaving.why_it_stays(&url) {
             let name = why.split(':').next().unwrap_or_default();
             *done.kept.entry(name.to_owned()).or_default() += 1;
+            if is_new || writer.marked.contains(&url_key(&url)) {
+                *done.kept_anew.entry(name.to_owned()).or_default() += 1;
+            }
         }
         let facts = all_facts.of(&url).map_err(IndexError::disk(&dir))?;
         match facts.same_as {

@@ -1,11 +1,13 @@
 //! Writing: pages in, pages out, commits.
 
+use std::collections::HashSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use foldhash::fast::RandomState;
 use tantivy::merge_policy::LogMergePolicy;
 use tantivy::schema::Schema;
 use tantivy::store::{Compressor, ZstdCompressor};
@@ -57,6 +59,9 @@ pub struct IndexWriter {
     stop: Stop,
     /// The pages of the last commit, where they were asked for since.
     committed: Option<Searcher>,
+    /// The pages that entries marked as leaving since this writer was opened, by the keys of their
+    /// URLs.
+    pub(crate) marked: HashSet<u64, RandomState>,
 }
 
 /// The outcome of a commit.
@@ -114,6 +119,7 @@ impl IndexWriter {
                 note: note.map(|note| unsealed(dir, &note)).transpose()?,
                 stop,
                 committed: None,
+                marked: HashSet::default(),
             }))
         })
     }

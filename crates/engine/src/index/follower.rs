@@ -497,6 +497,13 @@ impl Follower {
         for (why, count) in rest.left_out.take() {
             *self.left_out.entry(why).or_default() += count;
         }
+        // Pages that stay in the index after all are not left out of it.
+        for (why, stay) in done.kept_anew {
+            if let Some(count) = self.left_out.get_mut(&why) {
+                *count = count.saturating_sub(stay);
+            }
+        }
+        self.left_out.retain(|_, count| *count > 0);
         Ok(Indexed {
             pages: Some(done.pages),
             duplicates: done.duplicates,

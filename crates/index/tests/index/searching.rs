@@ -66,6 +66,16 @@ fn phrases_stand_as_typed() {
 }
 
 #[test]
+fn ours_the_words_of_a_phrase_that_is_taken_apart_are_counted_one_by_one() {
+    let filler = "More of the same. ".repeat(30);
+    let text = format!("A green door, a green wall. {filler}The tea there is green.");
+    let (_dir, index) = indexed(&[page("http://a.example/", "Home", &text)]);
+    let answer = search(&index, "\"green tea\"");
+    let excerpt = shown(&answer.results[0].excerpt_parts);
+    assert!(excerpt.contains("The [tea] there is [green]"), "{excerpt}");
+}
+
+#[test]
 fn words_can_be_left_out() {
     check("tea -black", expect!["/green"]);
     check("kettle -site:b.example", expect!["/docs/kettle"]);

@@ -85,6 +85,64 @@ fn ours_what_waited_for_busy_readers_is_indexed_once_when_the_run_ends() {
 }
 
 #[test]
+fn ours_pages_that_stay_in_the_index_are_not_told_as_left_out() {
+    for is_busy in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join(INDEX_FOLDER);
+        let mut writer = IndexWriter::open(&folder).unwrap();
+        let url = |n: usize| format!("http://a.example/{n}");
+        let drop_of = |n: usize, why: &str| IndexEntry::Drop {
+            url: url(n),
+            why: why.to_owned(),
+        };
+        for n in 0..10 {
+            let page = IndexedPage {
+                url: url(n),
+                text: format!("Tea {n}"),
+                ..IndexedPage::default()
+            };
+            writer.put(&page).unwrap();
+        }
+        // One was to leave in a run before, which did not come to its end.
+        writer.commit(&note_of(1)).unwrap();
+        writer.apply(&drop_of(9, "soft_404")).unwrap();
+        writer.commit(&note_of(1)).unwrap();
+        writer.close().unwrap();
+        let writer = IndexWriter::open(&folder).unwrap();
+        // Pages 20 and 21 were never in the index.
+        let entries = [
+            drop_of(0, "soft_404"),
+            drop_of(1, "soft_404"),
+            drop_of(2, "no_page"),
+            drop_of(3, "noindex"),
+            drop_of(20, "soft_404"),
+            drop_of(21, "soft_404"),
+        ];
+        let line = |entry: &IndexEntry| serde_json::to_string(entry).unwrap() + "\n";
+        let lines: Vec<String> = entries.iter().map(line).collect();
+        fs::create_dir(dir.path().join("state")).unwrap();
+        fs::write(log_path(dir.path()), lines.concat()).unwrap();
+        let begin = Read { log: 1, bytes: 0 };
+        let mut follower = follower(dir.path(), writer, begin, Halt::when(|| false), is_busy);
+        follower
+            .follow(&whole_log(dir.path()), &AtomicBool::new(is_busy))
+            .unwrap();
+        let indexed = follower.finish(&MemoryFrontier::default(), 0).unwrap();
+        let counts = |counts: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            let each = counts.iter().map(|(why, n)| ((*why).to_owned(), *n));
+            each.collect()
+        };
+        assert_eq!(indexed.pages, Some(9));
+        assert_eq!(indexed.kept, counts(&[("soft_404", 3), ("no_page", 1)]));
+        assert_eq!(
+            indexed.left_out,
+            counts(&[("soft_404", 2), ("noindex", 1)]),
+            "{is_busy}"
+        );
+    }
+}
+
+#[test]
 fn what_there_is_no_time_for_waits_in_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let lines = write_log(dir.path(), &[0, 1, 2, 3, 4]);

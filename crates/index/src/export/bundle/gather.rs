@@ -1,8 +1,13 @@
 //! The words of all pages.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
+use super::postings::{
+    MAX_IN_MEMORY, Occurrences, Occurs, Posting, Postings, PostingsWriter, Stored,
+};
 use super::weights::{
     ANCHORS, BESIDE, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, byte,
     in_body,
@@ -20,10 +25,14 @@ const MAX_COMPOUNDS: usize = 12;
 const SITE: char = '\u{2}';
 
 /// The pages read so far, under numbers in the order of their coming.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Gathered {
-    numbers: HashMap<Box<str>, usize>,
-    forms: Vec<Gathering>,
+    /// For files without names.
+    folder: PathBuf,
+    numbers: HashMap<Box<str>, u32>,
+    /// The stems of each word, each with the number of pages in which it is that one.
+    stems: Vec<Vec<(Box<str>, u32)>>,
+    occurrences: Occurrences,
     pages: Vec<Seen>,
     has_compounds: bool,
 }
@@ -37,30 +46,12 @@ struct Seen {
     has_pieces: bool,
 }
 
-#[derive(Debug, Default)]
-struct Gathering {
-    /// Its stems, each with the number of pages in which it is that one.
-    stems: Vec<(Box<str>, u32)>,
-    pages: Vec<Occurs>,
-}
-
-/// A word on a page.
-#[derive(Clone, Copy, Debug, Default)]
-struct Occurs {
-    page: u32,
-    in_body: u32,
-    /// The weight of its other fields.
-    elsewhere: f32,
-    /// A bit for each piece of the text that it stands in.
-    pieces: u32,
-    in_title: bool,
-}
-
 /// The words of all pages, in order, with what each weighs on each page.
 #[derive(Debug)]
 pub(super) struct Words {
     /// Words with one stem, in the order of the first of them.
     pub(super) classes: Vec<Class>,
+    pub(super) postings: Postings,
     pub(super) until: Vec<(u32, i64)>,
     /// True where a language of the pages writes compounds as one word.
     pub(super) has_compounds: bool,
@@ -69,8 +60,6 @@ pub(super) struct Words {
 /// Words with one stem.
 #[derive(Debug)]
 pub(super) struct Class {
-    /// Pages that have any of them.
-    pub(super) pages: u32,
     /// In the order of UTF-16, which is that of JavaScript.
     pub(super) forms: Vec<WordForm>,
     /// The first words of classes whose stem ends in that of this one, those of most pages first.
@@ -80,23 +69,25 @@ pub(super) struct Class {
 #[derive(Debug)]
 pub(super) struct WordForm {
     pub(super) text: Box<str>,
-    /// In the order of their numbers.
-    pub(super) postings: Vec<Posting>,
-}
-
-/// A word on a page, as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Posting {
-    pub(super) page: u32,
-    pub(super) weight: u8,
-    pub(super) in_title: bool,
-    /// A bit for each piece that it stands in; none where the page has one piece only.
-    pub(super) pieces: Option<u32>,
+    /// Its pages, in the order of their numbers.
+    pub(super) postings: Stored,
 }
 
 impl Gathered {
+    /// Nothing yet. Files are in `folder`, where they have no names.
+    pub(super) fn new(folder: &Path) -> Gathered {
+        Gathered {
+            folder: folder.to_path_buf(),
+            numbers: HashMap::new(),
+            stems: Vec::new(),
+            occurrences: Occurrences::new(folder, MAX_IN_MEMORY),
+            pages: Vec::new(),
+            has_compounds: false,
+        }
+    }
+
     /// Takes in a page whose text stands in these pieces.
-    pub(super) fn page(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) {
+    pub(super) fn page(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> io::Result<()> {
         let mut found = Found {
             stemmer: Stemmer::of(page.language.as_deref()),
             words: HashMap::new(),
@@ -105,19 +96,24 @@ impl Gathered {
         let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
         for (text, (stem, mut occurs)) in found.words {
             occurs.page = number;
-            let form = self.numbers.get(&text).copied().unwrap_or_else(|| {
-                self.forms.push(Gathering::default());
-                self.numbers.insert(text.clone(), self.forms.len() - 1);
-                self.forms.len() - 1
-            });
-            let form = &mut self.forms[form];
-            form.pages.push(occurs);
+            let form = match self.numbers.get(&text) {
+                Some(form) => *form,
+                None => {
+                    let form = u32::try_from(self.stems.len()).map_err(io::Error::other)?;
+                    self.stems.push(Vec::new());
+                    self.numbers.insert(text.clone(), form);
+                    form
+                }
+            };
+            self.occurrences.add(form, occurs);
             let stem = stem.unwrap_or(text);
-            match form.stems.iter_mut().find(|(known, _)| *known == stem) {
+            let stems = &mut self.stems[form as usize];
+            match stems.iter_mut().find(|(known, _)| *known == stem) {
                 Some((_, count)) => *count += 1,
-                None => form.stems.push((stem, 1)),
+                None => stems.push((stem, 1)),
             }
         }
+        self.occurrences.end_page()?;
         self.has_compounds |= page.language.as_deref().is_some_and(writes_compounds);
         self.pages.push(Seen {
             url: page.url.as_str().into(),
@@ -126,6 +122,7 @@ impl Gathered {
             until: page.until,
             has_pieces: pieces.len() > 1,
         });
+        Ok(())
     }
 
     /// The number of each page, by URL, in the order of their coming.
@@ -156,19 +153,22 @@ impl Gathered {
     }
 
     /// All words with their final weights, under the pages' final numbers.
-    pub(super) fn finish(&mut self, ranks: &[u32]) -> Words {
+    pub(super) fn finish(self, ranks: &[u32]) -> io::Result<Words> {
         let lengths = self.pages.iter().map(|page| f64::from(page.words));
         let mean = lengths.sum::<f64>() / self.pages.len().max(1) as f64;
+        let mut sorted = self.occurrences.sorted()?;
+        let mut writer = PostingsWriter::create(&self.folder)?;
+        let mut stored = Vec::with_capacity(self.stems.len());
+        for (form, _) in (0..).zip(&self.stems) {
+            let found = postings(&sorted.of_word(form)?, &self.pages, ranks, mean as f32);
+            stored.push(writer.write(&found)?);
+        }
         let mut classes: HashMap<Box<str>, Vec<WordForm>> = HashMap::new();
-        let forms = std::mem::take(&mut self.forms);
-        for (text, number) in std::mem::take(&mut self.numbers) {
-            let form = &forms[number];
-            let postings = self.postings(form, ranks, mean as f32);
-            let stem = form.stem();
-            classes
-                .entry(stem)
-                .or_default()
-                .push(WordForm { text, postings });
+        for (text, form) in self.numbers {
+            let stem = usual_stem(&self.stems[form as usize]);
+            let postings = stored[form as usize];
+            let forms = classes.entry(stem).or_default();
+            forms.push(WordForm { text, postings });
         }
         let compounds = match self.has_compounds {
             true => compounds(&classes),
@@ -185,55 +185,46 @@ impl Gathered {
             .filter_map(|(page, rank)| Some((*rank, page.until?)))
             .collect();
         until.sort_unstable();
-        Words {
+        Ok(Words {
             classes,
+            postings: writer.finish()?,
             until,
             has_compounds: self.has_compounds,
-        }
-    }
-
-    fn postings(&self, form: &Gathering, ranks: &[u32], mean: f32) -> Vec<Posting> {
-        let posting = |occurs: &Occurs| {
-            let came = occurs.page as usize;
-            let page = &self.pages[came];
-            let body = occurs.in_body as f32 * in_body(page.words, mean);
-            let weight = (body + occurs.elsewhere) * by_links(page.linked_from);
-            Posting {
-                page: ranks[came],
-                weight: byte(weight),
-                in_title: occurs.in_title,
-                pieces: page.has_pieces.then_some(occurs.pieces),
-            }
-        };
-        let mut postings: Vec<Posting> = form.pages.iter().map(posting).collect();
-        postings.sort_unstable_by_key(|posting| posting.page);
-        postings
+        })
     }
 }
 
-impl Gathering {
-    /// The stem that it has on most pages.
-    fn stem(&self) -> Box<str> {
-        let most = self
-            .stems
-            .iter()
-            .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
-        most.map(|(stem, _)| stem.clone()).unwrap_or_default()
-    }
+/// The occurrences of a word with their final weights, under the pages' final numbers.
+fn postings(found: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) -> Vec<Posting> {
+    let posting = |occurs: &Occurs| {
+        let came = occurs.page as usize;
+        let page = &pages[came];
+        let body = occurs.in_body as f32 * in_body(page.words, mean);
+        let weight = (body + occurs.elsewhere) * by_links(page.linked_from);
+        Posting {
+            page: ranks[came],
+            weight: byte(weight),
+            in_title: occurs.in_title,
+            pieces: page.has_pieces.then_some(occurs.pieces),
+        }
+    };
+    let mut postings: Vec<Posting> = found.iter().map(posting).collect();
+    postings.sort_unstable_by_key(|posting| posting.page);
+    postings
+}
+
+/// The stem that a word has on most pages.
+fn usual_stem(stems: &[(Box<str>, u32)]) -> Box<str> {
+    let most = stems
+        .iter()
+        .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
+    most.map(|(stem, _)| stem.clone()).unwrap_or_default()
 }
 
 impl Class {
     fn of(mut forms: Vec<WordForm>, compounds: Vec<Box<str>>) -> Class {
         forms.sort_unstable_by(|a, b| by_utf16(&a.text, &b.text));
-        let postings = forms.iter().flat_map(|form| &form.postings);
-        let mut pages: Vec<u32> = postings.map(|posting| posting.page).collect();
-        pages.sort_unstable();
-        pages.dedup();
-        Class {
-            pages: u32::try_from(pages.len()).unwrap_or(u32::MAX),
-            forms,
-            compounds,
-        }
+        Class { forms, compounds }
     }
 
     fn first(&self) -> &str {
@@ -249,9 +240,9 @@ impl Words {
 
 /// For stems that end others the first words of the classes with those, those of most pages first.
 fn compounds(classes: &HashMap<Box<str>, Vec<WordForm>>) -> HashMap<Box<str>, Vec<Box<str>>> {
-    let mut found: HashMap<Box<str>, Vec<(usize, Box<str>)>> = HashMap::new();
+    let mut found: HashMap<Box<str>, Vec<(u32, Box<str>)>> = HashMap::new();
     for (longer, forms) in classes {
-        let pages = forms.iter().map(|form| form.postings.len()).max();
+        let pages = forms.iter().map(|form| form.postings.pages).max();
         let first = forms.iter().map(|form| &form.text);
         let first = first.min_by(|a, b| by_utf16(a, b));
         let (Some(pages), Some(first)) = (pages, first) else {

@@ -10,6 +10,7 @@
 
 mod gather;
 mod gzip_file;
+mod postings;
 mod shards;
 #[cfg(test)]
 mod tests;
@@ -114,10 +115,11 @@ impl Bundle {
     pub fn create(path: &Path, now: i64) -> Result<Bundle, ExportError> {
         let folder = NewFolder::create(path, is_bundle)?;
         let texts = Texts::create(&folder.beside().join("data/texts"))?;
+        let gathered = Gathered::new(&folder.beside().join("data"));
         Ok(Bundle {
             folder,
             texts,
-            gathered: Gathered::default(),
+            gathered,
             rules: SearchRules::default(),
             now,
             report: BundleReport::default(),
@@ -141,7 +143,8 @@ impl Bundle {
             return Ok(());
         }
         let pieces = self.texts.page(page)?;
-        self.gathered.page(page, &pieces);
+        let gathered = self.gathered.page(page, &pieces);
+        gathered.map_err(ExportError::at(self.folder.beside()))?;
         self.report.pages += 1;
         Ok(())
     }
@@ -158,6 +161,7 @@ impl Bundle {
         self.report.text_bytes = self.texts.finish(&ranks, &mut hash)?;
         let pins = self.gathered.numbers(&ranks, self.rules.all_pins());
         let index = self.gathered.finish(&ranks);
+        let index = index.map_err(ExportError::at(&data))?;
         self.report.words = index.forms() as u64;
         let words = shards::write(&index, &data.join("words"), &mut hash)?;
         self.report.word_bytes = words.bytes;

@@ -14,12 +14,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::gather::{Class, WordForm, Words, by_utf16};
 use super::gzip_file::{self, varint};
+use super::postings::{Posting, Postings};
 use crate::export::ExportError;
 
 /// Bytes of a file before it is compressed, about.
@@ -56,7 +58,9 @@ pub(super) fn write(
         let mut out = Vec::with_capacity(SHARD_BYTES * 2);
         let mut before = "";
         for class in classes {
-            before = encode(&mut out, &words.classes[*class], before);
+            let class = &words.classes[*class];
+            let encoded = encode(&mut out, class, &words.postings, before);
+            before = encoded.map_err(ExportError::at(folder))?;
         }
         let file = gzip_file::write(&folder.join(n.to_string()), &out)?;
         hash.update(&file.hash.to_le_bytes());
@@ -99,11 +103,8 @@ fn begins(words: &Words) -> Vec<String> {
 }
 
 fn size(form: &WordForm) -> usize {
-    let pieces = form
-        .postings
-        .iter()
-        .filter(|posting| posting.pieces.is_some());
-    6 + form.text.len() / 2 + 2 * form.postings.len() + 2 * pieces.count()
+    let postings = form.postings.pages as usize + form.postings.in_pieces as usize;
+    6 + form.text.len() / 2 + 2 * postings
 }
 
 /// The number of characters that two words have in common at the beginning.
@@ -111,28 +112,37 @@ fn shared(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-fn encode<'w>(out: &mut Vec<u8>, class: &'w Class, mut before: &'w str) -> &'w str {
-    varint(out, class.pages);
+fn encode<'w>(
+    out: &mut Vec<u8>,
+    class: &'w Class,
+    stored: &Postings,
+    mut before: &'w str,
+) -> io::Result<&'w str> {
+    let each = class.forms.iter().map(|form| stored.read(form.postings));
+    let each: Vec<Vec<Posting>> = each.collect::<io::Result<_>>()?;
+    let mut pages: Vec<u32> = each.iter().flatten().map(|posting| posting.page).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    varint(out, number(pages.len()));
     varint(out, number(class.compounds.len()));
     for compound in &class.compounds {
         varint(out, number(compound.len()));
         out.extend_from_slice(compound.as_bytes());
     }
     varint(out, number(class.forms.len()));
-    for form in &class.forms {
+    for (form, found) in class.forms.iter().zip(each) {
         let same = before.bytes().zip(form.text.bytes());
         let same = same.take_while(|(a, b)| a == b).count();
         varint(out, number(same));
         varint(out, number(form.text.len() - same));
         out.extend_from_slice(&form.text.as_bytes()[same..]);
-        postings(out, form);
+        postings(out, found);
         before = &form.text;
     }
-    before
+    Ok(before)
 }
 
-fn postings(out: &mut Vec<u8>, form: &WordForm) {
-    let mut postings = form.postings.clone();
+fn postings(out: &mut Vec<u8>, mut postings: Vec<Posting>) {
     if postings.len() > MAX_POSTINGS {
         postings.sort_by_key(|posting| std::cmp::Reverse(posting.weight));
         postings.truncate(MAX_POSTINGS);

@@ -1,0 +1,281 @@
+//! The pages of each word, sorted on disk: they take the same memory for however many.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::counted_sort::unnamed_file;
+
+/// Words of pages that are in memory until they are sorted and written.
+pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
+
+/// Bytes of an occurrence on disk, the number of its word among them, and of a posting.
+const OCCURRENCE_BYTES: usize = 21;
+const POSTING_BYTES: usize = 10;
+
+/// A word on a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Occurs {
+    pub(super) page: u32,
+    pub(super) in_body: u32,
+    /// The weight of its other fields.
+    pub(super) elsewhere: f32,
+    /// A bit for each piece of the text that it stands in.
+    pub(super) pieces: u32,
+    pub(super) in_title: bool,
+}
+
+/// A word on a page, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Posting {
+    pub(super) page: u32,
+    pub(super) weight: u8,
+    pub(super) in_title: bool,
+    /// A bit for each piece that it stands in; none where the page has one piece only.
+    pub(super) pieces: Option<u32>,
+}
+
+/// Gathers occurrences of numbered words, page by page.
+#[derive(Debug)]
+pub(super) struct Occurrences {
+    folder: PathBuf,
+    max_in_memory: usize,
+    in_memory: Vec<(u32, Occurs)>,
+    /// Sorted by word, then page. The pages of each run come after those of the run before.
+    runs: Vec<File>,
+}
+
+impl Occurrences {
+    /// None yet. Files are in `folder`, where they have no names.
+    pub(super) fn new(folder: &Path, max_in_memory: usize) -> Occurrences {
+        Occurrences {
+            folder: folder.to_path_buf(),
+            max_in_memory,
+            in_memory: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds a word of a page.
+    pub(super) fn add(&mut self, word: u32, occurs: Occurs) {
+        self.in_memory.push((word, occurs));
+    }
+
+    /// Writes what is in memory where that is much. To be called between two pages.
+    pub(super) fn end_page(&mut self) -> io::Result<()> {
+        match self.in_memory.len() >= self.max_in_memory {
+            true => self.write_run(),
+            false => Ok(()),
+        }
+    }
+
+    /// All of them by the numbers of their words.
+    pub(super) fn sorted(mut self) -> io::Result<SortedOccurrences> {
+        self.write_run()?;
+        let mut runs = Vec::with_capacity(self.runs.len());
+        for mut file in self.runs {
+            file.rewind()?;
+            let mut from = BufReader::new(file);
+            let next = read_occurrence(&mut from)?;
+            runs.push(Run { from, next });
+        }
+        Ok(SortedOccurrences { runs })
+    }
+
+    fn write_run(&mut self) -> io::Result<()> {
+        self.in_memory
+            .sort_unstable_by_key(|(word, occurs)| (*word, occurs.page));
+        let mut file = BufWriter::new(unnamed_file(&self.folder)?);
+        for (word, occurs) in self.in_memory.drain(..) {
+            file.write_all(&word.to_le_bytes())?;
+            file.write_all(&occurs.page.to_le_bytes())?;
+            file.write_all(&occurs.in_body.to_le_bytes())?;
+            file.write_all(&occurs.elsewhere.to_le_bytes())?;
+            file.write_all(&occurs.pieces.to_le_bytes())?;
+            file.write_all(&[u8::from(occurs.in_title)])?;
+        }
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        self.runs.push(file);
+        Ok(())
+    }
+}
+
+/// Occurrences, word by word.
+#[derive(Debug)]
+pub(super) struct SortedOccurrences {
+    runs: Vec<Run>,
+}
+
+#[derive(Debug)]
+struct Run {
+    from: BufReader<File>,
+    next: Option<(u32, Occurs)>,
+}
+
+impl SortedOccurrences {
+    /// Takes out those of a word, in the order of their pages. Words are asked for in the order of
+    /// their numbers.
+    pub(super) fn of_word(&mut self, word: u32) -> io::Result<Vec<Occurs>> {
+        let mut all = Vec::new();
+        for run in &mut self.runs {
+            while let Some((_, occurs)) = run.next.filter(|(next, _)| *next == word) {
+                all.push(occurs);
+                run.next = read_occurrence(&mut run.from)?;
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn read_occurrence(from: &mut BufReader<File>) -> io::Result<Option<(u32, Occurs)>> {
+    let mut bytes = [0; OCCURRENCE_BYTES];
+    match from.read_exact(&mut bytes) {
+        Err(why) if why.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let occurs = Occurs {
+        page: number_at(&bytes, 4),
+        in_body: number_at(&bytes, 8),
+        elsewhere: f32::from_bits(number_at(&bytes, 12)),
+        pieces: number_at(&bytes, 16),
+        in_title: bytes[20] != 0,
+    };
+    Ok(Some((number_at(&bytes, 0), occurs)))
+}
+
+/// The place of a word's postings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stored {
+    at: u64,
+    pub(super) pages: u32,
+    /// Those of the pages that have several pieces.
+    pub(super) in_pieces: u32,
+}
+
+/// Writes the postings of words.
+#[derive(Debug)]
+pub(super) struct PostingsWriter {
+    file: BufWriter<File>,
+    at: u64,
+}
+
+/// Postings of words, in a file without a name.
+#[derive(Debug)]
+pub(super) struct Postings {
+    file: File,
+}
+
+impl PostingsWriter {
+    pub(super) fn create(folder: &Path) -> io::Result<PostingsWriter> {
+        let file = BufWriter::new(unnamed_file(folder)?);
+        Ok(PostingsWriter { file, at: 0 })
+    }
+
+    /// Writes those of a word.
+    pub(super) fn write(&mut self, postings: &[Posting]) -> io::Result<Stored> {
+        let mut stored = Stored {
+            at: self.at,
+            ..Stored::default()
+        };
+        for posting in postings {
+            let flags = 2 * u8::from(posting.pieces.is_some()) + u8::from(posting.in_title);
+            self.file.write_all(&posting.page.to_le_bytes())?;
+            self.file
+                .write_all(&posting.pieces.unwrap_or(0).to_le_bytes())?;
+            self.file.write_all(&[posting.weight, flags])?;
+            stored.pages += 1;
+            stored.in_pieces += u32::from(posting.pieces.is_some());
+        }
+        self.at += u64::from(stored.pages) * POSTING_BYTES as u64;
+        Ok(stored)
+    }
+
+    pub(super) fn finish(self) -> io::Result<Postings> {
+        let file = self.file.into_inner();
+        let file = file.map_err(io::IntoInnerError::into_error)?;
+        Ok(Postings { file })
+    }
+}
+
+impl Postings {
+    /// Those of a word, as they were written.
+    pub(super) fn read(&self, stored: Stored) -> io::Result<Vec<Posting>> {
+        let mut bytes = vec![0; stored.pages as usize * POSTING_BYTES];
+        self.file.read_exact_at(&mut bytes, stored.at)?;
+        let posting = |bytes: &[u8]| Posting {
+            page: number_at(bytes, 0),
+            pieces: (bytes[9] & 2 != 0).then(|| number_at(bytes, 4)),
+            weight: bytes[8],
+            in_title: bytes[9] & 1 != 0,
+        };
+        Ok(bytes.chunks_exact(POSTING_BYTES).map(posting).collect())
+    }
+}
+
+fn number_at(bytes: &[u8], at: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Occurrences, Occurs, Posting, PostingsWriter};
+
+    #[test]
+    fn ours_words_have_the_same_pages_however_little_memory_there_is() {
+        for max_in_memory in [0, 7, usize::MAX] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut all = Occurrences::new(dir.path(), max_in_memory);
+            for page in 0..20_u32 {
+                for word in (0..30).rev().filter(|word| (page + word) % 3 == 0) {
+                    let occurs = Occurs {
+                        page,
+                        in_body: word,
+                        elsewhere: 0.5,
+                        pieces: 1 << (page % 5),
+                        in_title: word % 2 == 0,
+                    };
+                    all.add(word, occurs);
+                }
+                all.end_page().unwrap();
+            }
+            assert_eq!(all.runs.is_empty(), max_in_memory == usize::MAX);
+            let mut sorted = all.sorted().unwrap();
+            for word in 0..31 {
+                let found = sorted.of_word(word).unwrap();
+                let pages: Vec<u32> = found.iter().map(|occurs| occurs.page).collect();
+                let has_it = |page: &u32| word < 30 && (page + word) % 3 == 0;
+                assert_eq!(pages, (0..20).filter(has_it).collect::<Vec<_>>());
+                assert!(found.iter().all(|occurs| {
+                    occurs.in_body == word
+                        && occurs.pieces == 1 << (occurs.page % 5)
+                        && occurs.in_title == (word % 2 == 0)
+                }));
+            }
+        }
+    }
+
+    #[test]
+    fn postings_are_read_as_they_were_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let posting = |page, pieces| Posting {
+            page,
+            weight: 200,
+            in_title: page % 2 == 0,
+            pieces,
+        };
+        let (first, second) = (
+            [posting(1, None), posting(2, Some(5))],
+            [posting(u32::MAX, Some(0))],
+        );
+        let mut writer = PostingsWriter::create(dir.path()).unwrap();
+        let stored = [&first[..], &[], &second[..]].map(|all| writer.write(all).unwrap());
+        let read = writer.finish().unwrap();
+        assert_eq!((stored[0].pages, stored[0].in_pieces), (2, 1));
+        assert_eq!(read.read(stored[0]).unwrap(), first);
+        assert_eq!(read.read(stored[1]).unwrap(), []);
+        assert_eq!(read.read(stored[2]).unwrap(), second);
+    }
+}
