@@ -243,8 +243,10 @@ mod tests {
     use crate::settings::listed_seed::ListedSeed;
 
     fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
-        let mut settings = Settings::default();
-        settings.seed = vec!["http://127.0.0.1:8080/".parse().unwrap()];
+        let mut settings = Settings {
+            seed: vec!["http://127.0.0.1:8080/".parse().unwrap()],
+            ..Settings::default()
+        };
         settings.frontier.frontier = vec!["postgres://me@db/c".parse().unwrap()];
         settings.frontier.worker = "w1".to_owned();
         change(&mut settings);
