@@ -229,7 +229,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut all = Occurrences::new(dir.path(), max_in_memory);
             for page in 0..20_u32 {
-                for word in (0..30).rev().filter(|word| (page + word) % 3 == 0) {
+                for word in (0..30).rev().filter(|word| (page + word).is_multiple_of(3)) {
                     let occurs = Occurs {
                         page,
                         in_body: word,
@@ -246,7 +246,7 @@ mod tests {
             for word in 0..31 {
                 let found = sorted.of_word(word).unwrap();
                 let pages: Vec<u32> = found.iter().map(|occurs| occurs.page).collect();
-                let has_it = |page: &u32| word < 30 && (page + word) % 3 == 0;
+                let has_it = |page: &u32| word < 30 && (page + word).is_multiple_of(3);
                 assert_eq!(pages, (0..20).filter(has_it).collect::<Vec<_>>());
                 assert!(found.iter().all(|occurs| {
                     occurs.in_body == word
