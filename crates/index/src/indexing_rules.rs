@@ -16,6 +16,26 @@ use crate::words::{Stemmer, Words};
 const MAX_LINKS: usize = 400;
 /// Characters of a link's words, and of a heading.
 const MAX_NAME_CHARS: usize = 200;
+/// The heading of the line that says what a manual page describes, in the languages that have most
+/// of them.
+const NAME_HEADINGS: [&str; 12] = [
+    "name",
+    "bezeichnung",
+    "nom",
+    "nombre",
+    "nome",
+    "naam",
+    "nazwa",
+    "navn",
+    "\u{438}\u{43c}\u{44f}",
+    "\u{540d}\u{524d}",
+    "\u{540d}\u{79f0}",
+    "\u{540d}\u{7a31}",
+];
+/// It is among so many headings, the title being one of them.
+const MAX_BEFORE_NAME: usize = 3;
+/// What stands in that line between the name and the words.
+const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Bytes of main text that are indexed; of more the beginning.
 const MAX_TEXT_BYTES: usize = 2 << 20;
 /// Bytes of text beside it.
@@ -142,7 +162,7 @@ pub fn judge(
         headings,
         text,
         beside,
-        description: content.description.clone().unwrap_or_default(),
+        description: description(content),
         keywords: content.keywords.clone(),
         authors: content.authors.clone(),
         section: content.section.clone(),
@@ -158,6 +178,29 @@ pub fn judge(
         links: links(came, &came.page.base_url(came.url), resolve),
         ..IndexedPage::default()
     })
+}
+
+/// What a page says of itself; of a manual page that says nothing the line beneath `NAME`, which is
+/// the name of what it describes, a dash, and what that is for (man-pages(7)).
+fn description(content: &Content) -> String {
+    if let Some(description) = content.description.as_ref() {
+        return description.clone();
+    }
+    let mut blocks = content.blocks.iter();
+    let is_name = |words: &str| NAME_HEADINGS.contains(&words.trim().to_lowercase().as_str());
+    let mut headings = 0;
+    let heading = blocks.find(|block| {
+        let is_heading = block.kind.level().is_some();
+        headings += usize::from(is_heading);
+        is_heading && is_name(content.text_of(block))
+    });
+    let line = heading.and_then(|_| blocks.next());
+    let line = line.filter(|block| block.kind.level().is_none() && headings <= MAX_BEFORE_NAME);
+    let words = line.map_or("", |block| content.text_of(block));
+    match NAME_DASHES.iter().any(|dash| words.contains(dash)) {
+        true => beginning(words, MAX_NAME_CHARS).to_owned(),
+        false => String::new(),
+    }
 }
 
 /// The kind of a document that was read, by its header; where that says nothing, by the end of its

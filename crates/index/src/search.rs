@@ -183,7 +183,9 @@ impl SearchIndex {
         &self,
         visit: impl FnMut(IndexedPage) -> Result<(), E>,
     ) -> Result<(), E> {
-        let seen = self.seen();
+        // So that not all of the index comes to lie in memory.
+        let last = guarded(&self.dir, || Seen::open_to_read_pages(&self.dir));
+        let seen = last.map_or_else(|_| self.seen(), Arc::new);
         let (fields, searcher) = (&seen.fields, &seen.searcher);
         each_stored(&self.dir, fields, searcher, &|| false, visit).map(drop)
     }
@@ -224,11 +226,7 @@ impl Seen {
     /// With a look at all of its bytes where it is to be `checked`.
     fn open(dir: &Path, checked: bool) -> Result<Seen, IndexError> {
         check_format(dir)?;
-        let error = IndexError::of(dir);
-        // Before the index itself: what comes in between is seen the next time.
-        let stamp = Stamp::of(dir).ok_or_else(|| IndexError::Missing {
-            dir: dir.to_path_buf(),
-        })?;
+        let stamp = Stamp::needed(dir)?;
         let snapshot = Snapshot::open(dir)?;
         if checked {
             let files = match bytes(dir)? <= MAX_CHECKED_BYTES {
@@ -237,6 +235,18 @@ impl Seen {
             };
             snapshot.check(dir, files)?;
         }
+        Seen::of(dir, stamp, snapshot)
+    }
+
+    /// The same without a look at its bytes, for who reads all pages of it.
+    fn open_to_read_pages(dir: &Path) -> Result<Seen, IndexError> {
+        check_format(dir)?;
+        let stamp = Stamp::needed(dir)?;
+        Seen::of(dir, stamp, Snapshot::open_to_read_pages(dir)?)
+    }
+
+    fn of(dir: &Path, stamp: Stamp, snapshot: Snapshot) -> Result<Seen, IndexError> {
+        let error = IndexError::of(dir);
         let index = Index::open(snapshot).map_err(&error)?;
         let (schema, fields) = schema();
         if index.schema() != schema {
@@ -486,6 +496,13 @@ impl Stamp {
             modified: meta.modified().ok()?,
             bytes: meta.len(),
             file: meta.ino(),
+        })
+    }
+
+    /// To be taken before the index itself is opened: what comes in between is seen the next time.
+    fn needed(dir: &Path) -> Result<Stamp, IndexError> {
+        Stamp::of(dir).ok_or_else(|| IndexError::Missing {
+            dir: dir.to_path_buf(),
         })
     }
 }

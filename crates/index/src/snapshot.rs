@@ -36,8 +36,20 @@ impl Snapshot {
     /// # Errors
     /// [`IndexError::Damaged`] where a file is missing, or the disk.
     pub(crate) fn open(dir: &Path) -> Result<Snapshot, IndexError> {
+        Snapshot::of(dir, IndexDirectory::open(dir))
+    }
+
+    /// The same, for who reads all pages of it.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn open_to_read_pages(dir: &Path) -> Result<Snapshot, IndexError> {
+        Snapshot::of(dir, IndexDirectory::open_to_read_pages(dir))
+    }
+
+    fn of(dir: &Path, place: tantivy::Result<IndexDirectory>) -> Result<Snapshot, IndexError> {
         let error = IndexError::of(dir);
-        let place = IndexDirectory::open(dir).map_err(&error)?;
+        let place = place.map_err(&error)?;
         let lock = place.acquire_lock(&META_LOCK);
         let _lock = lock.map_err(|why| error(why.into()))?;
         let mut snapshot = Snapshot {

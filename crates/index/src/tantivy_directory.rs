@@ -26,32 +26,41 @@ const BESIDE: &str = ".new";
 pub(crate) struct IndexDirectory {
     files: MmapDirectory,
     path: PathBuf,
-    postings: Postings,
+    ahead: ReadsAhead,
 }
 
-/// The way in which lists of postings and positions are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Postings {
-    /// Through a map: for searches, which jump.
-    Mapped,
-    /// Ahead, a piece at a time: for merges, which read them from begin to end. What they have read
-    /// of a map would stay in memory.
-    ReadAhead,
-}
+/// The ends of the names of files that are read ahead, a piece at a time, as they are read from
+/// begin to end: what was read of a map would stay in memory. Others are mapped.
+type ReadsAhead = &'static [&'static str];
+
+/// None: searches jump.
+const NONE: ReadsAhead = &[];
+/// Lists of postings and positions, for merges.
+const POSTINGS: ReadsAhead = &["idx", "pos"];
+/// What is stored of pages, for who reads all of them.
+const PAGES: ReadsAhead = &["store"];
 
 impl IndexDirectory {
     pub(crate) fn open(path: &Path) -> tantivy::Result<IndexDirectory> {
         Ok(IndexDirectory {
             files: MmapDirectory::open(path)?,
             path: path.to_owned(),
-            postings: Postings::Mapped,
+            ahead: NONE,
         })
     }
 
     /// Opens the folder for who writes and merges.
     pub(crate) fn open_to_write(path: &Path) -> tantivy::Result<IndexDirectory> {
         Ok(IndexDirectory {
-            postings: Postings::ReadAhead,
+            ahead: POSTINGS,
+            ..IndexDirectory::open(path)?
+        })
+    }
+
+    /// Opens the folder for who reads all pages of it.
+    pub(crate) fn open_to_read_pages(path: &Path) -> tantivy::Result<IndexDirectory> {
+        Ok(IndexDirectory {
+            ahead: PAGES,
             ..IndexDirectory::open(path)?
         })
     }
@@ -82,10 +91,8 @@ pub(crate) fn check_files(dir: &Path) -> Result<(), IndexError> {
 
 impl Directory for IndexDirectory {
     fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        let is_of_postings = path
-            .extension()
-            .is_some_and(|end| end == "idx" || end == "pos");
-        if !is_of_postings || self.postings == Postings::Mapped {
+        let end = path.extension().unwrap_or_default();
+        if !self.ahead.iter().any(|ahead| end == *ahead) {
             return self.files.get_file_handle(path);
         }
         match ReadAhead::open(&self.path.join(path)) {

@@ -206,6 +206,29 @@ fn a_copy_of_a_site_outside_of_the_crawl_is_indexed() {
 }
 
 #[test]
+fn ours_a_manual_page_says_what_it_describes_beneath_its_name() {
+    let described = |html: &str| judged(html, &[], None).unwrap().description;
+    // As asciidoc writes them, DocBook, and man2html in another language.
+    let asciidoc = "<title>tea-pot(1)</title><body class=manpage><div id=header>\
+         <h1>tea-pot(1) Manual Page</h1><h2>NAME</h2><div class=sectionbody><p>tea-pot -\n   \
+         Warm the pot</p></div></div><div id=content><h2>SYNOPSIS</h2><p>tea pot [-w]</p></div>";
+    assert_eq!(described(asciidoc), "tea-pot - Warm the pot");
+    let docbook = "<title>POUR</title><main><div class=refnamediv><h2>Name</h2>\
+         <p>POUR \u{2014} fill a cup</p></div><h2>Description</h2><p>It pours.</p></main>";
+    assert_eq!(described(docbook), "POUR \u{2014} fill a cup");
+    let german = "<title>tee</title><h2>BEZEICHNUNG</h2>tee \u{2013} Tee kochen<h2>BEISPIEL</h2>";
+    assert_eq!(described(german), "tee \u{2013} Tee kochen");
+    // What the page says of itself otherwise goes first; a name is no description by itself.
+    let own = format!("<meta name=description content='On pots.'>{asciidoc}");
+    assert_eq!(described(&own), "On pots.");
+    let form = "<title>Order</title><main><h2>Name</h2><p>Yours, as on the card.</p></main>";
+    assert_eq!(described(form), "");
+    let late =
+        "<main><h1>Tea</h1><h2>A</h2><p>B</p><h2>C</h2><p>D</p><h2>Name</h2><p>x - y</p></main>";
+    assert_eq!(described(late), "");
+}
+
+#[test]
 fn what_stands_beside_the_main_text_is_kept_and_navigation_is_not() {
     let text = "Tea is made of leaves and hot water, which is known to all. ".repeat(9);
     let html = format!(
