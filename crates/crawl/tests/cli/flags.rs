@@ -173,6 +173,13 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--every", "never"], "every = \"never\""),
     (&["--revisit-least", "1h"], "revisit-least = \"1h\""),
     (&["--revisit-most", "7d"], "revisit-most = \"7d\""),
+    (
+        &["--frontier", "postgres://db.example/c"],
+        "frontier = [\"postgres://db.example/c\"]",
+    ),
+    (&["--crawl", "press"], "crawl = \"press\""),
+    (&["--worker", "w1"], "worker = \"w1\""),
+    (&["--frontier-lease", "20s"], "frontier-lease = \"20s\""),
     (&["--timeout", "30s"], "timeout = \"30s\""),
     (&["--connect-timeout", "3s"], "connect-timeout = \"3s\""),
     (
