@@ -1,6 +1,7 @@
 //! What stands in the way of a worker is named, with what to do.
 
 use std::fs;
+use std::process::{Command, Output};
 
 use crawl_testweb::TestWeb;
 
@@ -10,8 +11,12 @@ fn crawl() -> Crawl {
     Crawl::of(TestWeb::builder().seed(21).hosts(6).pages(60))
 }
 
-fn refused(command: &mut std::process::Command, code: i32) -> String {
-    let said = Ended::of(&command.output().unwrap()).expect(code);
+fn refused(command: &mut Command, code: i32) -> String {
+    refusal(&command.output().unwrap(), code)
+}
+
+fn refusal(output: &Output, code: i32) -> String {
+    let said = Ended::of(output).expect(code);
     assert!(
         said.contains("error: ") && said.contains("hint: "),
         "{said}"
@@ -28,26 +33,34 @@ fn ours_an_engine_that_is_down_is_named_without_a_password() {
     let port = held.local_addr().unwrap().port();
     drop(held);
     let settings = crawl.output("study.toml");
-    let url = format!("postgres://me:secret@127.0.0.1:{port}/crawl");
+    let url = |user: &str| format!("postgres://{user}@127.0.0.1:{port}/crawl");
     let seed = crawl.web.url(0, "/");
-    let text =
-        format!("seed = [\"{seed}\"]\n[frontier]\nfrontier = [\"{url}\"]\nworker = \"w1\"\n");
-    fs::write(&settings, text).unwrap();
-    let mut command = crawl.program();
-    command
-        .arg("--config")
-        .arg(&settings)
-        .arg("--output")
-        .arg(crawl.output("w1"));
-    let said = refused(&mut command, 3);
+    let with_frontier = |url: &str| {
+        let table = format!("[frontier]\nfrontier = [\"{url}\"]\nworker = \"w1\"\n");
+        fs::write(&settings, format!("seed = [\"{seed}\"]\n{table}")).unwrap();
+        let mut command = crawl.program();
+        let command = command.arg("--config").arg(&settings).arg("--output");
+        command.arg(crawl.output("w1")).env("PGPASSWORD", "secret");
+        command.output().unwrap()
+    };
+    let said = refusal(&with_frontier(&url("me")), 3);
     assert!(
         said.contains("can't connect") && !said.contains("secret"),
         "{said}"
     );
+    let written = refusal(&with_frontier(&url("me:secret")), 2);
+    assert!(
+        written.contains("PGPASSWORD") && !written.contains("secret"),
+        "{written}"
+    );
     let typed = refused(
-        crawl
-            .program()
-            .args([seed.as_str(), "--worker", "w1", "--frontier", &url]),
+        crawl.program().args([
+            seed.as_str(),
+            "--worker",
+            "w1",
+            "--frontier",
+            &url("me:secret"),
+        ]),
         2,
     );
     assert!(
