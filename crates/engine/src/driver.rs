@@ -191,7 +191,7 @@ struct Driver {
     stop: watch::Receiver<Stop>,
 }
 
-/// What a worker needs that shares its crawl.
+/// The parts of a run that a worker needs to share its crawl.
 struct Workers {
     frontier: Arc<SharedFrontier>,
     thread: WorkerThread,

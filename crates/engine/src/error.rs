@@ -131,7 +131,7 @@ pub enum EngineError {
         /// The worker whose it is.
         worker: String,
     },
-    /// What the worker recorded lies in another directory.
+    /// The records of the worker lie in another directory.
     #[error("worker `{worker}` of crawl `{crawl}` has records in another directory than `{}`", dir.display())]
     WorkerElsewhere {
         /// The output directory.
@@ -155,7 +155,7 @@ pub enum EngineError {
         /// Why not.
         what: &'static str,
     },
-    /// What is asked for needs a frontier in the directory, and others share this one.
+    /// The command needs a frontier in the directory, and the one of this directory is shared.
     #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`, whose frontier lies elsewhere", dir.display())]
     SharedState {
         /// The directory.

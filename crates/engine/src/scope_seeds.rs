@@ -168,8 +168,8 @@ impl ScopeSeeds {
     }
 }
 
-/// What a crawl that was begun alone keeps for all its workers: the targets of its seeds, and that a
-/// seed was fetched.
+/// Values that a crawl that was begun alone keeps for all its workers: the targets of its seeds, and
+/// that a seed was fetched.
 pub(crate) fn targets_to_share(
     frontier: &dyn Frontier,
     has_seed: bool,

@@ -15,7 +15,7 @@ pub enum StoredPart {
         /// Its state and its place.
         record: UrlRecord,
     },
-    /// What is kept of a host.
+    /// A host's row.
     Host {
         /// The host.
         host: HostKey,
@@ -31,9 +31,9 @@ pub enum StoredPart {
         /// The caller's bytes.
         bytes: Vec<u8>,
     },
-    /// What is kept of the last visit of a URL.
+    /// The last visit of a URL.
     Visit(StoredVisit),
-    /// What is kept under a name.
+    /// A named value.
     Meta {
         /// The name.
         name: String,

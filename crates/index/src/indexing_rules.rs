@@ -34,7 +34,7 @@ const NAME_HEADINGS: [&str; 12] = [
 ];
 /// It is among so many headings, the title being one of them.
 const MAX_BEFORE_NAME: usize = 3;
-/// What stands in that line between the name and the words.
+/// The dashes between the name and the words in that line.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Bytes of main text that are indexed; of more the beginning.
 const MAX_TEXT_BYTES: usize = 2 << 20;
@@ -180,8 +180,8 @@ pub fn judge(
     })
 }
 
-/// What a page says of itself; of a manual page that says nothing the line beneath `NAME`, which is
-/// the name of what it describes, a dash, and what that is for (man-pages(7)).
+/// The page's description; of a manual page without one the line beneath `NAME`: the name of its
+/// subject, a dash, and its purpose (man-pages(7)).
 fn description(content: &Content) -> String {
     if let Some(description) = content.description.as_ref() {
         return description.clone();

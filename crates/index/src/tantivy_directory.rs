@@ -37,7 +37,7 @@ type ReadsAhead = &'static [&'static str];
 const NONE: ReadsAhead = &[];
 /// Lists of postings and positions, for merges.
 const POSTINGS: ReadsAhead = &["idx", "pos"];
-/// What is stored of pages, for who reads all of them.
+/// The store of pages, for readers of all of them.
 const PAGES: ReadsAhead = &["store"];
 
 impl IndexDirectory {

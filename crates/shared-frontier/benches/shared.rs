@@ -163,7 +163,7 @@ fn fill(frontier: &dyn Frontier, web: &mut Web, is_own: &dyn Fn(u32) -> bool, pa
     }
 }
 
-/// What one run took.
+/// The cost of one run.
 struct Row {
     elapsed: Duration,
     /// Seconds of the processor, of all workers and not of the engine.

@@ -35,7 +35,7 @@ pub(crate) struct CommitBatch {
     files: Vec<String>,
     lengths: Vec<i64>,
     meta: MetaColumns,
-    /// What is kept of the crawl, whichever worker keeps it.
+    /// Values of the crawl, whichever worker stores them.
     crawl_meta: MetaColumns,
 }
 

@@ -15,7 +15,7 @@ pub enum OpenError {
         "the connection string of the frontier can't be read\nhint: such as postgres://crawler@db.example.org/crawl"
     )]
     ConnectionString {
-        /// What is wrong with it.
+        /// The fault.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A connection was to be encrypted without a check of who answers.
@@ -23,7 +23,7 @@ pub enum OpenError {
         "sslmode={mode} does not check who answers in the name of the frontier\nhint: leave it out, or say sslmode=verify-full; sslmode=disable encrypts nothing, for a network that is yours alone"
     )]
     WeakEncryption {
-        /// What was asked for.
+        /// The mode that was asked for.
         mode: String,
     },
     /// There is nobody who is trusted to sign for the engine.
@@ -33,7 +33,7 @@ pub enum OpenError {
     Roots {
         /// Where they were looked for.
         place: String,
-        /// What is wrong there.
+        /// The fault there.
         what: String,
     },
     /// The password file can't be used.
@@ -43,7 +43,7 @@ pub enum OpenError {
     PasswordFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// The engine offers no encryption.
@@ -81,7 +81,7 @@ pub enum OpenError {
     BadCertificate {
         /// The engine's address.
         address: String,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
         /// The error of the connection.
         source: tokio_postgres::Error,

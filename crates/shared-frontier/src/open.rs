@@ -357,7 +357,7 @@ async fn facts(client: &Client) -> Answer<EngineFacts> {
     })
 }
 
-/// What is to be told of an engine whose clock is so far ahead, and that took so long to answer.
+/// Warnings about an engine whose clock is `ahead` seconds ahead, and that took so long to answer.
 fn clock_warnings(ahead: f64, took: Duration) -> Vec<String> {
     let mut said = Vec::new();
     // How far it is ahead is known no better than to half of the time that an answer takes.

@@ -306,7 +306,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// What two buckets have in each state together.
+/// The sums of two buckets' totals, state by state.
 pub(crate) fn sum(one: Totals, other: Totals) -> Totals {
     Totals {
         pending: one.pending + other.pending,

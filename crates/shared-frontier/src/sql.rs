@@ -247,11 +247,11 @@ statements! {
         SELECT $1::int, $2::text, * FROM unnest($3::text[], $4::bytea[])
         ON CONFLICT (crawl, worker, name) DO UPDATE SET value = excluded.value";
 
-    /// What other workers keep under a name: crawl, worker, name.
+    /// The values of other workers under a name: crawl, worker, name.
     OthersMeta = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker <> $2 AND worker <> '' AND name = $3";
 
-    /// What a worker has to know of all others, by one look: crawl, owner, its buckets. The number
+    /// The facts that a worker has to know of all others, in one query: crawl, owner, its buckets. The number
     /// of workers that live and were not asked to end; of all buckets the free ones, URLs pending in
     /// those whose owners do not rest, or that have none, and in free ones; whether links wait, and
     /// for this worker; whether it was asked to end; how much is kept of the crawl; rows of all

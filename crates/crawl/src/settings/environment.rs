@@ -1,5 +1,5 @@
-//! What the environment of the process names: folders (XDG Base Directory Specification), and what
-//! lets us into a PostgreSQL (libpq's variables).
+//! Variables of the process's environment: folders (XDG Base Directory Specification), and
+//! libpq's for the way into a PostgreSQL.
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;

@@ -131,7 +131,7 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// What is asked for that workers can't share, each with its key.
+/// Settings that workers can't share, each with its key.
 fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
     let (scope, recrawl) = (&settings.scope, &settings.recrawl);
     let spends = settings

@@ -32,6 +32,7 @@ pub(crate) struct Crawl {
 /// The end of a worker.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
+    pub(crate) printed: String,
     pub(crate) said: String,
 }
 
@@ -39,6 +40,7 @@ impl Ended {
     pub(crate) fn of(output: &Output) -> Ended {
         Ended {
             code: output.status.code(),
+            printed: String::from_utf8_lossy(&output.stdout).into_owned(),
             said: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
@@ -106,17 +108,20 @@ impl Crawl {
 
     /// The same with another directory.
     pub(crate) fn command_in(&self, output: &str, worker: &str, flags: &str) -> Command {
-        let mut command = self.program();
+        let mut command = self.command_alone(output, flags);
         // As on a machine of its own: on one machine a host waits for who asks it, frozen or not.
         command.env("HOME", self.dir.path().join(format!("home of {worker}")));
-        command.arg(self.web.url(0, "/")).args([
-            "--delay",
-            &format!("{}ms", DELAY.as_millis()),
-            "--delay-factor",
-            "0",
-        ]);
         command.args(["--frontier", &self.served.url, "--crawl", &self.name]);
         command.args(["--worker", worker, "--frontier-lease", LEASE]);
+        command
+    }
+
+    /// The command of a crawl with a frontier of its own.
+    pub(crate) fn command_alone(&self, output: &str, flags: &str) -> Command {
+        let mut command = self.program();
+        let delay = format!("{}ms", DELAY.as_millis());
+        command.arg(self.web.url(0, "/"));
+        command.args(["--delay", &delay, "--delay-factor", "0"]);
         command.arg("--output").arg(self.output(output));
         command.args(flags.split_whitespace());
         command
@@ -145,7 +150,7 @@ impl Crawl {
         Worker(Some(command.spawn().unwrap()))
     }
 
-    /// What `crawl frontier` says.
+    /// Runs `crawl frontier`.
     pub(crate) fn frontier(&self, args: &[&str]) -> Output {
         let mut command = self.program();
         command.arg("frontier").args(args);

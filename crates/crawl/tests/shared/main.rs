@@ -7,6 +7,7 @@
 
 mod crawl;
 mod hand_over;
+mod import;
 mod refusals;
 mod together;
 

@@ -1,4 +1,4 @@
-//! What stands in the way of a worker is named, with what to do.
+//! Whatever stops a worker is named, with a hint.
 
 use std::fs;
 use std::process::{Command, Output};

@@ -18,7 +18,7 @@ const FEW_PAGES: u64 = 16;
 /// How often it is looked which hosts can be handed over.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the coordinator knows of the workers that share its crawl.
+/// The coordinator's view of the workers that share its crawl.
 pub(crate) struct SharedHosts {
     owners: Arc<dyn HostOwnership>,
     /// Buckets whose hosts are asked no more, as they are to be handed over, and whether that was

@@ -1,4 +1,4 @@
-//! What a worker and the frontier that it shares with others tell each other.
+//! Messages between a worker and the frontier that it shares with others.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -106,7 +106,7 @@ impl WorkerThread {
     }
 }
 
-/// What the thread knows.
+/// The thread's state.
 struct Links<Tell> {
     frontier: Arc<SharedFrontier>,
     tell: Tell,

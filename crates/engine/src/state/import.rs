@@ -29,7 +29,7 @@ const IMPORTED: &str = "imported";
 /// committed lengths.
 const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"];
 
-/// What was imported.
+/// Counts of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// URLs in each state.

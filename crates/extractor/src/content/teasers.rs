@@ -24,7 +24,7 @@ const MIN_LEFT: u64 = 200;
 /// A paragraph that a `main` goes on with. In half words.
 const MIN_PARAGRAPH: u64 = 24;
 
-/// What stands in a region and in those within it.
+/// Counts of a region and of those within it.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     /// Blocks that are links with a title.

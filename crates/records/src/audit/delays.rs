@@ -13,7 +13,8 @@ use crate::rows::{RowsOf, delays};
 pub(super) struct Delays(Vec<DelayRow>);
 
 impl Delays {
-    /// Reads `state/delays.jsonl`, or what was gathered of several, which only a crawl has for which one of both was done.
+    /// Reads `state/delays.jsonl`; after `crawl gather`, those of all workers. A crawl without
+    /// such a file has no such rows.
     pub(super) fn read(dir: &Path) -> Result<Delays, RecordsError> {
         let rows: RowsOf<DelayRow> = delays(dir)?;
         // A line that is no row was never on the disk whole, and no request followed it.

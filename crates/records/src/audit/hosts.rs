@@ -251,16 +251,17 @@ impl AuditRun<'_> {
             true => (sent.gap_asked, "as its own row has it"),
             false => (delay, "the least delay"),
         };
-        if host.places.len() < per_host {
-            return;
-        }
         let free = |ended: &Ended| ended.end.saturating_add(asked) <= sent.start + ROUNDING_MS;
-        // Of the places that would do, the one that leaves most room to those that follow.
+        // Of the places that would do, the one that leaves most room to those that follow: one
+        // that was never taken comes last.
         let places = host.places.iter().enumerate();
         let best = places.filter(|(_, ended)| free(ended) && ended.end <= sent.start);
         if let Some((place, _)) = best.max_by_key(|(_, ended)| ended.end) {
             host.places.swap_remove(place);
             return self.findings.checked("gaps");
+        }
+        if host.places.len() < per_host {
+            return;
         }
         let first = host.places.iter().enumerate();
         let Some((place, first)) = first.min_by_key(|(_, ended)| ended.end) else {

@@ -168,6 +168,29 @@ fn ours_each_request_is_held_to_the_settings_of_its_time() {
     );
 }
 
+/// More may be in flight since settings were read again: those that wait for the gap under way and
+/// the one that follows at once begin in any order.
+#[test]
+fn ours_a_place_that_was_never_taken_is_left_to_the_request_that_needs_it() {
+    let asked = |(start, end), gap_asked| Sent {
+        gap_asked,
+        ..page((start, end), "/")
+    };
+    let sent = [
+        robots((0, 100), 404, ""),
+        asked((2_100, 2_102), 2_000),
+        asked((2_103, 2_106), 0),
+        asked((2_103, 2_108), 2_000),
+        asked((2_104, 2_109), 2_000),
+        asked((2_105, 2_110), 2_000),
+    ];
+    let more = More {
+        toml: "[politeness]\ndelay = \"0s\"\nper-host = 4\n",
+        ..More::default()
+    };
+    check_with(&sent, more, expect!["2 gaps, 5 pages"]);
+}
+
 #[test]
 fn face_gap_from_end_to_start() {
     let log = |start, gap_asked| {

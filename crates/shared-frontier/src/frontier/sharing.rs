@@ -1,4 +1,4 @@
-//! What several workers of one crawl share: buckets that come and go, and what is told of all.
+//! Buckets that workers of one crawl hand to each other, and the counts of all workers.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -39,7 +39,7 @@ impl SendGuard {
     }
 }
 
-/// What a worker has to know of all others, at one moment.
+/// The facts that a worker has to know of all others, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Workers that live and were not asked to end, this one among them.
@@ -199,7 +199,7 @@ impl SharedFrontier {
         change(&mut memory);
     }
 
-    /// What this worker has to know of all others.
+    /// Reads the facts that this worker has to know of all others.
     ///
     /// # Errors
     /// [`FrontierError`] where the engine fails.

@@ -20,7 +20,7 @@ pub(crate) struct Postgres {
     _dir: TempDir,
 }
 
-/// What a server has beside the usual.
+/// Settings and files of a server beside the usual.
 #[derive(Default)]
 pub(crate) struct Setup<'a> {
     pub(crate) settings: &'a [&'a str],

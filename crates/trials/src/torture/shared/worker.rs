@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use super::network::{Link, Network};
 use crate::torture::web::Web;
 
-/// What all workers of a crawl have alike.
+/// The settings that all workers of a crawl have alike.
 pub(super) struct Crawl<'a> {
     pub(super) program: &'a Path,
     pub(super) dir: &'a Path,

@@ -1,0 +1,103 @@
+//! Crawls that are begun in a directory and moved into a PostgreSQL, where two workers end them.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crawl_testweb::TestWeb;
+use serde_json::Value;
+
+use crate::crawl::{Crawl, Ended};
+
+const EVERYWHERE: &str = "--scope any --allow-private";
+
+fn small() -> Crawl {
+    Crawl::of(TestWeb::builder().seed(7).hosts(12).pages(120))
+}
+
+impl Crawl {
+    fn alone(&self, dir: &str, flags: &str) -> Ended {
+        let mut command = self.command_alone(dir, &format!("{EVERYWHERE} {flags}"));
+        Ended::of(&command.output().unwrap())
+    }
+
+    fn import(&self, dir: &str) -> Ended {
+        Ended::of(&self.frontier(&["import", dir, "--json"]))
+    }
+
+    fn urls(&self, dir: &str) -> Vec<String> {
+        let rows = self.rows(&[dir], "pages.jsonl").into_iter();
+        rows.map(|row| row["url"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_crawl_goes_on_with_several_workers_where_it_was_left() {
+    let crawl = small();
+    crawl.alone("one", "--max-pages 300").expect(0);
+    let before = crawl.urls("one");
+    assert_eq!(before.len(), 300);
+
+    let imported = crawl.import("one");
+    let told: Value = serde_json::from_str(&imported.printed).unwrap();
+    let said = imported.expect(0);
+    let count = |name: &str| told[name].as_u64().unwrap();
+    assert_eq!(count("fetched") + count("failed"), 300, "{told}");
+    assert!(count("pending") + count("deferred") > 0, "{told}");
+    assert!(count("hosts") > 0 && count("robots") > 0, "{told}");
+    assert!(said.contains("the directory of worker `w1`"), "{said}");
+    // It is moved once, and crawled no more by itself.
+    let said = crawl.import("one").expect(2);
+    assert!(said.contains("whose frontier lies elsewhere"), "{said}");
+    crawl.alone("one", "").expect(2);
+
+    let first = crawl.command_in("one", "w1", EVERYWHERE).spawn().unwrap();
+    let second = crawl.command_in("two", "w2", EVERYWHERE).spawn().unwrap();
+    for worker in [first, second] {
+        Ended::of(&worker.wait_with_output().unwrap()).expect(0);
+    }
+    let urls = crawl.urls("one");
+    assert_eq!(urls[..300], before, "rows stay");
+    assert!(!crawl.urls("two").is_empty(), "w2 had nothing to do");
+    crawl.check_whole(&["one", "two"]);
+
+    // The records of both are one crawl.
+    let mut gather = crawl.program();
+    gather.args(["gather", "one", "two", "--output", "all"]);
+    Ended::of(&gather.output().unwrap()).expect(0);
+    let all: BTreeSet<String> = crawl.urls("all").into_iter().collect();
+    assert_eq!(all, crawl.pages(&["one", "two"]));
+    let mut audit = crawl.program();
+    Ended::of(&audit.args(["audit", "all"]).output().unwrap()).expect(0);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_what_can_not_be_moved_stays_as_it_is() {
+    let (crawl, another) = (small(), small());
+    crawl.alone("one", "--max-pages 40").expect(0);
+    crawl.alone("taken", "--max-pages 10").expect(0);
+    crawl.import("taken").expect(0);
+    let said = crawl.import("one").expect(2);
+    assert!(
+        said.contains("has a crawl `crawl ") && said.contains("` already\nhint: "),
+        "{said}"
+    );
+    // A row that names a settled URL is lost.
+    for file in ["pages.jsonl", "requests.jsonl"] {
+        let path = crawl.output("one").join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        let lost = crawl.web.url(0, "/");
+        let quoted = format!("\"{lost}\"");
+        fs::write(&path, text.replace(&quoted, &format!("\"{lost}?not-it\""))).unwrap();
+    }
+    let one = crawl.output("one");
+    let said = another.import(one.to_str().unwrap()).expect(2);
+    assert!(said.contains("nothing was imported"), "{said}");
+    let told = another.frontier(&["status", "--json"]);
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap_or_default();
+    assert_eq!(told["crawls"].as_array().map_or(0, Vec::len), 0, "{told}");
+    // The directory is still one with a frontier of its own.
+    crawl.alone("one", "--max-pages 41").expect(0);
+}
