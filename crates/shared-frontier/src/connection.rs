@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
+use futures_util::future::try_join_all;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::types::ToSql;
@@ -185,10 +186,9 @@ impl Session {
     pub(crate) async fn open(config: &EngineConfig) -> Answer<Arc<Session>> {
         let client = connect(config).await?;
         client.batch_execute(PLANS).await?;
-        let mut statements = Vec::with_capacity(Sql::TEXTS.len());
-        for text in Sql::TEXTS {
-            statements.push(client.prepare(text).await?);
-        }
+        // Sent at once: an engine that is far away is waited for once.
+        let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
+        let statements = try_join_all(statements).await?;
         Ok(Arc::new(Session { client, statements }))
     }
 

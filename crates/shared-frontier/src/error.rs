@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crawl_frontier::FrontierError;
 use crawl_frontier::parts::Totals;
@@ -125,6 +126,18 @@ pub enum OpenError {
     ReadOnly {
         /// The engine's address.
         address: String,
+    },
+    /// The engine answers so late that leases would end meanwhile.
+    #[error(
+        "the frontier at {address} took {:.1} s to answer, which is more than a tenth of a lease of {:.1} s\nhint: use an engine that is nearer, or longer leases (--frontier-lease)", took.as_secs_f64(), lease.as_secs_f64()
+    )]
+    TooSlow {
+        /// The engine's address.
+        address: String,
+        /// The least time of a few answers.
+        took: Duration,
+        /// The lease that was asked for.
+        lease: Duration,
     },
     /// The tables were made by a version of the program that this one can't read.
     #[error(

@@ -67,7 +67,7 @@ impl Import {
     /// [`OpenError`] says what stands in the way.
     pub fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, OpenError> {
         let (thread, config) = engine_at(url, credentials)?;
-        let client = judged(&thread, &config)?;
+        let (client, _) = judged(&thread, &config)?;
         let wanted = name.to_owned();
         let taken = thread.run(async move {
             let text = "SELECT 1 FROM crawl_frontier.crawl WHERE name = $1";
@@ -218,7 +218,7 @@ pub fn is_imported(
     life: &str,
 ) -> Result<bool, OpenError> {
     let (thread, config) = engine_at(url, credentials)?;
-    let client = judged(&thread, &config)?;
+    let (client, _) = judged(&thread, &config)?;
     let (crawl, life) = (crawl.to_owned(), life.to_owned());
     Ok(thread.run(async move {
         let text = "SELECT 1 FROM crawl_frontier.worker w

@@ -1,10 +1,13 @@
-//! A proxy before the engine that cuts a connection in the middle of a commit.
+//! A proxy before the engine that cuts a connection in the middle of a commit, or passes on late.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
+use std::time::Duration;
+
+use crate::postgres::Served;
 
 /// What a client sends at the end of a commit, and an engine answers.
 const COMMIT: &[u8] = b"COMMIT\0";
@@ -29,6 +32,11 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Serves until the program ends.
     pub(crate) fn before(engine: u16) -> Proxy {
+        Proxy::late(engine, Duration::ZERO)
+    }
+
+    /// The same, where each answer of the engine comes so late.
+    pub(crate) fn late(engine: u16, late: Duration) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let cut = Arc::new(AtomicU8::new(Cut::Never as u8));
@@ -38,11 +46,17 @@ impl Proxy {
                 let Ok(engine) = TcpStream::connect(("127.0.0.1", engine)) else {
                     return;
                 };
-                relay(&client, &engine, Cut::Before, &armed);
-                relay(&engine, &client, Cut::After, &armed);
+                relay((&client, &engine), Cut::Before, &armed, Duration::ZERO);
+                relay((&engine, &client), Cut::After, &armed, late);
             }
         });
         Proxy { port, cut }
+    }
+
+    /// The URL of the engine by way of the proxy.
+    pub(crate) fn url(&self, served: &Served) -> String {
+        let port = |port: u16| format!(":{port}/");
+        served.url.replace(&port(served.port), &port(self.port))
     }
 
     pub(crate) fn arm(&self, cut: Cut) {
@@ -56,7 +70,7 @@ impl Proxy {
 }
 
 /// Copies bytes on a thread of its own, until one that ends a commit where that is to be cut.
-fn relay(from: &TcpStream, to: &TcpStream, cut: Cut, armed: &Arc<AtomicU8>) {
+fn relay((from, to): (&TcpStream, &TcpStream), cut: Cut, armed: &Arc<AtomicU8>, late: Duration) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     let armed = Arc::clone(armed);
     thread::spawn(move || {
@@ -75,6 +89,7 @@ fn relay(from: &TcpStream, to: &TcpStream, cut: Cut, armed: &Arc<AtomicU8>) {
             }
             let kept = last.len().saturating_sub(COMMIT.len() - 1);
             last.drain(..kept);
+            thread::sleep(late);
             if to.write_all(&buffer[..count]).is_err() {
                 break;
             }

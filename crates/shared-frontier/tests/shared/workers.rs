@@ -1,6 +1,7 @@
 //! Several workers, and lives of one, on one engine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crawl_frontier::conformance::helpers::{
     admit, deferred, excluded, lease, link, order, origin, settle, url,
@@ -16,6 +17,18 @@ const FETCHED: Outcome = Outcome::Fetched { status: 200 };
 
 fn open(served: &Served, options: &Options) -> SharedFrontier {
     SharedFrontier::open(&served.url, options).unwrap()
+}
+
+/// The error and its causes.
+fn refusal(url: &str, options: &Options) -> String {
+    let refused = SharedFrontier::open(url, options).err().unwrap();
+    let mut text = refused.to_string();
+    let mut source = std::error::Error::source(&refused);
+    while let Some(why) = source {
+        text += &format!(": {why}");
+        source = why.source();
+    }
+    text
 }
 
 fn is_lost(why: &FrontierError) -> bool {
@@ -78,7 +91,7 @@ fn a_heartbeat_renews_what_is_held_and_nothing_that_ended() {
     let before = until();
     frontier.renew().unwrap();
     assert!(until() > before);
-    assert!(frontier.held_for() > std::time::Duration::from_secs(3600));
+    assert!(frontier.held_for() > Duration::from_secs(3600));
     end_leases(&served.url, &crawl);
     frontier.renew().unwrap();
     assert!(is_lost(&frontier.begin().err().unwrap()));
@@ -141,8 +154,7 @@ fn a_connection_that_is_cut_is_made_again() {
 fn a_commit_that_is_cut_in_the_middle_takes_effect_once() {
     let (served, crawl) = (Served::new(), new_crawl());
     let proxy = Proxy::before(served.port);
-    let port = |port: u16| format!(":{port}/");
-    let at = served.url.replace(&port(served.port), &port(proxy.port));
+    let at = proxy.url(&served);
     let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
     admit(&frontier, [link("/0", 1), link("/1", 1), link("/2", 1)]);
     for (n, cut) in [Cut::Before, Cut::After].into_iter().enumerate() {
@@ -170,8 +182,7 @@ fn a_commit_that_is_cut_in_the_middle_takes_effect_once() {
 fn a_commit_that_is_cut_is_not_sent_again_by_who_lost_its_buckets() {
     let (served, crawl) = (Served::new(), new_crawl());
     let proxy = Proxy::before(served.port);
-    let port = |port: u16| format!(":{port}/");
-    let at = served.url.replace(&port(served.port), &port(proxy.port));
+    let at = proxy.url(&served);
     let frontier = SharedFrontier::open(&at, &options(&crawl, "w1")).unwrap();
     admit(&frontier, [link("/a", 1)]);
     let mut transaction = frontier.begin().unwrap();
@@ -292,18 +303,7 @@ fn states_of_hosts_of_another_worker_are_refused() {
 #[ignore = "needs PostgreSQL"]
 fn what_stands_in_the_way_is_named() {
     let served = Served::new();
-    let open = |url: &str| {
-        let refused = SharedFrontier::open(url, &options("x", "w1"))
-            .err()
-            .unwrap();
-        let mut text = refused.to_string();
-        let mut source = std::error::Error::source(&refused);
-        while let Some(why) = source {
-            text += &format!(": {why}");
-            source = why.source();
-        }
-        text
-    };
+    let open = |url: &str| refusal(url, &options("x", "w1"));
     let text = open("postgres://me:secret@db.example.org/crawl?sslmode=prefer");
     assert!(
         text.contains("sslmode=prefer does not check who answers") && !text.contains("secret"),
@@ -325,4 +325,60 @@ fn what_stands_in_the_way_is_named() {
     );
     let read_only = format!("{}?options=-cdefault_transaction_read_only=on", served.url);
     assert!(open(&read_only).contains("is read-only"));
+}
+
+/// The oldest engine that will do is the one that tests run, so an older one is made of it.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn an_engine_that_is_too_old_is_refused() {
+    let served = Served::new();
+    let url = served.database("old");
+    execute(
+        &url,
+        "CREATE SCHEMA old; CREATE FUNCTION old.current_setting(name text) RETURNS text
+            RETURN CASE name WHEN 'server_version_num' THEN '140012' ELSE 'off' END;",
+    );
+    let old = format!("{url}?options=-csearch_path=old,pg_catalog");
+    let why = refusal(&old, &options("x", "w1"));
+    assert!(
+        why.contains("is PostgreSQL 14, which is too old") && why.contains("use 15 or newer"),
+        "{why}"
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn tables_of_another_layout_are_refused_and_left_as_they_are() {
+    let served = Served::new();
+    let url = served.database("layout");
+    drop(SharedFrontier::open(&url, &options("x", "w1")).unwrap());
+    execute(&url, "UPDATE crawl_frontier.layout SET version = 9999");
+    let why = refusal(&url, &options("x", "w1"));
+    assert!(why.contains("has layout 9999, this program reads"), "{why}");
+    let crawls = number(&url, "SELECT count(*) FROM crawl_frontier.crawl");
+    assert_eq!(crawls, 1);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn an_engine_that_answers_too_late_for_its_leases_is_refused() {
+    let served = Served::new();
+    let late = Proxy::late(served.port, Duration::from_millis(150));
+    let url = late.url(&served);
+    let brief = Options {
+        lease: Duration::from_secs(1),
+        ..options("x", "w1")
+    };
+    let why = refusal(&url, &brief);
+    assert!(
+        why.contains("s to answer, which is more than a tenth of a lease of 1.0 s")
+            && why.contains("--frontier-lease"),
+        "{why}"
+    );
+    // A lease that is long enough for it will do.
+    let long = Options {
+        lease: Duration::from_secs(3_600),
+        ..options("x", "w1")
+    };
+    SharedFrontier::open(&url, &long).unwrap();
 }
