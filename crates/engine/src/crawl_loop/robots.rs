@@ -48,10 +48,17 @@ impl Coordinator {
                 tries,
             })),
             None | Some(_) => {
-                // Nothing is known that may follow: the origin begins anew.
-                self.scheduler.set_robots(now, &of, RobotsState::Unknown);
+                // Nothing is known that may follow.
+                self.begin_rules_anew(now, &of);
                 Ok(None)
             }
+        }
+    }
+
+    /// The robots.txt of an origin is asked for again, unless the origin was handed over.
+    fn begin_rules_anew(&mut self, now: Tick, of: &Origin) {
+        if self.scheduler.host_of(of).is_some() {
+            self.scheduler.set_robots(now, of, RobotsState::Unknown);
         }
     }
 
@@ -66,6 +73,18 @@ impl Coordinator {
         result: Result<Exchange, Failure>,
         out: &mut Vec<Effect>,
     ) -> Result<(), FrontierError> {
+        let mut item = RobotsExchange {
+            of: Some(of.clone()),
+            host: Some(self.host_state(&request.url.host_key())),
+            purpose: "robots",
+            ..RobotsExchange::default()
+        };
+        if !self.keeps_host(&of.host_key()) {
+            // Its next owner asks by itself, and may follow where this worker may not.
+            self.begin_rules_anew(now, of);
+            self.write_exchange(item, result, out);
+            return Ok(());
+        }
         let mut answer = RobotsAnswer::of(request, &result, hop);
         if let RobotsAnswer::Redirect { to, status } = &answer
             && self.scope.excluded_host(&to.host_key()).is_some()
@@ -85,12 +104,6 @@ impl Coordinator {
                 retry_after: None,
             };
         }
-        let mut item = RobotsExchange {
-            of: Some(of.clone()),
-            host: Some(self.host_state(&request.url.host_key())),
-            purpose: "robots",
-            ..RobotsExchange::default()
-        };
         if let RobotsAnswer::Redirect { to, .. } = &answer {
             self.origins
                 .set_pending_fetch(of, PendingRobotsFetch::Hop(to.clone(), hop + 1));

@@ -50,7 +50,7 @@ pub(super) fn page(body: &str) -> Answer {
     answer(200, body).with("content-type", "text/html")
 }
 
-pub(super) fn moved(to: &str) -> Answer {
+pub(crate) fn moved(to: &str) -> Answer {
     answer(302, "").with("location", to)
 }
 
