@@ -200,13 +200,22 @@ struct Workers {
 }
 
 impl Workers {
-    /// Gives up what this worker owns, so that others go on with it at once. Nothing of it is under
-    /// way any more.
-    fn end(self) {
+    /// Ends the run while no bucket comes or goes, then gives up what this worker owns, so that
+    /// others go on with it at once. Nothing of it is under way any more.
+    fn end_with(
+        self,
+        end: impl FnOnce() -> Result<Summary, EngineError>,
+    ) -> Result<Summary, EngineError> {
         self.thread.end();
-        if let Err(error) = self.frontier.give_up() {
+        let ended = end();
+        // Where it failed, what hosts asked for last may not be committed: nobody asks them before the
+        // leases end, but for the next life of this worker, which reads its own records.
+        if ended.is_ok()
+            && let Err(error) = self.frontier.give_up()
+        {
             tracing::warn!(%error, "the hosts of this worker wait until its lease ends");
         }
+        ended
     }
 }
 
@@ -592,16 +601,10 @@ impl Driver {
     ) -> Result<Summary, EngineError> {
         // Whatever is under way still ends here, and its connection with it.
         self.fetches = JoinSet::new();
-        let workers = self.workers.take();
-        let ended = self.end_alone(looped, started);
-        match (workers, &ended) {
-            (Some(workers), Ok(_)) => workers.end(),
-            // What hosts asked for last may not be committed: nobody asks them before the leases end,
-            // but for the next life of this worker, which reads its own records.
-            (Some(workers), Err(_)) => workers.thread.end(),
-            (None, _) => {}
+        match self.workers.take() {
+            Some(workers) => workers.end_with(|| self.end_alone(looped, started)),
+            None => self.end_alone(looped, started),
         }
-        ended
     }
 
     fn end_alone(

@@ -42,7 +42,8 @@ pub(crate) fn write_derived(
     let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
     // Of workers each lists the hosts that it has, but for those of one that ended before, which
     // listed them. Where a worker is cut short, others go on with its hosts, and list them.
-    let buckets = shared.as_ref().map(|it| it.buckets_to_list()).transpose()?;
+    let lists = shared.as_ref().filter(|_| !is_cut_short);
+    let buckets = lists.map(|it| it.buckets_to_list()).transpose()?;
     let is_own = |waiting: &WaitingUrl<'_>| match (&shared, &buckets) {
         (Some(shared), Some(buckets)) => {
             buckets.contains(&shared.bucket_of(&waiting.url.host_key()))
@@ -65,7 +66,7 @@ pub(crate) fn write_derived(
         )?;
     }
     excluded.sync()?;
-    if let (Some(shared), Some(buckets), false) = (&shared, &buckets, is_cut_short) {
+    if let (Some(shared), Some(buckets)) = (&shared, &buckets) {
         shared.note_listed(buckets)?;
     }
     if let Some(archive) = &mut files.archive {

@@ -275,10 +275,12 @@ impl SharedFrontier {
     }
 
     /// The buckets of this worker whose URLs no other worker has listed in its records as put aside.
+    /// It takes those first that nobody owns: nobody may be left who would list them.
     ///
     /// # Errors
-    /// [`FrontierError`] where the engine fails.
+    /// [`FrontierError`] where the engine fails, or the leases of this worker ended.
     pub fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError> {
+        self.take_free(self.all_buckets())?;
         let owned = &self.tables.owned;
         let params = params![owned.crawl, owned.worker.clone(), LISTED.to_owned()];
         let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();

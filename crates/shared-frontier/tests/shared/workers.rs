@@ -286,6 +286,31 @@ fn a_link_is_sent_with_the_page_that_has_it_or_not_at_all() {
     assert_eq!(order(&owner), "/a");
 }
 
+/// A bucket that one hands over as the other ends is nobody's, and has to be listed by one of them.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn each_bucket_is_listed_by_one_of_those_that_end() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let first = open(&served, &options(&crawl, "w1"));
+    let second = open(&served, &options(&crawl, "w2"));
+    let all = first.all_buckets() as usize;
+    assert_eq!(
+        (first.owned_buckets().len(), second.owned_buckets()),
+        (all, vec![])
+    );
+    let seconds = second.buckets_to_list().unwrap();
+    second.note_listed(&seconds).unwrap();
+    second.give_up().unwrap();
+    first.hand_over(&[0]).unwrap();
+    let firsts = first.buckets_to_list().unwrap();
+    assert_eq!((firsts.len(), seconds.len()), (all, 0));
+    first.note_listed(&firsts).unwrap();
+    first.give_up().unwrap();
+    // Whoever comes back has nothing to list.
+    let second = open(&served, &options(&crawl, "w2"));
+    assert!(second.buckets_to_list().unwrap().is_empty());
+}
+
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn states_of_hosts_of_another_worker_are_refused() {
