@@ -1,4 +1,4 @@
-//! Checks the compose file and the configuration that it uses, without a container engine.
+//! Checks the compose files and the configuration that one of them uses, without a container engine.
 
 use std::path::Path;
 
@@ -8,7 +8,11 @@ use serde_json::Value;
 use crate::workspace::{Workspace, output, run};
 
 const COMPOSE: &str = "docker/compose.yaml";
+const WORKERS: &str = "docker/compose.workers.yaml";
 const CONFIG: &str = "config/small-site.toml";
+
+/// Variables of commands that their user has to set.
+const VARIABLES: [(&str, &str); 1] = [("CRAWL_SEED", "https://www.example.org/")];
 
 /// The path at which services find the configuration.
 const MOUNTED: &str = "/etc/crawl/small-site.toml";
@@ -19,16 +23,20 @@ const AS_JSON: &str = "import json, sys\nfrom ruamel.yaml import YAML\n\
                        print(json.dumps(YAML(typ='safe').load(file)))\n";
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
-    let mut schema = workspace.program(workspace.python_bin().join("check-jsonschema"));
-    schema.args(["--builtin-schema", "vendor.compose-spec", COMPOSE]);
-    run(&mut schema)?;
-    let compose = read(workspace)?;
-    let mut faults = faults(&workspace.root.join("docker"), &compose);
     workspace.build_programs()?;
     let crawl = Crawl(workspace);
-    for (service, argv) in commands(&compose) {
-        if let Err(why) = crawl.takes(&argv) {
-            faults.push(format!("{service}: {why:#}"));
+    let mut faults = Vec::new();
+    for file in [COMPOSE, WORKERS] {
+        let mut schema = workspace.program(workspace.python_bin().join("check-jsonschema"));
+        schema.args(["--builtin-schema", "vendor.compose-spec", file]);
+        run(&mut schema)?;
+        let compose = read_file(workspace, file)?;
+        let of_file = self::faults(&workspace.root.join("docker"), &compose);
+        faults.extend(of_file.iter().map(|fault| format!("{file}: {fault}")));
+        for (service, argv) in commands(&compose)? {
+            if let Err(why) = crawl.takes(&argv) {
+                faults.push(format!("{file}: {service}: {why:#}"));
+            }
         }
     }
     if let Err(why) = crawl.effective(&["--config", CONFIG]) {
@@ -36,15 +44,19 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
     match faults.is_empty() {
         true => Ok(()),
-        false => bail!("{COMPOSE}:\n  {}", faults.join("\n  ")),
+        false => bail!("\n  {}", faults.join("\n  ")),
     }
 }
 
-/// The compose file.
+/// The compose file of one crawl.
 pub(crate) fn read(workspace: &Workspace) -> Result<Value> {
+    read_file(workspace, COMPOSE)
+}
+
+fn read_file(workspace: &Workspace, file: &str) -> Result<Value> {
     let mut read = workspace.program(workspace.python_bin().join("python"));
-    let compose = output(read.args(["-c", AS_JSON, COMPOSE]))?;
-    serde_json::from_str(&compose).context("the compose file as JSON")
+    let compose = output(read.args(["-c", AS_JSON, file]))?;
+    serde_json::from_str(&compose).with_context(|| format!("{file} as JSON"))
 }
 
 /// Faults that the schema does not know: services that may do more than they need, files that are
@@ -58,21 +70,24 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
                 faults.push(format!("{name}: {what}"));
             }
         };
-        let user = service["user"].as_str().unwrap_or("root");
-        let user = user.split(':').next().unwrap_or_default();
-        demand(!matches!(user, "" | "root" | "0"), "runs as root");
-        demand(service["read_only"] == true, "writes to its own files");
-        demand(has(&service["cap_drop"], "ALL"), "keeps capabilities");
-        let is_bounded = has(&service["security_opt"], "no-new-privileges:true");
-        demand(is_bounded, "may gain privileges");
+        if is_ours(service) {
+            let user = service["user"].as_str().unwrap_or("root");
+            let user = user.split(':').next().unwrap_or_default();
+            demand(!matches!(user, "" | "root" | "0"), "runs as root");
+            demand(service["read_only"] == true, "writes to its own files");
+            demand(has(&service["cap_drop"], "ALL"), "keeps capabilities");
+            let is_bounded = has(&service["security_opt"], "no-new-privileges:true");
+            demand(is_bounded, "may gain privileges");
+            demand(
+                service["pids_limit"].is_number(),
+                "may start any number of threads",
+            );
+        }
         demand(service["privileged"] != true, "is privileged");
+        // One that ends by itself is not waited for.
         demand(
-            service["healthcheck"]["test"].is_array(),
+            service["healthcheck"]["test"].is_array() || service["restart"] == "on-failure",
             "has no health check",
-        );
-        demand(
-            service["pids_limit"].is_number(),
-            "may start any number of threads",
         );
         let image = service["image"].as_str().unwrap_or_default();
         let is_fixed = image.contains([':', '@']) && !image.ends_with(":latest");
@@ -103,6 +118,12 @@ fn faults(folder: &Path, compose: &Value) -> Vec<String> {
     faults
 }
 
+/// Returns whether a service runs our own program. Images of others are as these made them.
+fn is_ours(service: &Value) -> bool {
+    let image = service["image"].as_str().unwrap_or_default();
+    image == "crawl" || image.starts_with("crawl:")
+}
+
 fn has(list: &Value, entry: &str) -> bool {
     strings(list).any(|known| known == entry)
 }
@@ -115,13 +136,18 @@ pub(crate) fn strings(list: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// The uses of our own program, by service: its command, and its health check.
-fn commands(compose: &Value) -> Vec<(String, Vec<String>)> {
+fn commands(compose: &Value) -> Result<Vec<(String, Vec<String>)>> {
     let services = compose["services"].as_object();
     let mut commands = Vec::new();
     for (name, service) in services.into_iter().flatten() {
-        let argv = |list: &Value| strings(list).map(str::to_owned).collect::<Vec<_>>();
-        commands.push((name.clone(), argv(&service["command"])));
-        let health = argv(&service["healthcheck"]["test"]);
+        if !is_ours(service) {
+            continue;
+        }
+        let argv = |list: &Value| -> Result<Vec<String>> {
+            strings(list).map(|word| expand(word, &VARIABLES)).collect()
+        };
+        commands.push((name.clone(), argv(&service["command"])?));
+        let health = argv(&service["healthcheck"]["test"])?;
         if let ["CMD", "crawl", argv @ ..] =
             &health.iter().map(String::as_str).collect::<Vec<_>>()[..]
         {
@@ -129,7 +155,34 @@ fn commands(compose: &Value) -> Vec<(String, Vec<String>)> {
             commands.push((format!("{name}, health check"), argv));
         }
     }
-    commands
+    Ok(commands)
+}
+
+/// Replaces `${NAME}`, `${NAME:?what it is}` and `$$` as Compose does.
+pub(crate) fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        expanded.push_str(before);
+        if let Some(after) = after.strip_prefix('$') {
+            expanded.push('$');
+            rest = after;
+            continue;
+        }
+        let inner = after
+            .strip_prefix('{')
+            .and_then(|inner| inner.split_once('}'));
+        let (inner, after) = inner.with_context(|| format!("{text} is not read here"))?;
+        let name = inner.split(':').next().unwrap_or_default();
+        let known = variables.iter().find(|(known, _)| *known == name);
+        let (_, value) = known.with_context(|| {
+            format!("nothing is known of the variable {name}\nhint: name it in docker/compose.yaml's head, and here")
+        })?;
+        expanded.push_str(value);
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
 }
 
 /// Our own program, built.
@@ -140,7 +193,7 @@ impl Crawl<'_> {
     fn takes(&self, argv: &[String]) -> Result<()> {
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         match argv.first() {
-            Some(first) if first.starts_with('-') => {
+            Some(first) if first.starts_with('-') || first.contains("://") => {
                 let here = argv.iter().map(|word| match *word {
                     MOUNTED => CONFIG,
                     word => word,
@@ -168,7 +221,7 @@ impl Crawl<'_> {
 mod tests {
     use serde_json::json;
 
-    use super::{commands, faults};
+    use super::{commands, expand, faults};
 
     #[test]
     fn ours_each_fault_of_a_service_is_named() {
@@ -192,9 +245,9 @@ mod tests {
             "s: writes to its own files",
             "s: keeps capabilities",
             "s: may gain privileges",
+            "s: may start any number of threads",
             "s: is privileged",
             "s: has no health check",
-            "s: may start any number of threads",
             "s: names no fixed image",
             "s: is open to the world: 80:80",
             "s: mounts what is not there: other:/x",
@@ -202,13 +255,20 @@ mod tests {
             "s: is built from what is not there: gone",
         ];
         assert_eq!(check(bad), named);
+        let engine = json!({"image": "postgres:15", "healthcheck": {"test": ["CMD", "true"]}});
+        assert_eq!(check(engine), [""; 0]);
+        let worker = json!({"image": "crawl:1", "restart": "on-failure"});
+        assert!(!check(worker).iter().any(|fault| fault.contains("health")));
     }
 
     #[test]
     fn ours_what_is_run_of_our_own_program_is_found() {
         let compose = json!({"services": {
-            "a": {"command": ["--every", "1d"], "healthcheck": {"test": ["CMD", "crawl", "x"]}},
-            "b": {"command": ["serve"], "healthcheck": {"test": ["CMD", "bash"]}}}});
+            "a": {"image": "crawl:1", "command": ["--every", "1d"],
+                "healthcheck": {"test": ["CMD", "crawl", "x"]}},
+            "b": {"image": "crawl:1", "command": ["${CRAWL_SEED:?a URL}"],
+                "healthcheck": {"test": ["CMD", "bash"]}},
+            "c": {"image": "postgres:15", "command": ["postgres"]}}});
         let argv = |words: &[&str]| {
             words
                 .iter()
@@ -218,8 +278,24 @@ mod tests {
         let expected = [
             ("a".to_owned(), argv(&["--every", "1d"])),
             ("a, health check".to_owned(), argv(&["x"])),
-            ("b".to_owned(), argv(&["serve"])),
+            ("b".to_owned(), argv(&["https://www.example.org/"])),
         ];
-        assert_eq!(commands(&compose), expected);
+        assert_eq!(commands(&compose).unwrap(), expected);
+    }
+
+    #[test]
+    fn ours_variables_are_replaced_as_compose_does() {
+        let variables = [("A", "1")];
+        let cases = [
+            ("x", Some("x")),
+            ("${A}", Some("1")),
+            ("a ${A:?say} b $$ $${A}", Some("a 1 b $ ${A}")),
+            ("${B}", None),
+            ("$A", None),
+        ];
+        for (text, expected) in cases {
+            let expanded = expand(text, &variables).ok();
+            assert_eq!(expanded.as_deref(), expected, "{text}");
+        }
     }
 }

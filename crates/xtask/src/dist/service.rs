@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::compose::strings;
+use crate::compose::{expand, strings};
 
 /// The time for which Compose waits for a service to stop that says nothing else.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -131,33 +131,6 @@ pub(super) fn ids(user: &str) -> Result<(u32, u32)> {
     ids.with_context(|| format!("the user {user:?} is not two numbers"))
 }
 
-/// Replaces `${NAME}`, `${NAME:?what it is}` and `$$` as Compose does.
-fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
-    let mut expanded = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('$') {
-        expanded.push_str(before);
-        if let Some(after) = after.strip_prefix('$') {
-            expanded.push('$');
-            rest = after;
-            continue;
-        }
-        let inner = after
-            .strip_prefix('{')
-            .and_then(|inner| inner.split_once('}'));
-        let (inner, after) = inner.with_context(|| format!("{text} is not read here"))?;
-        let name = inner.split(':').next().unwrap_or_default();
-        let known = variables.iter().find(|(known, _)| *known == name);
-        let (_, value) = known.with_context(|| {
-            format!("nothing is known of the variable {name}\nhint: name it in docker/compose.yaml's head, and here")
-        })?;
-        expanded.push_str(value);
-        rest = after;
-    }
-    expanded.push_str(rest);
-    Ok(expanded)
-}
-
 fn seconds(text: &str) -> Option<Duration> {
     let count = text.strip_suffix('s')?.parse().ok()?;
     Some(Duration::from_secs(count))
@@ -170,7 +143,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Service, Surroundings, Volume, expand};
+    use super::{Service, Surroundings, Volume};
 
     #[test]
     fn ours_what_a_service_says_is_read() {
@@ -211,21 +184,5 @@ mod tests {
         ];
         assert_eq!(service.volumes, volumes);
         assert!(Service::read(&compose, "t", &given).is_err());
-    }
-
-    #[test]
-    fn ours_variables_are_replaced_as_compose_does() {
-        let variables = [("A", "1")];
-        let cases = [
-            ("x", Some("x")),
-            ("${A}", Some("1")),
-            ("a ${A:?say} b $$ $${A}", Some("a 1 b $ ${A}")),
-            ("${B}", None),
-            ("$A", None),
-        ];
-        for (text, expected) in cases {
-            let expanded = expand(text, &variables).ok();
-            assert_eq!(expanded.as_deref(), expected, "{text}");
-        }
     }
 }
