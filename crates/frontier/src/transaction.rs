@@ -87,6 +87,19 @@ pub trait Transaction {
             .collect()
     }
 
+    /// Reads at once what is stored of URLs that this transaction is about to admit, and not in
+    /// memory: a store that is far away is asked once. It changes nothing, and nothing has to be
+    /// admitted that was expected.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn expect(
+        &mut self,
+        _admissions: &mut dyn Iterator<Item = &Admission>,
+    ) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
     /// Keeps what the scheduler wants to know of a host again: the moment from which it
     /// may be asked, microseconds since the Unix epoch, and opaque bytes.
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]);

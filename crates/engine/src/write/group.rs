@@ -25,7 +25,7 @@ use crate::control::{CommandAnswer, Refused};
 use crate::counters::page_outcome;
 use crate::error::EngineError;
 use crate::index::entry::left_out;
-use crate::messages::key::{MessageFact, MessageKey};
+use crate::messages::key::{Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};
 use crate::messages::sharing::MAX_TAKEN_LINKS;
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
@@ -116,6 +116,16 @@ impl<'a> Group<'a> {
 }
 
 impl Group<'_> {
+    /// Has what is stored of links read at once where other workers share the frontier: it is asked
+    /// over a network.
+    pub(super) fn expect(&mut self, messages: &[Keyed]) -> Result<(), EngineError> {
+        if self.shared.is_none() {
+            return Ok(());
+        }
+        let mut links = messages.iter().flat_map(|keyed| links_of(&keyed.message));
+        Ok(self.transaction.expect(&mut links)?)
+    }
+
     /// Compares a page with what its host said, where that is in doubt and no reader did it.
     pub(super) fn compare(&self, message: &mut WriterMessage) {
         if let WriterMessage::Page(page) = message
@@ -664,6 +674,15 @@ impl Group<'_> {
             totals: self.totals,
             ..self.committed
         })
+    }
+}
+
+/// The links that a message brings.
+fn links_of(message: &WriterMessage) -> &[Admission] {
+    match message {
+        WriterMessage::Page(page) => &page.findings.links,
+        WriterMessage::Links(batch) => &batch.links,
+        _ => &[],
     }
 }
 

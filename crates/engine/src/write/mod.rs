@@ -200,6 +200,7 @@ impl Writer {
         self.totals.messages += (group.len() - hosts) as u64;
         let items = group.iter().map(|item| item.message.weight()).sum();
         let mut group_state = Group::begin(self, &*frontier, items)?;
+        group_state.expect(&group)?;
         let mut noted = Vec::new();
         for Keyed { key, mut message } in group {
             if let Some(key) = key {

@@ -209,6 +209,14 @@ fn transact(
     let Ok(mut on_disk) = disk.begin() else {
         return false;
     };
+    // Some are expected, all of them or none.
+    if changes.len().is_multiple_of(2) {
+        let mut admissions = changes.iter().flat_map(|change| match change {
+            Change::Admit(admissions) => &admissions[..],
+            _ => &[],
+        });
+        on_disk.expect(&mut admissions).unwrap();
+    }
     for change in changes {
         match change {
             Change::Lease(n) => lease(model, disk, n, held),

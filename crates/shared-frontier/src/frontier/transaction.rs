@@ -35,6 +35,8 @@ pub(super) struct SharedTransaction<'f> {
     /// Links to hosts of other workers, and the state that their owners are told of.
     links: Vec<(i32, Admission)>,
     told: HashMap<Fingerprint, CurrentState>,
+    /// Records that were read to admit URLs, and no admission has used: none where one is not known.
+    read: HashMap<Fingerprint, Option<UrlRecord>>,
     /// Links of other workers that this transaction admits.
     taken: Vec<LinkKey>,
     /// A settled URL becomes pending by it.
@@ -95,6 +97,7 @@ impl<'f> SharedTransaction<'f> {
             visits: HashMap::new(),
             links: Vec::new(),
             told: HashMap::new(),
+            read: HashMap::new(),
             taken: Vec::new(),
             reopens: false,
             hosts: BTreeMap::new(),
@@ -176,20 +179,15 @@ impl<'f> SharedTransaction<'f> {
         }
     }
 
-    /// What stands of a URL here or is read; `read` holds what was read before.
-    fn met(
-        &self,
-        key: Fingerprint,
-        url: &CanonicalUrl,
-        read: &mut HashMap<Fingerprint, Option<UrlRecord>>,
-    ) -> Result<Option<Met>, FrontierError> {
+    /// The record of a URL here, or as it was read; it is read where it was not.
+    fn met(&mut self, key: Fingerprint, url: &CanonicalUrl) -> Result<Option<Met>, FrontierError> {
         if let Some(change) = self.changed.get(&key) {
             return Ok(Some(Met {
                 before: change.before,
                 record: change.now.clone(),
             }));
         }
-        let record = match read.remove(&key) {
+        let record = match self.read.remove(&key) {
             Some(record) => record,
             None => {
                 let tables = &self.frontier.tables;
@@ -204,10 +202,10 @@ impl<'f> SharedTransaction<'f> {
     }
 
     /// Reads what is needed to admit some URLs and not in memory, all at once.
-    fn look_up(
-        &self,
-        admissions: &[Admission],
-    ) -> Result<HashMap<Fingerprint, Option<UrlRecord>>, FrontierError> {
+    fn look_up<'a>(
+        &mut self,
+        admissions: impl Iterator<Item = &'a Admission>,
+    ) -> Result<(), FrontierError> {
         let tables = &self.frontier.tables;
         let mut wanted: Vec<(UrlKey, Fingerprint)> = Vec::new();
         for admission in admissions {
@@ -219,7 +217,7 @@ impl<'f> SharedTransaction<'f> {
                 Some(state) => meet(state, admission) == AdmitAction::Stay,
                 None => false,
             };
-            if !is_decided && !self.changed.contains_key(&key) {
+            if !is_decided && !self.changed.contains_key(&key) && !self.read.contains_key(&key) {
                 wanted.push((tables.keys.url(&admission.url, key), key));
             }
         }
@@ -229,21 +227,16 @@ impl<'f> SharedTransaction<'f> {
         let keys: Vec<UrlKey> = wanted.iter().map(|(key, _)| *key).collect();
         let records = tables.records(&keys)?;
         let mut memory = self.frontier.memory();
-        let mut read = HashMap::with_capacity(wanted.len());
         for ((_, key), record) in wanted.into_iter().zip(records) {
             if let Some(record) = &record {
                 memory.recent.put(key, record.now(false));
             }
-            read.insert(key, record);
+            self.read.insert(key, record);
         }
-        Ok(read)
+        Ok(())
     }
 
-    fn admit_one(
-        &mut self,
-        admission: &Admission,
-        read: &mut HashMap<Fingerprint, Option<UrlRecord>>,
-    ) -> Result<Admitted, FrontierError> {
+    fn admit_one(&mut self, admission: &Admission) -> Result<Admitted, FrontierError> {
         let key = self.fingerprint(&admission.url);
         if let Some(b) = self.frontier.tables.owner_elsewhere(&admission.url) {
             return Ok(self.tell(b, key, admission));
@@ -252,7 +245,7 @@ impl<'f> SharedTransaction<'f> {
         if state.is_some_and(|state| meet(state, admission) == AdmitAction::Stay) {
             return Ok(Admitted::Known);
         }
-        let met = self.met(key, &admission.url, read)?;
+        let met = self.met(key, &admission.url)?;
         let now = match &met {
             Some(met) => met.record.now(self.leased(key).is_some()),
             None => CurrentState::Unknown,
@@ -430,14 +423,20 @@ impl Transaction for SharedTransaction<'_> {
     }
 
     fn admit(&mut self, admission: Admission) -> Result<Admitted, FrontierError> {
-        self.admit_one(&admission, &mut HashMap::new())
+        self.admit_one(&admission)
     }
 
     fn admit_all(&mut self, admissions: &[Admission]) -> Result<Vec<Admitted>, FrontierError> {
-        let mut read = self.look_up(admissions)?;
+        self.look_up(admissions.iter())?;
         let each = admissions.iter();
-        each.map(|admission| self.admit_one(admission, &mut read))
-            .collect()
+        each.map(|admission| self.admit_one(admission)).collect()
+    }
+
+    fn expect(
+        &mut self,
+        admissions: &mut dyn Iterator<Item = &Admission>,
+    ) -> Result<(), FrontierError> {
+        self.look_up(admissions)
     }
 
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]) {

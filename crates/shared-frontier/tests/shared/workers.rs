@@ -10,7 +10,7 @@ use crawl_frontier::{Admission, Frontier as _, FrontierError, Outcome, Reason};
 use crawl_shared_frontier::{OpenError, Options, SharedFrontier};
 
 use crate::bench::{end_leases, new_crawl, options};
-use crate::postgres::{Served, execute, number};
+use crate::postgres::{Postgres, Served, Setup, execute, number};
 use crate::proxy::{Cut, Proxy};
 
 const FETCHED: Outcome = Outcome::Fetched { status: 200 };
@@ -284,6 +284,39 @@ fn a_link_is_sent_with_the_page_that_has_it_or_not_at_all() {
     admit(&other, [link("/a", 1)]);
     owner.take_links(99).unwrap();
     assert_eq!(order(&owner), "/a");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn links_that_are_expected_are_looked_up_in_one_round_trip() {
+    let server = Postgres::start(&Setup {
+        settings: &["shared_preload_libraries=pg_stat_statements"],
+        files: &[],
+    });
+    let url = format!("postgres://crawl@127.0.0.1:{}/postgres", server.port);
+    execute(&url, "CREATE EXTENSION pg_stat_statements");
+    let frontier = SharedFrontier::open(&url, &options("x", "w1")).unwrap();
+    let pages: Vec<Vec<Admission>> = (0..30)
+        .map(|page| {
+            let links = (0..5).map(|at| link(&format!("/{}", 2 * page + at), 1));
+            links.collect()
+        })
+        .collect();
+    let questions = |is_expected: bool| {
+        execute(&url, "SELECT pg_stat_statements_reset()");
+        let mut transaction = frontier.begin().unwrap();
+        if is_expected {
+            transaction.expect(&mut pages.iter().flatten()).unwrap();
+        }
+        for links in &pages {
+            transaction.admit_all(links).unwrap();
+        }
+        drop(transaction);
+        let asked = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
+            WHERE query LIKE 'SELECT k.at, u.state%'";
+        number(&url, asked)
+    };
+    assert_eq!((questions(false), questions(true)), (30, 1));
 }
 
 /// A bucket that one hands over as the other ends is nobody's, and has to be listed by one of them.
