@@ -35,8 +35,8 @@ const MAX_SKEW: Duration = Duration::from_secs(2);
 /// An engine that takes longer to answer is told of.
 const MAX_USUAL_ANSWER: Duration = Duration::from_secs(1);
 
-/// An answer may take so many parts of a lease: a start waits for six of them once it has a lease, and a
-/// heartbeat comes after a third of one.
+/// A lease has to last for so many answers: a start waits for five of them before its first heartbeat,
+/// which comes after a third of the lease.
 const ANSWERS_PER_LEASE: u32 = 10;
 
 /// How often an engine is asked that does not answer at once: one answer may be late by chance.

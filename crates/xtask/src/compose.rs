@@ -44,7 +44,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
     match faults.is_empty() {
         true => Ok(()),
-        false => bail!("\n  {}", faults.join("\n  ")),
+        false => bail!("the compose files:\n  {}", faults.join("\n  ")),
     }
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn expand(text: &str, variables: &[(&str, &str)]) -> Result<String> {
         let name = inner.split(':').next().unwrap_or_default();
         let known = variables.iter().find(|(known, _)| *known == name);
         let (_, value) = known.with_context(|| {
-            format!("nothing is known of the variable {name}\nhint: name it in docker/compose.yaml's head, and here")
+            format!("nothing is known of the variable {name}\nhint: name it in the head of the compose file, and give it a value where that file is read")
         })?;
         expanded.push_str(value);
         rest = after;

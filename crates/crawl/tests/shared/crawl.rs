@@ -97,6 +97,10 @@ impl Crawl {
         }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn output(&self, worker: &str) -> PathBuf {
         self.dir.path().join(worker)
     }

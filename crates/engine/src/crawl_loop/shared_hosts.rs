@@ -273,3 +273,85 @@ impl Coordinator {
         self.spans.forget(host);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crawl_fetcher::{FetchRequest, Validators};
+    use crawl_scheduler::Poll;
+
+    use super::*;
+    use crate::crawl_loop::by_itself::{at, coordinator};
+    use crate::messages::{Event, Job};
+    use crate::simulated::script::moved;
+
+    /// Every host is this worker's, in one bucket.
+    struct OneBucket;
+
+    impl HostOwnership for OneBucket {
+        fn bucket_of(&self, _: &HostKey) -> i32 {
+            7
+        }
+
+        fn owns(&self, _: &HostKey) -> bool {
+            true
+        }
+
+        fn taken_over_for(&self, _: &HostKey) -> Option<Duration> {
+            None
+        }
+
+        fn leased_buckets(&self) -> BTreeSet<i32> {
+            BTreeSet::new()
+        }
+
+        fn may_send(&self) -> bool {
+            true
+        }
+    }
+
+    /// Learning that the redirect leads to a host of another worker, the next owner would take the
+    /// rules for unreachable, and end with pages that nobody asked for.
+    #[test]
+    fn ours_a_robots_txt_of_a_host_that_is_handed_over_is_left_to_its_next_owner() {
+        for leaves in [false, true] {
+            let mut coordinator = coordinator(|_| {});
+            coordinator.share_crawl(Arc::new(OneBucket));
+            let origin = Origin::parse("http://a.example").unwrap();
+            coordinator.scheduler.set_pending(at(20), &origin, 1);
+            let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+                panic!("no permit");
+            };
+            coordinator.in_flight = 1;
+            let mut out = Vec::new();
+            if leaves {
+                let news = Event::Shared(SharedNews::Leave(vec![7]));
+                coordinator.handle(at(21), news, &mut out);
+                coordinator.attend_to_workers(at(21), &mut out);
+            }
+            let request = FetchRequest::robots(origin.robots_url(), Validators::default());
+            let redirect = moved("/rules.txt");
+            let fetched = Event::Fetched {
+                result: redirect.result(&request.url, at(22)),
+                job: Job::Robots {
+                    of: origin.clone(),
+                    request,
+                    hop: 0,
+                },
+                spent: permit.spend(),
+                span: tracing::Span::none(),
+            };
+            coordinator.handle(at(22), fetched, &mut out);
+            let copies = out.iter().filter(|effect| match effect {
+                Effect::Write(WriterMessage::Robots(robots)) => robots.copy.is_some(),
+                _ => false,
+            });
+            assert_eq!(copies.count(), 0, "{leaves}: {out:?}");
+            let follows = coordinator.origins.take_pending_fetch(&origin).is_some();
+            assert_eq!(follows, !leaves);
+            let next = coordinator.scheduler.poll(at(40));
+            assert_eq!(matches!(next, Poll::Issue(_)), !leaves, "{next:?}");
+        }
+    }
+}
