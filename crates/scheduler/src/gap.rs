@@ -269,10 +269,13 @@ impl Host {
         self.drop_slots(politeness.per_host);
     }
 
-    /// The end of the gap under way, whatever the hour.
-    pub(crate) fn gap_until(&self, politeness: &Politeness, now: Tick) -> Moment {
-        let slot = self.next_slot(politeness, now);
-        self.floor(politeness, slot.map(|index| self.slots[index]), None)
+    /// When the first of its slots is free again by the stricter of two rules, whatever the hour;
+    /// `None`: none was used.
+    pub(crate) fn first_free(&self, one: &Politeness, other: &Politeness) -> Option<Moment> {
+        let (other, reason) = self.gap(other);
+        let (gap, why) = longer(self.gap(one), other, reason);
+        let ready = self.slots.iter().map(|slot| slot.ready(gap)).min()?;
+        Some((ready, why))
     }
 }
 

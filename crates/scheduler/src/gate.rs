@@ -62,8 +62,13 @@ impl Gate {
         self.opens_at().is_some_and(|at| at <= now)
     }
 
-    /// Its delay is over: enough for a host that holds a place.
-    pub(crate) fn is_rested(&self, now: Tick) -> bool {
+    /// Returns whether a host that holds a place may be asked: its delay is over, and no lower
+    /// limit has taken the place away.
+    pub(crate) fn is_open_to_holder(&self, now: Tick) -> bool {
+        self.in_flight < self.limit && self.is_rested(now)
+    }
+
+    fn is_rested(&self, now: Tick) -> bool {
         self.rested_at() <= now
     }
 
@@ -79,6 +84,8 @@ pub(crate) struct Gates {
     /// Gates without hosts that still keep their delay, by when it ends.
     fading: BTreeSet<(Tick, u32)>,
     address: (u32, Duration),
+    /// When the limits changed.
+    changed: Tick,
 }
 
 impl Gates {
@@ -88,21 +95,25 @@ impl Gates {
             by_key: HashMap::default(),
             fading: BTreeSet::new(),
             address: (politeness.per_address, politeness.address_delay),
+            changed: Tick::ZERO,
         }
     }
 
     /// The number of the gate of an address that one more host belongs to now.
-    pub(crate) fn join_address(&mut self, address: IpAddr) -> u32 {
-        self.join(GateKey::Address(address), self.address)
+    pub(crate) fn join_address(&mut self, now: Tick, address: IpAddr) -> u32 {
+        self.join(now, GateKey::Address(address), self.address)
     }
 
     /// The number of the gate of a site that one more host belongs to now: so many
     /// requests in flight, so long between two.
-    pub(crate) fn join_site(&mut self, site: Site, limits: (u32, Duration)) -> u32 {
-        self.join(GateKey::Site(site), limits)
+    pub(crate) fn join_site(&mut self, now: Tick, site: Site, limits: (u32, Duration)) -> u32 {
+        self.join(now, GateKey::Site(site), limits)
     }
 
-    fn join(&mut self, key: GateKey, (limit, delay): (u32, Duration)) -> u32 {
+    fn join(&mut self, now: Tick, key: GateKey, (limit, delay): (u32, Duration)) -> u32 {
+        // A gate that is new may have been let go of once its delay was over, or under limits that
+        // asked for a shorter one or counted nothing. So late its last request can have been.
+        let last = now.before(delay).max(self.changed);
         let slab = &mut self.slab;
         let id = *self.by_key.entry(key).or_insert_with_key(|key| {
             slab.insert(Gate {
@@ -111,7 +122,7 @@ impl Gates {
                 in_flight: 0,
                 held: 0,
                 delay,
-                last: Tick::ZERO,
+                last,
                 promised: Tick::ZERO,
                 hosts: 0,
                 queue: BTreeSet::new(),
@@ -123,8 +134,9 @@ impl Gates {
     }
 
     /// Other limits hold from now on, but the delay under way ends no earlier. Gives the numbers of
-    /// all gates: what waits at them may be due at another time.
+    /// the gates that there are: what waits at them may be due at another time.
     pub(crate) fn set_limits(&mut self, now: Tick, politeness: &Politeness) -> Vec<u32> {
+        self.changed = now;
         self.address = (politeness.per_address, politeness.address_delay);
         let ids: Vec<u32> = self.slab.ids().collect();
         for &id in &ids {
@@ -141,14 +153,6 @@ impl Gates {
             }
         }
         ids
-    }
-
-    /// The number of the gate of a site that was not limited before, and so knows no last request:
-    /// it keeps its delay from now on.
-    pub(crate) fn join_site_late(&mut self, now: Tick, site: Site, limits: (u32, Duration)) -> u32 {
-        let id = self.join_site(site, limits);
-        self.slab[id].last = self.slab[id].last.max(now);
-        id
     }
 
     /// One host fewer belongs to the gate; `now` tells whether its delay is over.
@@ -215,8 +219,8 @@ mod tests {
         });
         let at = Tick::from_micros;
         let address = "192.0.2.7".parse().unwrap();
-        let id = gates.join_address(address);
-        assert_eq!(gates.join_address(address), id);
+        let id = gates.join_address(at(100), address);
+        assert_eq!(gates.join_address(at(100), address), id);
         gates.get_mut(id).in_flight = 1;
         gates.get_mut(id).last = at(100);
         gates.leave(id, at(100));
@@ -232,7 +236,7 @@ mod tests {
             );
         }
         // One that is rested when its last host leaves goes at once.
-        let id = gates.join_address(address);
+        let id = gates.join_address(at(150), address);
         gates.leave(id, at(150));
         assert!(gates.by_key.is_empty() && gates.get(id).is_none());
     }

@@ -108,11 +108,12 @@ impl Scheduler {
             let own = self.host_limits_index(&host);
             self.limits[own as usize].delay = before[number as usize].delay;
         }
+        let gates = self.gates.set_limits(self.now, &politeness);
         let hosts: Vec<u32> = self.hosts.ids().collect();
         for &id in &hosts {
             self.take_over(id, &before[self.hosts[id].limits as usize]);
         }
-        for number in self.gates.set_limits(self.now, &politeness) {
+        for number in gates {
             self.requeue_gate(number);
         }
         for id in hosts {
@@ -126,9 +127,12 @@ impl Scheduler {
         let per_host = self.limits[number as usize].per_host;
         let host = &mut self.hosts[id];
         host.limits = number;
-        let (until, why) = host.gap_until(before, self.now);
-        // A slot that there was not before would be free at once.
-        if per_host > before.per_host && until > self.now {
+        // A slot that there was not before would be free at once, though an earlier change may have
+        // taken it away within its gap.
+        if per_host > before.per_host
+            && let Some((until, why)) = host.first_free(before, &self.limits[number as usize])
+            && until > self.now
+        {
             host.backoff_mut().hold(until, why);
         }
         host.drop_slots(per_host);
@@ -136,7 +140,7 @@ impl Scheduler {
         match (self.hosts[id].site, site) {
             (NO_GATE, Some((site, limits))) => {
                 self.dequeue(id);
-                self.hosts[id].site = self.gates.join_site_late(self.now, site, limits);
+                self.hosts[id].site = self.gates.join_site(self.now, site, limits);
             }
             (NO_GATE, None) | (_, Some(_)) => {}
             (gate, None) => {

@@ -234,7 +234,7 @@ impl Scheduler {
         let host = &self.hosts[id];
         let (site, address, reserved) = (host.site, host.address, host.reserved);
         let now = self.now;
-        let opens = |gate: &Gate| gate.is_open(now) || (reserved && gate.is_rested(now));
+        let opens = |gate: &Gate| gate.is_open(now) || (reserved && gate.is_open_to_holder(now));
         if self.gates.get(site).is_some_and(|gate| !opens(gate)) {
             self.unreserve(id);
             return Some(site);

@@ -395,7 +395,7 @@ impl Scheduler {
         host.limits = self.limits_index(key);
         host.is_parked = self.parked.contains(key);
         if let Some((site, limits)) = self.site_limits(key) {
-            host.site = self.gates.join_site(site, limits);
+            host.site = self.gates.join_site(self.now, site, limits);
         }
         let id = self.hosts.insert(host);
         self.by_host.insert(key.clone(), id);
@@ -481,7 +481,7 @@ impl Scheduler {
             return;
         }
         self.dequeue(id);
-        self.hosts[id].address = self.gates.join_address(address);
+        self.hosts[id].address = self.gates.join_address(self.now, address);
         if old != NO_GATE {
             self.gates.leave(old, self.now);
         }

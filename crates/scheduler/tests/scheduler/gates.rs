@@ -266,3 +266,62 @@ fn ours_a_host_that_waits_for_its_address_alone_holds_no_place_elsewhere() {
     stage.end(first.spend(), ANSWERED);
     assert_eq!(*stage.issue().host(), other);
 }
+
+#[test]
+fn ours_a_longer_site_delay_holds_for_a_site_that_nothing_was_known_of_any_more() {
+    let site_delay = |site_delay| Politeness {
+        site_delay,
+        ..fast()
+    };
+    let mut stage = Stage::new(site_delay(SECOND));
+    stage.open("http://a.s.example", 1);
+    stage.exchange(ANSWERED);
+    stage.scheduler.evict().unwrap();
+    stage.now = stage.now + SECOND;
+    // The gate is let go of, and made anew for another host.
+    stage.open("http://b.s.example", 1);
+    let longer = site_delay(5 * SECOND);
+    stage.scheduler.set_politeness(stage.now, longer);
+    assert_eq!(stage.exchange(ANSWERED).0, 4 * SECOND);
+    // It is made anew after the change too.
+    stage.scheduler.evict().unwrap();
+    stage.now = stage.now + 5 * SECOND;
+    stage.scheduler.set_politeness(stage.now, site_delay(SECOND));
+    stage.open("http://c.s.example", 1);
+    assert!(stage.exchange(ANSWERED).0 <= SECOND);
+}
+
+#[test]
+fn ours_a_place_that_a_host_holds_ends_with_a_lower_limit_of_its_site() {
+    let per_site = |limit| Politeness {
+        per_address: 1,
+        per_site: Some(limit),
+        ..fast()
+    };
+    let mut stage = Stage::new(per_site(2));
+    let [elsewhere, here] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+    let mut host = |text, address| {
+        let host = stage.open(text, 9).host_key();
+        stage.scheduler.set_address(stage.now, &host, address);
+        host
+    };
+    let neighbour = host("http://neighbour.example", here);
+    let holder = host("http://holder.s.example", here);
+    let other = host("http://other.s.example", elsewhere);
+    let now = stage.now;
+    let mut ask = |host| match stage.scheduler.poll_host(now, host) {
+        Poll::Issue(permit) => Some(permit.spend()),
+        _ => None,
+    };
+    let at_address = ask(&neighbour).unwrap();
+    // It comes to its address in vain so often that it is given a place of its site to keep.
+    assert!((0..100).all(|_| ask(&holder).is_none()));
+    let of_site = ask(&other).unwrap();
+    stage.scheduler.set_politeness(now, per_site(1));
+    stage.scheduler.park(now, &neighbour);
+    stage.end(at_address, ANSWERED);
+    stage.assert_closed();
+    stage.scheduler.park(now, &other);
+    stage.end(of_site, ANSWERED);
+    assert_eq!(stage.issue().host(), &holder);
+}

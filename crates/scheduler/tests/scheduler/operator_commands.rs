@@ -205,3 +205,24 @@ fn ours_the_hosts_in_memory_are_known() {
     known.sort();
     assert_eq!(known, [host("a.example"), host("b.example")]);
 }
+
+#[test]
+fn ours_a_slot_more_keeps_the_stricter_gap_that_the_others_keep() {
+    let politeness = |delay, per_host| Politeness {
+        delay,
+        delay_factor: 0.0,
+        jitter: 0.0,
+        per_host,
+        ..Politeness::default()
+    };
+    let (narrow, wide) = (politeness(SECOND, 1), politeness(3 * SECOND, 2));
+    for changes in [[&narrow, &wide, &wide], [&wide, &narrow, &wide]] {
+        let mut stage = Stage::new(changes[0].clone());
+        stage.open("http://a.example", 9);
+        stage.exchange(ANSWERED);
+        for changed in &changes[1..] {
+            stage.scheduler.set_politeness(stage.now, (*changed).clone());
+        }
+        assert_eq!(stage.exchange(ANSWERED).0, 3 * SECOND);
+    }
+}

@@ -46,8 +46,8 @@ struct HostSeen {
     /// The robots pace in force for its origins; 0: none.
     pace: [u8; 2],
     address: Option<u32>,
-    /// The least response time of its answers: the smoothed one is no less.
-    quickest_ms: Option<u32>,
+    /// The least response time of its answers, and the largest: the smoothed one is between.
+    response_ms: Option<(u32, u32)>,
 }
 
 /// The state that most hosts do not have.
@@ -259,7 +259,8 @@ impl Check {
     fn answered(&mut self, host: u32, signal: &RequestOutcome, retry_after: Option<Duration>) {
         let took = u32::try_from(signal.response_time.as_millis()).unwrap_or(u32::MAX);
         let seen = &mut self.hosts[host as usize];
-        seen.quickest_ms = Some(seen.quickest_ms.map_or(took, |quickest| quickest.min(took)));
+        let (least, largest) = seen.response_ms.unwrap_or((took, took));
+        seen.response_ms = Some((least.min(took), largest.max(took)));
         let gap = self.steady_gap(host);
         if !self.troubles.contains_key(&host) && signal.rate_limit.is_none() {
             return;
@@ -313,11 +314,20 @@ impl Check {
         self.last_start = None;
     }
 
-    /// Other politeness is taken over; of hosts that left memory a gap under way is known no more.
+    /// Other politeness is taken over. Of a host that left memory no more ends are known than it
+    /// had slots.
     pub(crate) fn reload(&mut self, now: Tick, plan: &Plan, is_away: impl Fn(u32) -> bool) {
         let before: Vec<_> = (0..self.hosts.len())
             .map(|host| {
                 let number = u32::try_from(host).unwrap_or(u32::MAX);
+                // A slow restart may be over that a shorter gap would have let go on.
+                let (_, largest) = self.hosts[host].response_ms.unwrap_or_default();
+                let longest = self.gap_after(number, largest);
+                if let Some(trouble) = self.troubles.get_mut(&number)
+                    && slow_gap(longest, trouble.ease) <= longest
+                {
+                    trouble.ease = 0;
+                }
                 (self.per_host(number), self.steady_gap(number))
             })
             .collect();
@@ -330,9 +340,11 @@ impl Check {
             let used = usize::from(seen.in_flight) + seen.ends.len();
             let rested = seen.ends.iter().map(|(end, delay)| *end + gap.max(*delay));
             let rested = rested.min().filter(|_| used >= per_host as usize);
-            let is_wider = self.per_host(number) > per_host && !is_away(number);
-            if let Some(until) = rested.filter(|_| is_wider) {
-                let seen = &mut self.hosts[number as usize];
+            let is_wider = self.per_host(number) > per_host;
+            let seen = &mut self.hosts[number as usize];
+            if is_wider && is_away(number) {
+                seen.forget_ends(per_host);
+            } else if let Some(until) = rested.filter(|_| is_wider) {
                 seen.kept_until = seen.kept_until.max(until.min(now + gap));
             }
         }
@@ -343,15 +355,12 @@ impl Check {
 
     fn ended(&mut self, end: Tick, sent: &Sent) {
         let delay = self.delay(sent.host);
-        let per_host = self.per_host(sent.host) as usize;
+        let per_host = self.per_host(sent.host);
         let seen = &mut self.hosts[sent.host as usize];
         seen.in_flight -= 1;
         seen.ends.push((end, delay));
         // There are more where fewer are allowed than when they began.
-        while seen.ends.len() > per_host.saturating_sub(seen.in_flight.into()) {
-            let first = (0..seen.ends.len()).min_by_key(|index| seen.ends[*index].0);
-            seen.ends.swap_remove(first.unwrap_or(0));
-        }
+        seen.forget_ends(per_host);
         self.in_flight -= 1;
         if let Some(address) = sent.address {
             self.addresses[address as usize].end(end);
@@ -384,12 +393,18 @@ impl Check {
 
     /// The least gap at any hour.
     fn steady_gap(&self, host: u32) -> Duration {
+        let (least, _) = self.hosts[host as usize].response_ms.unwrap_or_default();
+        self.gap_after(host, least)
+    }
+
+    /// The gap at any hour, were this the smoothed response time.
+    fn gap_after(&self, host: u32, response_ms: u32) -> Duration {
         let seen = &self.hosts[host as usize];
         let terms = self.terms(host);
         let politeness = &self.politeness;
         let factor = terms.and_then(|terms| terms.delay_factor);
-        let quickest = Duration::from_millis(seen.quickest_ms.unwrap_or(0).into());
-        let factor = quickest.mul_f64(factor.unwrap_or(politeness.delay_factor));
+        let response = Duration::from_millis(response_ms.into());
+        let factor = response.mul_f64(factor.unwrap_or(politeness.delay_factor));
         let mut gap = self.delay(host).max(factor);
         for pace in seen.pace {
             let pace = &self.pace[usize::from(pace)];
@@ -423,6 +438,14 @@ impl Check {
 }
 
 impl HostSeen {
+    /// Forgets the first ends where there are more than slots that are free.
+    fn forget_ends(&mut self, per_host: u32) {
+        while self.ends.len() > (per_host as usize).saturating_sub(self.in_flight.into()) {
+            let first = (0..self.ends.len()).min_by_key(|index| self.ends[*index].0);
+            self.ends.swap_remove(first.unwrap_or(0));
+        }
+    }
+
     /// A request starts: some slot's gap must be over. Of those the one that ended last is
     /// taken, which leaves the most freedom for what follows. Whether the gap was kept.
     fn take_slot(&mut self, now: Tick, gap: Duration, paced: bool, per_host: u32) -> bool {
