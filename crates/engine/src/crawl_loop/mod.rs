@@ -242,9 +242,11 @@ impl Coordinator {
             }
             Event::Committed(committed) => {
                 let has_turned = committed.has_turned;
-                let taken = committed.taken_links;
+                let leaves_links = committed.leaves_links;
                 self.committed(now, committed);
-                if taken.is_some_and(|count| self.links_taken(count)) {
+                if let Some(are_left) = leaves_links
+                    && self.links_taken(are_left)
+                {
                     self.write(WriterMessage::TakeLinks, out);
                 }
                 if has_turned {

@@ -1,6 +1,7 @@
 //! A transaction: changes are gathered here, and sent as one commit.
 
 mod commit_rows;
+mod reopen_lost;
 
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
@@ -12,7 +13,7 @@ use crawl_frontier::parts::{
 };
 use crawl_frontier::{
     Admission, Admitted, CommitResult, Fingerprint, FrontierError, Lease, NewState, Outcome,
-    Transaction, Visit,
+    ReopenedUrls, Transaction, Visit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
@@ -20,7 +21,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use self::commit_rows::CommitRows;
 use super::{SharedFrontier, Writer};
 use crate::engine_tables::{Param, params};
-use crate::rows::{LinkKey, Reader, UrlKey, state_columns};
+use crate::rows::{BucketToReopen, LinkKey, Reader, UrlKey, state_columns};
 use crate::sql::Sql;
 
 /// The changes wait here until the commit.
@@ -39,6 +40,10 @@ pub(super) struct SharedTransaction<'f> {
     taken: Vec<LinkKey>,
     /// A settled URL becomes pending by it.
     reopens: bool,
+    /// How far buckets were looked at for URLs of workers whose directories are lost, and those of
+    /// these whose visits are void.
+    to_reopen: Vec<BucketToReopen>,
+    dropped_visits: Vec<UrlKey>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: BTreeMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
@@ -97,6 +102,8 @@ impl<'f> SharedTransaction<'f> {
             told: HashMap::new(),
             taken: Vec::new(),
             reopens: false,
+            to_reopen: Vec::new(),
+            dropped_visits: Vec::new(),
             hosts: BTreeMap::new(),
             robots: BTreeMap::new(),
             marks: BTreeMap::new(),
@@ -467,6 +474,10 @@ impl Transaction for SharedTransaction<'_> {
         let (taken, admissions): (Vec<_>, Vec<_>) = links.into_iter().unzip();
         self.taken = taken;
         Ok(admissions)
+    }
+
+    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
+        self.look_for_lost(most)
     }
 
     fn note_spent(&mut self, pages: u64, bytes: u64) {
