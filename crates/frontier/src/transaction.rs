@@ -115,7 +115,8 @@ pub trait Transaction {
     /// Takes up URLs of this worker's hosts that a worker settled whose directory is lost, `most` at
     /// most. Those that were fetched or failed are pending again by the way that led to them, at
     /// their first attempt, and nothing is kept of their visits. Those that were excluded stay so,
-    /// and are given: their rows are to be written again. None where no workers share the frontier.
+    /// and are given: their rows are to be written again. Of their origins no copy of robots.txt is
+    /// kept any more, since its record is lost too. None where no workers share the frontier.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.
@@ -149,6 +150,8 @@ pub trait Transaction {
 pub struct ReopenedUrls {
     /// Those that stay excluded, as they were admitted or settled.
     pub excluded: Vec<Admission>,
+    /// The origins of all that were taken up.
+    pub origins: Vec<Origin>,
     /// True if there may be more.
     pub is_more: bool,
 }

@@ -33,6 +33,8 @@ pub(crate) struct CommitBatch {
     links: LinkColumns,
     taken: LinkKeyColumns,
     dropped_visits: KeyColumns,
+    /// Of origins without a copy of robots.txt any more.
+    dropped_robots: NumberColumns,
     to_reopen: BucketToReopenColumns,
     looked_through: BucketToReopenColumns,
     files: Vec<String>,
@@ -141,6 +143,13 @@ struct KeyColumns {
     b: Vec<i32>,
     origin: Vec<i64>,
     fingerprint: Vec<i64>,
+}
+
+/// Keys of origins.
+#[derive(Default)]
+struct NumberColumns {
+    b: Vec<i32>,
+    number: Vec<i64>,
 }
 
 /// How far buckets were looked at for URLs that are to be reopened.
@@ -267,6 +276,12 @@ impl CommitBatch {
         self.dropped_visits.push(key);
     }
 
+    /// Removes the copy of an origin's robots.txt, unless this commit puts one.
+    pub(crate) fn drop_robots(&mut self, b: i32, number: i64) {
+        self.dropped_robots.b.push(b);
+        self.dropped_robots.number.push(number);
+    }
+
     /// Notes how far a bucket was looked at.
     pub(crate) fn bucket_to_reopen(&mut self, bucket: BucketToReopen) {
         let columns = match bucket.is_over {
@@ -374,7 +389,7 @@ impl CommitBatch {
     /// Sends the statements for what is known of URLs, origins and hosts at once.
     async fn put_rows(&self, session: &Session, crawl: i32) -> Answer<()> {
         let (records, visits) = (&self.records, &self.visits);
-        let dropped = &self.dropped_visits;
+        let (dropped, no_robots) = (&self.dropped_visits, &self.dropped_robots);
         let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
             put(session, sql, rows, &params).await
         };
@@ -390,6 +405,9 @@ impl CommitBatch {
                 &records.seq, &records.distance, &records.attempt, &records.line,
                 &records.settled_by, &records.state, &records.priority, &records.redirects,
                 &records.flags, &records.code, &records.path, &records.via, &records.note,
+            ]),
+            put(Sql::DropRobots, no_robots.b.len(), vec![
+                crawl, &no_robots.b, &no_robots.number,
             ]),
             put(Sql::PutRobots, self.robots.b.len(), vec![
                 crawl, &self.robots.b, &self.robots.number, &self.robots.name, &self.robots.bytes,
@@ -407,8 +425,8 @@ impl CommitBatch {
                 &visits.flags, &visits.is_settled, &visits.via, &visits.kept,
             ]),
         );
-        let (a, b, c, d, e, f) = answers;
-        for answer in [a, b, c, d, e, f] {
+        let (a, b, c, d, e, f, g) = answers;
+        for answer in [a, b, c, d, e, f, g] {
             answer?;
         }
         Ok(())

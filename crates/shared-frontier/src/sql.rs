@@ -213,6 +213,10 @@ statements! {
         SELECT $1::int, b, origin, 0, name, robots
         FROM unnest($2::int[], $3::bigint[], $4::text[], $5::bytea[]) AS k(b, origin, name, robots)
         ON CONFLICT (crawl, b, origin) DO UPDATE SET robots = excluded.robots";
+    /// Removes copies of robots.txt: crawl, then lists of bucket and number.
+    DropRobots = "UPDATE crawl_frontier.origin o SET robots = NULL
+        FROM unnest($2::int[], $3::bigint[]) AS k(b, origin)
+        WHERE o.crawl = $1 AND o.b = k.b AND o.origin = k.origin";
     /// Puts states of hosts: crawl, then lists of bucket, number, wake, name, bytes.
     PutHosts = "INSERT INTO crawl_frontier.host (crawl, b, host, wake, name, politeness)
         SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[])

@@ -501,6 +501,9 @@ impl Coordinator {
         for (from, target) in &committed.targets {
             Arc::make_mut(&mut self.scope).add_target(from, target);
         }
+        for origin in &committed.without_robots {
+            self.origins.drop_copy(origin);
+        }
         for (origin, _) in committed.origins {
             // As of now, not of the commit: a lease may have been given back meanwhile.
             let urls = self.frontier.pending(&origin);

@@ -494,6 +494,7 @@ impl Group<'_> {
                 self.list_admission(admission)?;
             }
         }
+        self.committed.without_robots.extend(reopened.origins);
         Ok(reopened.is_more)
     }
 

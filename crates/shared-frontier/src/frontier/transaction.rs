@@ -3,7 +3,7 @@
 mod commit_rows;
 mod reopen_lost;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -40,10 +40,12 @@ pub(super) struct SharedTransaction<'f> {
     taken: Vec<LinkKey>,
     /// A settled URL becomes pending by it.
     reopens: bool,
-    /// How far buckets were looked at for URLs of workers whose directories are lost, and those of
-    /// these whose visits are void.
+    /// How far buckets were looked at for URLs of workers whose directories are lost.
     to_reopen: Vec<BucketToReopen>,
+    /// Those of these URLs whose visits are void, and the bucket and number of each of their origins,
+    /// whose robots.txt is to be asked for again.
     dropped_visits: Vec<UrlKey>,
+    dropped_robots: BTreeSet<(i32, i64)>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: BTreeMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
@@ -104,6 +106,7 @@ impl<'f> SharedTransaction<'f> {
             reopens: false,
             to_reopen: Vec::new(),
             dropped_visits: Vec::new(),
+            dropped_robots: BTreeSet::new(),
             hosts: BTreeMap::new(),
             robots: BTreeMap::new(),
             marks: BTreeMap::new(),

@@ -234,6 +234,12 @@ fn owners_that_live_forget_that_a_url_was_settled() {
     let second = open(&served, &options(&crawl, "w2"));
     admit(&first, [link("/a", 3), excluded("/never", 1)]);
     settle(&first, lease(&first), FETCHED);
+    let elsewhere = url("http://b.example/").origin();
+    let mut transaction = first.begin().unwrap();
+    for origin in [&origin(), &elsewhere] {
+        transaction.keep_robots(origin, b"copy");
+    }
+    transaction.commit().unwrap();
     first.give_up().unwrap();
     second.take_free(4).unwrap();
     // It knows by now that both are settled.
@@ -248,11 +254,15 @@ fn owners_that_live_forget_that_a_url_was_settled() {
     let listed: Vec<_> = reopened.excluded.iter().map(|it| it.url.path()).collect();
     assert_eq!((listed, reopened.is_more), (vec!["/never"], false));
     assert!(matches!(reopened.excluded[0].state, NewState::Excluded(_)));
+    assert_eq!(reopened.origins, [origin()]);
     // A link that comes along finds it pending, and is nearer.
     transaction.admit(link("/a", 2)).unwrap();
     let committed = transaction.commit().unwrap();
     assert_eq!(committed.origins, [(origin(), 1)]);
     assert_eq!(second.reopenings(), before + 1);
+    // The record of its robots.txt is lost; that of another is not known to be.
+    assert_eq!(second.robots(&origin()).unwrap(), None);
+    assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
     assert!(!second.survey().unwrap().links_wait);
     let mut links = vec![link("/a", 1)];
     second.leave_out_known(&mut links, &mut |url| panic!("{url} is not settled"));

@@ -155,6 +155,9 @@ impl SharedTransaction<'_> {
         for key in std::mem::take(&mut self.dropped_visits) {
             batch.drop_visit(key);
         }
+        for (b, number) in std::mem::take(&mut self.dropped_robots) {
+            batch.drop_robots(b, number);
+        }
     }
 }
 

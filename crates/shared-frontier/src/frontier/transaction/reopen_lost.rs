@@ -58,6 +58,9 @@ impl SharedTransaction<'_> {
         for row in &rows {
             let (key, url, record) = settled(row).ok_or_else(|| tables.corrupt("url"))?;
             bucket.last = key;
+            if self.dropped_robots.insert((key.b, key.origin)) {
+                found.origins.push(url.origin());
+            }
             found.excluded.extend(self.reopen(key, url, record));
         }
         bucket.is_over = rows.len() < most;
