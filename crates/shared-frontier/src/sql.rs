@@ -53,12 +53,15 @@ statements! {
     /// milliseconds, that life. Tells its commits and its number, which is a new one where the name
     /// is new.
     TakeName = "WITH numbered AS (
-            UPDATE crawl_frontier.crawl SET workers = workers + 1 WHERE number = $1::int
+            UPDATE crawl_frontier.crawl SET workers = workers + 1
+            WHERE number = $1::int AND NOT EXISTS (
+                SELECT 1 FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2::text)
             RETURNING workers)
         INSERT INTO crawl_frontier.worker AS w (crawl, name, owner, lease_until, commits,
             began, heard, pages, bytes, pages_before, allowed, rests, drained, number)
         SELECT $1::int, $2::text, $3::text, clock_timestamp() + $4::bigint * interval '1 millisecond', 0,
-            clock_timestamp(), clock_timestamp(), 0, 0, 0, 0, false, false, workers FROM numbered
+            clock_timestamp(), clock_timestamp(), 0, 0, 0, 0, false, false,
+            coalesce((SELECT workers FROM numbered), 0)
         ON CONFLICT (crawl, name) DO UPDATE
             SET owner = excluded.owner, lease_until = excluded.lease_until, began = excluded.began,
                 heard = excluded.heard, pages_before = w.pages, allowed = w.pages, rests = false,
@@ -69,10 +72,11 @@ statements! {
     Living = "SELECT count(*) FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained";
     /// Has a crawl go on with another version or other settings, where they are those that it has,
-    /// or no other worker lives: crawl, owner, version, settings. Tells whether it does.
+    /// it has none yet, or no other worker lives: crawl, owner, version, settings. Tells whether it does.
     TakeSettings = "UPDATE crawl_frontier.crawl c SET program = $3, settings = $4
         WHERE c.number = $1 AND (
             (c.program = $3 AND c.settings = $4)
+            OR (c.program = '' AND c.settings = '')
             OR NOT EXISTS (SELECT 1 FROM crawl_frontier.worker w
                 WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp()))
         RETURNING c.number";
