@@ -98,6 +98,12 @@ pub(crate) fn is_guess(lease: &Lease) -> bool {
     Priority::of(lease) == Priority::GUESSED_SITEMAP && lease.kind == UrlKind::Sitemap
 }
 
+/// Returns whether an admission is one of a sitemap that nobody named.
+pub(crate) fn is_admitted_guess(admission: &Admission) -> bool {
+    let priority = Priority(admission.priority);
+    priority == Priority::GUESSED_SITEMAP && admission.kind == UrlKind::Sitemap
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

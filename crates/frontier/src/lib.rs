@@ -81,6 +81,6 @@ pub use lease::{Lease, Outcome};
 pub use memory::MemoryFrontier;
 pub use sieve::{Disk, DiskFile, SystemDisk};
 pub use store::{Durability, FjallFrontier, LeftOut, Options, RestingFrontier, StoreRemoval};
-pub use transaction::{CommitResult, Transaction};
+pub use transaction::{CommitResult, ReopenedUrls, Transaction};
 pub use url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 pub use visit::Visit;

@@ -125,6 +125,19 @@ pub trait Transaction {
         Ok(Vec::new())
     }
 
+    /// Takes up URLs of this worker's hosts that a worker settled whose directory is lost, `most` at
+    /// most. Those that were fetched or failed are pending again by the way that led to them, at
+    /// their first attempt, and nothing is kept of their visits. Those that were excluded stay so,
+    /// and are given: their rows are to be written again. Of their origins no copy of robots.txt is
+    /// kept any more, since its record is lost too. None where no workers share the frontier.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails.
+    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
+        let _ = most;
+        Ok(ReopenedUrls::default())
+    }
+
     /// Notes how many pages and bytes this worker has, over all its lives: workers that share a
     /// frontier share budgets too. Nothing elsewhere.
     fn note_spent(&mut self, pages: u64, bytes: u64) {
@@ -143,6 +156,17 @@ pub trait Transaction {
     /// process can see; after the failure of a disk, opening the frontier again shows
     /// which side of the commit it is on.
     fn commit(self: Box<Self>) -> Result<CommitResult, FrontierError>;
+}
+
+/// The URLs that [`Transaction::reopen_lost`] took up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReopenedUrls {
+    /// Those that stay excluded, as they were admitted or settled.
+    pub excluded: Vec<Admission>,
+    /// The origins of all that were taken up.
+    pub origins: Vec<Origin>,
+    /// True if there may be more.
+    pub is_more: bool,
 }
 
 /// The result of a commit.

@@ -9,7 +9,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::connection::{Answer, Params, Session};
 use crate::ownership::Ownership;
-use crate::rows::{LinkKey, UrlKey, flags_of, place_of, state_columns};
+use crate::rows::{BucketToReopen, LinkKey, UrlKey, flags_of, is_settled, place_of, state_columns};
 use crate::sql::Sql;
 
 /// The beginning of the names of what is kept of the whole crawl, whichever worker keeps it.
@@ -32,6 +32,11 @@ pub(crate) struct CommitBatch {
     visits: VisitColumns,
     links: LinkColumns,
     taken: LinkKeyColumns,
+    dropped_visits: KeyColumns,
+    /// Of origins without a copy of robots.txt any more.
+    dropped_robots: NumberColumns,
+    to_reopen: BucketToReopenColumns,
+    looked_through: BucketToReopenColumns,
     files: Vec<String>,
     lengths: Vec<i64>,
     meta: MetaColumns,
@@ -63,6 +68,7 @@ struct RecordColumns {
     distance: Vec<i32>,
     attempt: Vec<i32>,
     line: Vec<Option<i32>>,
+    settled_by: Vec<Option<i32>>,
     state: Vec<i16>,
     priority: Vec<i16>,
     redirects: Vec<i16>,
@@ -131,6 +137,28 @@ struct LinkKeyColumns {
     number: Vec<i64>,
 }
 
+/// Keys of URLs.
+#[derive(Default)]
+struct KeyColumns {
+    b: Vec<i32>,
+    origin: Vec<i64>,
+    fingerprint: Vec<i64>,
+}
+
+/// Keys of origins.
+#[derive(Default)]
+struct NumberColumns {
+    b: Vec<i32>,
+    number: Vec<i64>,
+}
+
+/// How far buckets were looked at for URLs that are to be reopened.
+#[derive(Default)]
+struct BucketToReopenColumns {
+    worker: Vec<i32>,
+    last: KeyColumns,
+}
+
 /// How many URLs came to each state, or left it, by the number of the state.
 pub(crate) type StateChanges = [i64; 5];
 
@@ -173,7 +201,14 @@ impl CommitBatch {
         }
     }
 
-    pub(crate) fn record(&mut self, key: UrlKey, url: &CanonicalUrl, record: &UrlRecord) {
+    /// Puts a record. If it is settled, it is so by the worker of this number.
+    pub(crate) fn record(
+        &mut self,
+        key: UrlKey,
+        url: &CanonicalUrl,
+        record: &UrlRecord,
+        worker: i32,
+    ) {
         let columns = &mut self.records;
         let QueuePlace {
             priority,
@@ -192,6 +227,9 @@ impl CommitBatch {
         columns.redirects.push(redirects.into());
         columns.flags.push(flags_of(&record.place));
         let state = state_columns(&record.state);
+        columns
+            .settled_by
+            .push(is_settled(state.state).then_some(worker));
         columns.state.push(state.state);
         columns.attempt.push(state.attempt);
         columns.line.push(state.line);
@@ -231,6 +269,27 @@ impl CommitBatch {
         columns.is_settled.push(stored.is_settled);
         columns.via.push(text(stored.via.as_ref()));
         columns.kept.push(stored.visit.bytes.clone());
+    }
+
+    /// Removes what is kept of the visit of a URL.
+    pub(crate) fn drop_visit(&mut self, key: UrlKey) {
+        self.dropped_visits.push(key);
+    }
+
+    /// Removes the copy of an origin's robots.txt, unless this commit puts one.
+    pub(crate) fn drop_robots(&mut self, b: i32, number: i64) {
+        self.dropped_robots.b.push(b);
+        self.dropped_robots.number.push(number);
+    }
+
+    /// Notes how far a bucket was looked at.
+    pub(crate) fn bucket_to_reopen(&mut self, bucket: BucketToReopen) {
+        let columns = match bucket.is_over {
+            true => &mut self.looked_through,
+            false => &mut self.to_reopen,
+        };
+        columns.worker.push(bucket.worker);
+        columns.last.push(bucket.last);
     }
 
     /// Sends a link to the owner of its host. The number is the sender's.
@@ -279,6 +338,7 @@ impl CommitBatch {
     pub(crate) async fn send(&self, session: &Session, owned: &Ownership) -> Answer<()> {
         let client = session.client();
         let (fence, links, taken) = (&self.fence, &self.links, &self.taken);
+        let (to_reopen, over) = (&self.to_reopen, &self.looked_through);
         let [pending, deferred, fetched, failed, excluded] = &fence.states;
         let (crawl, worker, owner) = (&owned.crawl, &owned.worker, &owned.owner);
         let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
@@ -304,6 +364,11 @@ impl CommitBatch {
             put(Sql::TakeLinks, taken.b.len(), vec![
                 crawl, &taken.b, &taken.sender, &taken.number,
             ]),
+            put(Sql::MoveBucketsToReopen, to_reopen.worker.len(), vec![
+                crawl, &to_reopen.last.b, &to_reopen.worker, &to_reopen.last.origin,
+                &to_reopen.last.fingerprint,
+            ]),
+            put(Sql::EndBucketsToReopen, over.worker.len(), vec![crawl, &over.last.b, &over.worker]),
             put(Sql::PutMarks, self.files.len(), vec![crawl, worker, &self.files, &self.lengths]),
             put(Sql::PutMeta, self.meta.name.len(), vec![
                 crawl, worker, &self.meta.name, &self.meta.value,
@@ -313,9 +378,9 @@ impl CommitBatch {
             ]),
             client.batch_execute("COMMIT"),
         );
-        let (a, b, c, d, e, f, g, h, i, j) = answers;
+        let (a, b, c, d, e, f, g, h, i, j, k, l) = answers;
         // The first that failed says why; the others that the transaction is over.
-        for answer in [a, b, c, d, e, f, g, h, i, j] {
+        for answer in [a, b, c, d, e, f, g, h, i, j, k, l] {
             answer?;
         }
         Ok(())
@@ -324,6 +389,7 @@ impl CommitBatch {
     /// Sends the statements for what is known of URLs, origins and hosts at once.
     async fn put_rows(&self, session: &Session, crawl: i32) -> Answer<()> {
         let (records, visits) = (&self.records, &self.visits);
+        let (dropped, no_robots) = (&self.dropped_visits, &self.dropped_robots);
         let put = async |sql: Sql, rows: usize, params: Vec<&(dyn ToSql + Sync)>| {
             put(session, sql, rows, &params).await
         };
@@ -336,9 +402,12 @@ impl CommitBatch {
             ]),
             put(Sql::PutRecords, records.b.len(), vec![
                 crawl, &records.b, &records.origin, &records.fingerprint, &records.place,
-                &records.seq, &records.distance, &records.attempt, &records.line, &records.state,
-                &records.priority, &records.redirects, &records.flags, &records.code,
-                &records.path, &records.via, &records.note,
+                &records.seq, &records.distance, &records.attempt, &records.line,
+                &records.settled_by, &records.state, &records.priority, &records.redirects,
+                &records.flags, &records.code, &records.path, &records.via, &records.note,
+            ]),
+            put(Sql::DropRobots, no_robots.b.len(), vec![
+                crawl, &no_robots.b, &no_robots.number,
             ]),
             put(Sql::PutRobots, self.robots.b.len(), vec![
                 crawl, &self.robots.b, &self.robots.number, &self.robots.name, &self.robots.bytes,
@@ -347,14 +416,17 @@ impl CommitBatch {
                 crawl, &self.hosts.b, &self.hosts.number, &self.wakes, &self.hosts.name,
                 &self.hosts.bytes,
             ]),
+            put(Sql::DropVisits, dropped.b.len(), vec![
+                crawl, &dropped.b, &dropped.origin, &dropped.fingerprint,
+            ]),
             put(Sql::PutVisits, visits.b.len(), vec![
                 crawl, &visits.b, &visits.origin, &visits.fingerprint, &visits.made_at,
                 &visits.due, &visits.distance, &visits.priority, &visits.redirects,
                 &visits.flags, &visits.is_settled, &visits.via, &visits.kept,
             ]),
         );
-        let (a, b, c, d, e) = answers;
-        for answer in [a, b, c, d, e] {
+        let (a, b, c, d, e, f, g) = answers;
+        for answer in [a, b, c, d, e, f, g] {
             answer?;
         }
         Ok(())
@@ -381,6 +453,14 @@ async fn put(session: &Session, sql: Sql, rows: usize, params: Params<'_>) -> An
         session.execute(sql, params).await?;
     }
     Ok(())
+}
+
+impl KeyColumns {
+    fn push(&mut self, key: UrlKey) {
+        self.b.push(key.b);
+        self.origin.push(key.origin);
+        self.fingerprint.push(key.fingerprint);
+    }
 }
 
 impl KeptColumns {

@@ -161,6 +161,28 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
+    /// A worker is named that a crawl does not have.
+    #[error(
+        "the frontier at {address} has no worker `{worker}` of a crawl `{crawl}`\nhint: `crawl frontier status` lists the crawls and their workers"
+    )]
+    NoSuchWorker {
+        /// The engine's address.
+        address: String,
+        /// The name of the worker.
+        worker: String,
+        /// The name of the crawl.
+        crawl: String,
+    },
+    /// The URLs of a worker are to be reopened while its lease holds.
+    #[error(
+        "worker `{worker}` is at work on crawl `{crawl}`, so its disk is not lost\nhint: if it died, wait until its lease ends; `crawl frontier drain {worker}` ends one that runs"
+    )]
+    WorkerAlive {
+        /// The name of the worker.
+        worker: String,
+        /// The name of the crawl.
+        crawl: String,
+    },
     /// A crawl is to be imported under a name that one has.
     #[error(
         "the frontier at {address} has a crawl `{crawl}` already\nhint: give --crawl another name; `crawl frontier status` lists those that there are"

@@ -104,8 +104,8 @@ impl SharedFrontier {
         self.tables.end_leases()
     }
 
-    /// Admits links to hosts of this worker that other workers met, `most` of them at most. Says
-    /// what a commit says.
+    /// Admits links to hosts of this worker that other workers met, `most` of them at most, and as
+    /// many URLs that are to be reopened. Says what a commit says.
     ///
     /// # Errors
     /// [`FrontierError`] where the engine fails.
@@ -113,6 +113,7 @@ impl SharedFrontier {
         let mut transaction = self.transaction()?;
         let links = transaction.take_links(most)?;
         transaction.admit_all(&links)?;
+        transaction.reopen_lost(most)?;
         Box::new(transaction).commit()
     }
 

@@ -21,6 +21,9 @@ use crate::rows::{Keys, Reader, UrlKey};
 /// URLs, and other rows, that are sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
 
+/// The number of the worker that an import makes.
+const IMPORTER: i32 = 1;
+
 /// Moves a crawl into an engine.
 ///
 /// It lies there under another name until it is whole, so no worker finds half of it. What a death
@@ -125,7 +128,7 @@ impl Import {
                 self.seq += 1;
                 record.place.seq = self.seq;
                 self.origin(key.b, key.origin, &url.origin());
-                self.batch.record(key, &url, &record);
+                self.batch.record(key, &url, &record, IMPORTER);
             }
             StoredPart::Host { host, wake, bytes } => {
                 let b = self.keys.bucket(&host.site());
@@ -277,12 +280,20 @@ async fn put_worker(
 ) -> Answer<()> {
     let (pages, bytes) = (worker.pages as i64, worker.bytes as i64);
     let text = "INSERT INTO crawl_frontier.worker (crawl, name, owner, lease_until, commits, began,
-            heard, pages, bytes, pages_before, allowed, rests, drained)
+            heard, pages, bytes, pages_before, allowed, rests, drained, number)
         VALUES ($1, $2, $3, '-infinity', 0, clock_timestamp(), clock_timestamp(), $4::bigint,
-            $5::bigint, $4, $4, false, false)";
-    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-        [&crawl, &worker.name, &worker.life, &pages, &bytes];
+            $5::bigint, $4, $4, false, false, $6)";
+    let params: [&(dyn tokio_postgres::types::ToSql + Sync); 6] = [
+        &crawl,
+        &worker.name,
+        &worker.life,
+        &pages,
+        &bytes,
+        &IMPORTER,
+    ];
     client.execute(text, &params).await?;
+    let text = "UPDATE crawl_frontier.crawl SET workers = $2 WHERE number = $1";
+    client.execute(text, &[&crawl, &IMPORTER]).await?;
     let text = "INSERT INTO crawl_frontier.row_file (crawl, worker, file, length)
         VALUES ($1, $2, $3, $4)";
     for (file, length) in &worker.marks {

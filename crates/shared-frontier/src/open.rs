@@ -17,14 +17,14 @@ use crate::engine_tables::{EngineTables, params};
 use crate::error::OpenError;
 use crate::frontier::{Memory, SharedFrontier, Writer};
 use crate::options::Options;
-use crate::ownership::{OwnedBucket, Ownership, beat};
+use crate::ownership::{OwnedBucket, Ownership, WorkerLife, beat};
 use crate::recent::RecentUrls;
 use crate::rows::{Keys, Reader, sum};
 use crate::sql::Sql;
 use crate::tls::not_connected;
 
 /// The layout of the tables that this program makes and reads.
-const LAYOUT: i32 = 2;
+const LAYOUT: i32 = 3;
 
 /// The oldest PostgreSQL that will do, as `server_version_num`: the oldest that tests run.
 const OLDEST_ENGINE: i32 = 150_000;
@@ -226,10 +226,17 @@ fn take_name(
             crawl: options.crawl.clone(),
         });
     };
-    let commits = Reader::new(name).next();
-    let commits = commits.ok_or_else(|| thread.corrupt("a row of crawl_frontier.worker"))?;
-    let names = (options.worker.clone(), owner);
-    let owned = Ownership::new(number, names, options.lease, asked);
+    let mut reader = Reader::new(name);
+    let (commits, settler) = reader
+        .next()
+        .zip(reader.next())
+        .ok_or_else(|| thread.corrupt("a row of crawl_frontier.worker"))?;
+    let life = WorkerLife {
+        worker: options.worker.clone(),
+        owner,
+        number: settler,
+    };
+    let owned = Ownership::new(number, life, options.lease, asked);
     Ok((Arc::new(owned), commits))
 }
 
@@ -475,8 +482,8 @@ pub(crate) async fn crawl(client: &Client, name: &str, buckets: i32) -> Answer<C
         // Whoever comes second finds the row of the first, or that number taken, and reads again.
         let begin = "WITH begun AS (
                 INSERT INTO crawl_frontier.crawl
-                    (number, buckets, name, fingerprint_key, program, settings)
-                SELECT coalesce(max(number), 0) + 1, $2::int, $1::text, $3::bytea, '', ''
+                    (number, buckets, workers, name, fingerprint_key, program, settings)
+                SELECT coalesce(max(number), 0) + 1, $2::int, 0, $1::text, $3::bytea, '', ''
                 FROM crawl_frontier.crawl
                 ON CONFLICT DO NOTHING RETURNING number, buckets)
             INSERT INTO crawl_frontier.bucket (crawl, b, owner, epoch, lease_until, seq,

@@ -32,6 +32,10 @@ pub struct CrawlOverview {
     pub excluded: u64,
     /// Links that their owners have not taken yet.
     pub links_waiting: u64,
+    /// Buckets whose owners have yet to look for URLs that are to be fetched again ([`reopen`]).
+    ///
+    /// [`reopen`]: crate::reopen
+    pub buckets_to_reopen: u64,
     /// Its workers, in the order of their names.
     pub workers: Vec<WorkerOverview>,
 }
@@ -116,7 +120,16 @@ pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Resul
     thread.run(async move {
         let client = connect(&config).await?;
         for table in [
-            "bucket", "host", "link", "meta", "origin", "row_file", "url", "visit", "worker",
+            "bucket",
+            "bucket_to_reopen",
+            "host",
+            "link",
+            "meta",
+            "origin",
+            "row_file",
+            "url",
+            "visit",
+            "worker",
         ] {
             let text = format!(
                 "DELETE FROM crawl_frontier.{table} t USING crawl_frontier.crawl c
@@ -131,7 +144,10 @@ pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Resul
 }
 
 /// The engine at a connection string, with the tables that this program reads.
-fn begin(url: &str, credentials: &Credentials) -> Result<(EngineThread, EngineConfig), OpenError> {
+pub(crate) fn begin(
+    url: &str,
+    credentials: &Credentials,
+) -> Result<(EngineThread, EngineConfig), OpenError> {
     let (thread, config) = engine_at(url, credentials)?;
     judged(&thread, &config)?;
     Ok((thread, config))
@@ -142,7 +158,8 @@ async fn crawls_of(client: &Client, name: Option<&str>) -> Answer<Vec<(i32, Craw
             count(*) FILTER (WHERE k.lease_until <= clock_timestamp()),
             sum(k.pending)::bigint, sum(k.deferred)::bigint, sum(k.fetched)::bigint,
             sum(k.failed)::bigint, sum(k.excluded)::bigint,
-            (SELECT count(*) FROM crawl_frontier.link l WHERE l.crawl = c.number)
+            (SELECT count(*) FROM crawl_frontier.link l WHERE l.crawl = c.number),
+            (SELECT count(DISTINCT r.b) FROM crawl_frontier.bucket_to_reopen r WHERE r.crawl = c.number)
         FROM crawl_frontier.crawl c JOIN crawl_frontier.bucket k ON k.crawl = c.number
         WHERE $1::text IS NULL OR c.name = $1 GROUP BY c.number ORDER BY c.name";
     let rows = client.query(text, &[&name]).await?;
@@ -162,6 +179,7 @@ async fn crawls_of(client: &Client, name: Option<&str>) -> Answer<Vec<(i32, Craw
             failed: count(8)?,
             excluded: count(9)?,
             links_waiting: count(10)?,
+            buckets_to_reopen: count(11)?,
             workers: Vec::new(),
         };
         Ok((row.try_get(0)?, crawl))

@@ -21,6 +21,8 @@ pub(crate) struct Ownership {
     pub(crate) worker: String,
     /// No other life has it.
     pub(crate) owner: String,
+    /// The number of the worker's directory: that of all URLs that it settles.
+    pub(crate) number: i32,
     /// How long a lease is after each heartbeat.
     pub(crate) term: Duration,
     held: Mutex<Held>,
@@ -37,6 +39,16 @@ pub(crate) struct OwnedBucket {
     pub(crate) taken: Instant,
 }
 
+/// One life of a worker.
+pub(crate) struct WorkerLife {
+    /// See [`Ownership::worker`].
+    pub(crate) worker: String,
+    /// See [`Ownership::owner`].
+    pub(crate) owner: String,
+    /// See [`Ownership::number`].
+    pub(crate) number: i32,
+}
+
 struct Held {
     until: Instant,
     /// How it is known that they are another's, or may be.
@@ -45,16 +57,12 @@ struct Held {
 
 impl Ownership {
     /// Owns the name of a worker and no bucket yet, by a message that was sent at `asked`.
-    pub(crate) fn new(
-        crawl: i32,
-        (worker, owner): (String, String),
-        term: Duration,
-        asked: Instant,
-    ) -> Ownership {
+    pub(crate) fn new(crawl: i32, life: WorkerLife, term: Duration, asked: Instant) -> Ownership {
         Ownership {
             crawl,
-            worker,
-            owner,
+            worker: life.worker,
+            owner: life.owner,
+            number: life.number,
             term,
             held: Mutex::new(Held {
                 until: asked + term,
@@ -237,9 +245,13 @@ mod tests {
     #[test]
     fn a_lease_is_over_when_no_heartbeat_came() {
         let asked = Instant::now();
-        let names = ("w1".to_owned(), "w1-life".to_owned());
+        let life = WorkerLife {
+            worker: "w1".to_owned(),
+            owner: "w1-life".to_owned(),
+            number: 1,
+        };
         let term = Duration::from_secs(30);
-        let owned = Ownership::new(1, names, term, asked);
+        let owned = Ownership::new(1, life, term, asked);
         let bucket = |epoch, asked| OwnedBucket {
             epoch,
             asked,

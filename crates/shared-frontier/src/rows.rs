@@ -51,6 +51,17 @@ pub(crate) struct LinkKey {
     pub(crate) number: i64,
 }
 
+/// A bucket with URLs that are to be reopened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BucketToReopen {
+    /// The number of the worker that settled them.
+    pub(crate) worker: i32,
+    /// The last URL that was looked at, in the order of keys.
+    pub(crate) last: UrlKey,
+    /// None is left behind it.
+    pub(crate) is_over: bool,
+}
+
 impl Keys {
     pub(crate) fn url(&self, url: &CanonicalUrl, fingerprint: Fingerprint) -> UrlKey {
         UrlKey {
@@ -98,6 +109,11 @@ fn kind_of(flags: i16) -> UrlKind {
         PAGE => UrlKind::Page,
         _ => UrlKind::Sitemap,
     }
+}
+
+/// Returns whether a URL is settled that is in the state of this number.
+pub(crate) fn is_settled(state: i16) -> bool {
+    !matches!(state, PENDING | DEFERRED)
 }
 
 /// The columns that tell a state from others.
@@ -189,6 +205,21 @@ impl<'r> Reader<'r> {
             b: self.next()?,
             origin: self.next()?,
             fingerprint: self.next()?,
+        })
+    }
+
+    /// The columns of a bucket that is looked at for URLs to reopen.
+    pub(crate) fn bucket_to_reopen(&mut self) -> Option<BucketToReopen> {
+        let (b, worker) = (self.next()?, self.next()?);
+        let (origin, fingerprint) = (self.next()?, self.next()?);
+        Some(BucketToReopen {
+            worker,
+            last: UrlKey {
+                b,
+                origin,
+                fingerprint,
+            },
+            is_over: false,
         })
     }
 

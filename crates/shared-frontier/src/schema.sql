@@ -8,6 +8,8 @@ CREATE TABLE crawl_frontier.layout (version int NOT NULL);
 CREATE TABLE crawl_frontier.crawl (
     number int NOT NULL PRIMARY KEY,
     buckets int NOT NULL,
+    -- The last number that a worker was given. None is given twice.
+    workers int NOT NULL,
     name text NOT NULL UNIQUE,
     -- Of the fingerprints of its URLs.
     fingerprint_key bytea NOT NULL,
@@ -30,6 +32,8 @@ CREATE TABLE crawl_frontier.worker (
     -- The most that `pages` may come to, of the pages that the crawl may have in all.
     allowed bigint NOT NULL,
     crawl int NOT NULL,
+    -- Of the directory that its rows lie in: the name has another one once that is lost.
+    number int NOT NULL,
     -- It has nothing to do until something comes.
     rests bool NOT NULL,
     -- It was asked to hand its buckets over, and to end.
@@ -90,6 +94,8 @@ CREATE TABLE crawl_frontier.url (
     attempt int NOT NULL,
     -- The line of the rule that excludes or defers it.
     line int,
+    -- The number of the worker that settled it, whose directory has its row. None before.
+    settled_by int,
     -- 0 pending, 1 deferred, 2 fetched, 3 failed, 4 excluded.
     state smallint NOT NULL,
     priority smallint NOT NULL,
@@ -144,6 +150,18 @@ CREATE TABLE crawl_frontier.link (
     via text,
     note text,
     PRIMARY KEY (crawl, b, sender, number)
+);
+
+-- The buckets that may hold URLs which a worker settled whose directory is lost. Their owners make
+-- them pending again, in the order of their keys, and this is the last one that was looked at.
+CREATE TABLE crawl_frontier.bucket_to_reopen (
+    origin bigint NOT NULL,
+    fingerprint bigint NOT NULL,
+    crawl int NOT NULL,
+    b int NOT NULL,
+    -- The number that stands in `settled_by`.
+    worker int NOT NULL,
+    PRIMARY KEY (crawl, b, worker)
 );
 
 -- The bytes of each worker's own files that stand for what is settled.

@@ -50,25 +50,33 @@ statements! {
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
         RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
     /// Takes a worker's name whose lease ended, or that a life has that is over: crawl, name, owner,
-    /// milliseconds, that life.
-    TakeName = "INSERT INTO crawl_frontier.worker AS w (crawl, name, owner, lease_until, commits,
-            began, heard, pages, bytes, pages_before, allowed, rests, drained)
-        VALUES ($1::int, $2::text, $3::text, clock_timestamp() + $4::bigint * interval '1 millisecond', 0,
-            clock_timestamp(), clock_timestamp(), 0, 0, 0, 0, false, false)
+    /// milliseconds, that life. Tells its commits and its number, which is a new one where the name
+    /// is new.
+    TakeName = "WITH numbered AS (
+            UPDATE crawl_frontier.crawl SET workers = workers + 1
+            WHERE number = $1::int AND NOT EXISTS (
+                SELECT 1 FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2::text)
+            RETURNING workers)
+        INSERT INTO crawl_frontier.worker AS w (crawl, name, owner, lease_until, commits,
+            began, heard, pages, bytes, pages_before, allowed, rests, drained, number)
+        SELECT $1::int, $2::text, $3::text, clock_timestamp() + $4::bigint * interval '1 millisecond', 0,
+            clock_timestamp(), clock_timestamp(), 0, 0, 0, 0, false, false,
+            coalesce((SELECT workers FROM numbered), 0)
         ON CONFLICT (crawl, name) DO UPDATE
             SET owner = excluded.owner, lease_until = excluded.lease_until, began = excluded.began,
                 heard = excluded.heard, pages_before = w.pages, allowed = w.pages, rests = false,
                 drained = false
             WHERE w.lease_until <= clock_timestamp() OR w.owner = $5::text
-        RETURNING w.commits";
+        RETURNING w.commits, w.number";
     /// The number of workers that live and were not asked to end: crawl.
     Living = "SELECT count(*) FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained";
     /// Has a crawl go on with another version or other settings, where they are those that it has,
-    /// or no other worker lives: crawl, owner, version, settings. Tells whether it does.
+    /// it has none yet, or no other worker lives: crawl, owner, version, settings. Tells whether it does.
     TakeSettings = "UPDATE crawl_frontier.crawl c SET program = $3, settings = $4
         WHERE c.number = $1 AND (
             (c.program = $3 AND c.settings = $4)
+            OR (c.program = '' AND c.settings = '')
             OR NOT EXISTS (SELECT 1 FROM crawl_frontier.worker w
                 WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp()))
         RETURNING c.number";
@@ -188,13 +196,15 @@ statements! {
         SELECT 1 / (CASE WHEN count(*) = cardinality($3) THEN 1 ELSE 0 END) FROM counted";
     /// Puts records: crawl, then a list for each column.
     PutRecords = "INSERT INTO crawl_frontier.url AS u (crawl, b, origin, fingerprint, place, seq,
-            distance, attempt, line, state, priority, redirects, flags, code, path, via, note)
+            distance, attempt, line, settled_by, state, priority, redirects, flags, code, path, via,
+            note)
         SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-            $7::int[], $8::int[], $9::int[], $10::smallint[], $11::smallint[], $12::smallint[],
-            $13::smallint[], $14::smallint[], $15::text[], $16::text[], $17::text[])
+            $7::int[], $8::int[], $9::int[], $10::int[], $11::smallint[], $12::smallint[],
+            $13::smallint[], $14::smallint[], $15::smallint[], $16::text[], $17::text[],
+            $18::text[])
         ON CONFLICT (crawl, b, origin, fingerprint) DO UPDATE SET place = excluded.place,
             seq = excluded.seq, distance = excluded.distance, attempt = excluded.attempt,
-            line = excluded.line, state = excluded.state, priority = excluded.priority,
+            line = excluded.line, settled_by = excluded.settled_by, state = excluded.state, priority = excluded.priority,
             redirects = excluded.redirects, flags = excluded.flags, code = excluded.code,
             via = excluded.via, note = excluded.note";
     /// Puts origins: crawl, then lists of bucket, number, URLs pending, name. No robots.txt is
@@ -207,6 +217,10 @@ statements! {
         SELECT $1::int, b, origin, 0, name, robots
         FROM unnest($2::int[], $3::bigint[], $4::text[], $5::bytea[]) AS k(b, origin, name, robots)
         ON CONFLICT (crawl, b, origin) DO UPDATE SET robots = excluded.robots";
+    /// Removes copies of robots.txt: crawl, then lists of bucket and number.
+    DropRobots = "UPDATE crawl_frontier.origin o SET robots = NULL
+        FROM unnest($2::int[], $3::bigint[]) AS k(b, origin)
+        WHERE o.crawl = $1 AND o.b = k.b AND o.origin = k.origin";
     /// Puts states of hosts: crawl, then lists of bucket, number, wake, name, bytes.
     PutHosts = "INSERT INTO crawl_frontier.host (crawl, b, host, wake, name, politeness)
         SELECT $1::int, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[])
@@ -222,6 +236,10 @@ statements! {
             due = excluded.due, distance = excluded.distance, priority = excluded.priority,
             redirects = excluded.redirects, flags = excluded.flags,
             is_settled = excluded.is_settled, via = excluded.via, kept = excluded.kept";
+    /// Removes visits: crawl, then lists of bucket, origin, fingerprint.
+    DropVisits = "DELETE FROM crawl_frontier.visit v
+        USING unnest($2::int[], $3::bigint[], $4::bigint[]) AS k(b, origin, fingerprint)
+        WHERE v.crawl = $1 AND v.b = k.b AND v.origin = k.origin AND v.fingerprint = k.fingerprint";
     /// Links that others met: crawl, buckets, how many.
     Links = "SELECT b, sender, number, state, distance, priority, redirects, flags, code, line, via,
             note, url
@@ -238,6 +256,35 @@ statements! {
     TakeLinks = "DELETE FROM crawl_frontier.link l
         USING unnest($2::int[], $3::text[], $4::bigint[]) AS k(b, sender, number)
         WHERE l.crawl = $1 AND l.b = k.b AND l.sender = k.sender AND l.number = k.number";
+    /// Buckets with URLs that are to be reopened, and how far each was looked at: crawl, buckets,
+    /// how many.
+    BucketsToReopen = "SELECT b, worker, origin, fingerprint FROM crawl_frontier.bucket_to_reopen
+        WHERE crawl = $1 AND b = ANY($2) ORDER BY b, worker LIMIT $3";
+    /// URLs of a bucket that a worker settled, behind a key: crawl, bucket, the worker's number,
+    /// origin, fingerprint, how many. Each with the place by which it was leased last, where that is
+    /// known.
+    SettledBy = "SELECT u.b, u.origin, u.fingerprint, o.name, u.path, u.state, u.seq,
+            coalesce(v.distance, u.distance), u.attempt, coalesce(v.priority, u.priority),
+            coalesce(v.redirects, u.redirects), coalesce(v.flags, u.flags), u.code, u.line,
+            coalesce(v.via, u.via), u.note
+        FROM crawl_frontier.url u
+        JOIN crawl_frontier.origin o ON o.crawl = u.crawl AND o.b = u.b AND o.origin = u.origin
+        LEFT JOIN crawl_frontier.visit v ON v.crawl = u.crawl AND v.b = u.b
+            AND v.origin = u.origin AND v.fingerprint = u.fingerprint
+        WHERE u.crawl = $1 AND u.b = $2 AND u.settled_by = $3
+            AND (u.origin, u.fingerprint) > ($4, $5)
+        ORDER BY u.origin, u.fingerprint LIMIT $6";
+    /// Notes how far buckets were looked at: crawl, then lists of bucket, worker's number, origin,
+    /// fingerprint.
+    MoveBucketsToReopen = "UPDATE crawl_frontier.bucket_to_reopen r
+            SET origin = k.origin, fingerprint = k.fingerprint
+        FROM unnest($2::int[], $3::int[], $4::bigint[], $5::bigint[])
+            AS k(b, worker, origin, fingerprint)
+        WHERE r.crawl = $1 AND r.b = k.b AND r.worker = k.worker";
+    /// Removes buckets that were looked at: crawl, then lists of bucket and worker's number.
+    EndBucketsToReopen = "DELETE FROM crawl_frontier.bucket_to_reopen r
+        USING unnest($2::int[], $3::int[]) AS k(b, worker)
+        WHERE r.crawl = $1 AND r.b = k.b AND r.worker = k.worker";
     /// Puts lengths of files: crawl, worker, then lists of file and length.
     PutMarks = "INSERT INTO crawl_frontier.row_file (crawl, worker, file, length)
         SELECT $1::int, $2::text, * FROM unnest($3::text[], $4::bigint[])
@@ -253,15 +300,18 @@ statements! {
 
     /// The facts that a worker has to know of all others, in one query: crawl, owner, its buckets. The number
     /// of workers that live and were not asked to end; of all buckets the free ones, URLs pending in
-    /// those whose owners do not rest, or that have none, and in free ones; whether links wait, and
-    /// for this worker; whether it was asked to end; how much is kept of the crawl; rows of all
+    /// those whose owners do not rest, or that have none, and in free ones; whether links wait, or
+    /// URLs that are to be reopened, and for this worker; whether it was asked to end; how much is kept of the crawl; rows of all
     /// workers, bytes of the others.
     Survey = "SELECT
             (SELECT count(*) FROM crawl_frontier.worker
                 WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained),
             k.free, k.pending_open, k.pending_free,
-            EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1),
-            EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1 AND b = ANY($3::int[])),
+            EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1)
+                OR EXISTS (SELECT 1 FROM crawl_frontier.bucket_to_reopen WHERE crawl = $1),
+            EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1 AND b = ANY($3::int[]))
+                OR EXISTS (SELECT 1 FROM crawl_frontier.bucket_to_reopen
+                    WHERE crawl = $1 AND b = ANY($3::int[])),
             coalesce((SELECT bool_or(drained) FROM crawl_frontier.worker
                 WHERE crawl = $1 AND owner = $2), false),
             (SELECT count(*) FROM crawl_frontier.meta WHERE crawl = $1 AND worker = ''),

@@ -201,7 +201,8 @@ pub(crate) struct InspectArgs {
     pub(crate) content_type: Option<String>,
 }
 
-/// Look at a frontier that workers share, check its engine, move a crawl there, or have a worker end
+/// Look at a frontier that workers share, check its engine, move a crawl there, have a worker end, or
+/// make up for one whose directory is lost
 #[derive(Debug, Args)]
 pub(crate) struct FrontierArgs {
     #[command(subcommand)]
@@ -245,6 +246,22 @@ pub(crate) enum FrontierCommand {
         #[command(flatten)]
         place: FrontierPlaceArgs,
         /// What was moved, as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have what a worker settled fetched again, since its directory is lost
+    ///
+    /// Its name is free for a worker with an empty directory then. What it fetched is pending again
+    /// at whoever has those hosts, what it excluded is listed there. Refused while it is at work, or
+    /// its lease holds. Exit code 0: done, also if it was before; 2: it is at work, or there is no
+    /// such worker; 3: the engine can't be asked.
+    Reopen {
+        /// The name of the worker
+        #[arg(value_name = "WORKER")]
+        worker: String,
+        #[command(flatten)]
+        place: FrontierPlaceArgs,
+        /// What was lost, as JSON
         #[arg(long)]
         json: bool,
     },

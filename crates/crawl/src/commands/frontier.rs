@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crawl_engine::{ImportTarget, Imported, import};
-use crawl_shared_frontier::{CrawlOverview, WorkerOverview, check_engine, drain, overview};
+use crawl_shared_frontier::{
+    CrawlOverview, LostWorker, WorkerOverview, check_engine, drain, overview, reopen,
+};
 use serde_json::json;
 
 use crate::cli::args::{FrontierArgs, FrontierCommand, FrontierPlaceArgs};
@@ -24,6 +26,11 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
             place,
             json,
         } => import_crawl(dir, worker, place, *json),
+        FrontierCommand::Reopen {
+            worker,
+            place,
+            json,
+        } => reopen_urls(worker, place, *json),
         FrontierCommand::Drain { worker, place } => drain_worker(worker, place),
     }
 }
@@ -87,11 +94,44 @@ fn check(url: &str) -> Result<u8, CommandError> {
     Ok(BREACH)
 }
 
-fn drain_worker(worker: &str, args: &FrontierPlaceArgs) -> Result<u8, CommandError> {
+/// The engine and the crawl that are meant, where one has to be named.
+fn place_of_crawl(args: &FrontierPlaceArgs) -> Result<(String, String), CommandError> {
     let (url, crawl) = place(args)?;
     let crawl = crawl.ok_or_else(|| {
         CommandError::usage("no crawl is named").hint("give --crawl NAME, or --config FILE")
     })?;
+    Ok((url, crawl))
+}
+
+fn reopen_urls(worker: &str, args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
+    let (url, crawl) = place_of_crawl(args)?;
+    let lost = reopen(&url, &credentials(), &crawl, worker).map_err(|why| of_shared(&why))?;
+    let code = match as_json {
+        true => print(format!("{:#}\n", lost_object(&lost, &crawl, worker)).as_bytes())?,
+        false => FINISHED,
+    };
+    note(&format!(
+        "what worker `{worker}` settled is fetched again: {} pages; {} buckets are to be looked at by those who own them",
+        lost.pages, lost.buckets_to_reopen
+    ));
+    note(&format!(
+        "start workers if none runs; `{worker}` may be one of them, with an empty directory"
+    ));
+    Ok(code)
+}
+
+fn lost_object(lost: &LostWorker, crawl: &str, worker: &str) -> serde_json::Value {
+    json!({
+        "crawl": crawl,
+        "worker": worker,
+        "pages": lost.pages,
+        "bytes": lost.bytes,
+        "buckets_to_reopen": lost.buckets_to_reopen,
+    })
+}
+
+fn drain_worker(worker: &str, args: &FrontierPlaceArgs) -> Result<u8, CommandError> {
+    let (url, crawl) = place_of_crawl(args)?;
     match drain(&url, &credentials(), &crawl, worker).map_err(|why| of_shared(&why))? {
         true => {
             note(&format!("worker `{worker}` hands its hosts over, and ends"));
@@ -110,10 +150,7 @@ fn import_crawl(
     args: &FrontierPlaceArgs,
     as_json: bool,
 ) -> Result<u8, CommandError> {
-    let (url, crawl) = place(args)?;
-    let crawl = crawl.ok_or_else(|| {
-        CommandError::usage("no crawl is named").hint("give --crawl NAME, or --config FILE")
-    })?;
+    let (url, crawl) = place_of_crawl(args)?;
     check_name("crawl", &crawl)?;
     check_name("worker", worker)?;
     let target = ImportTarget {
@@ -185,6 +222,7 @@ fn object(crawl: &CrawlOverview) -> serde_json::Value {
         "failed": crawl.failed,
         "excluded": crawl.excluded,
         "links_waiting": crawl.links_waiting,
+        "buckets_to_reopen": crawl.buckets_to_reopen,
         "pages_per_second": rounded(crawl.workers.iter().map(rate).sum()),
         "workers": workers,
     })
@@ -245,6 +283,13 @@ fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
         "  buckets: {} of {} without an owner; {:.1} pages/s",
         crawl.free_buckets, crawl.buckets, rate
     );
+    if crawl.buckets_to_reopen > 0 {
+        let _ = writeln!(
+            text,
+            "  reopen:  {} buckets are to be looked at for URLs whose records are lost",
+            crawl.buckets_to_reopen
+        );
+    }
     for worker in &crawl.workers {
         let _ = writeln!(
             text,
@@ -307,11 +352,13 @@ mod tests {
             failed: 2,
             excluded: 3,
             links_waiting: 4,
+            buckets_to_reopen: 5,
             workers: vec![worker(|_| {})],
         };
         let mut text = String::new();
         write_crawl(&mut text, &crawl);
-        assert_eq!(text.lines().count(), 4);
+        assert_eq!(text.lines().count(), 5);
+        assert!(text.contains("5 buckets are to be looked at"), "{text}");
         assert!(
             text.contains("512 of 1024 without an owner; 3.5 pages/s"),
             "{text}"

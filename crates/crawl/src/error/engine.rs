@@ -36,7 +36,7 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
             "give --output a directory of this worker's own, or go on with --crawl {crawl} --worker {worker}"
         )),
         EngineError::WorkerElsewhere { .. } => CommandError::usage(message)
-            .hint("give --output that directory, or another --worker name"),
+            .hint("give --output that directory, or another --worker name; `crawl frontier reopen` where it is lost"),
         EngineError::HalfImported { .. } => CommandError::usage(message)
             .hint("give `crawl frontier import` once more, as before: it goes on"),
         EngineError::NotImportable { .. } => CommandError::usage(message)

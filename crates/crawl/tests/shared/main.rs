@@ -8,6 +8,7 @@
 mod crawl;
 mod hand_over;
 mod import;
+mod lost_directory;
 mod refusals;
 mod together;
 

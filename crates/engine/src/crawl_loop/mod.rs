@@ -242,9 +242,11 @@ impl Coordinator {
             }
             Event::Committed(committed) => {
                 let has_turned = committed.has_turned;
-                let taken = committed.taken_links;
+                let leaves_links = committed.leaves_links;
                 self.committed(now, committed);
-                if taken.is_some_and(|count| self.links_taken(count)) {
+                if let Some(are_left) = leaves_links
+                    && self.links_taken(are_left)
+                {
                     self.write(WriterMessage::TakeLinks, out);
                 }
                 if has_turned {
@@ -498,6 +500,9 @@ impl Coordinator {
         self.hosts.states_kept(now, &committed.hosts);
         for (from, target) in &committed.targets {
             Arc::make_mut(&mut self.scope).add_target(from, target);
+        }
+        for origin in &committed.without_robots {
+            self.origins.drop_copy(origin);
         }
         for (origin, _) in committed.origins {
             // As of now, not of the commit: a lease may have been given back meanwhile.

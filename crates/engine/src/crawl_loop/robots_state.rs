@@ -344,6 +344,11 @@ impl RobotsStates {
         compiled
     }
 
+    /// The copy of an origin's robots.txt is kept no more.
+    pub(crate) fn drop_copy(&self, origin: &Origin) {
+        self.cache.remove(origin);
+    }
+
     pub(crate) fn learn(
         &mut self,
         of: &Origin,

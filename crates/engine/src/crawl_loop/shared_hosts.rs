@@ -8,7 +8,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
 use super::Coordinator;
-use crate::messages::sharing::{HostOwnership, MAX_TAKEN_LINKS, SharedNews, SharedRequest};
+use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 use crate::messages::{Effect, WriterMessage};
 use crate::summary::Ended;
 
@@ -145,12 +145,12 @@ impl Coordinator {
         }
     }
 
-    /// Links of others are admitted, so many.
-    pub(super) fn links_taken(&mut self, count: usize) -> bool {
+    /// Links of others are admitted, and some may be left. Returns whether to admit those now.
+    pub(super) fn links_taken(&mut self, are_left: bool) -> bool {
         let Some(shared) = &mut self.shared else {
             return false;
         };
-        shared.takes_links = count >= MAX_TAKEN_LINKS;
+        shared.takes_links = are_left;
         shared.takes_links
     }
 

@@ -392,8 +392,11 @@ pub(crate) struct Committed {
     pub(crate) seeds_failed: Vec<SeedFailure>,
     /// Links that name nothing a crawler can ask for, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// The number of links of other workers that were admitted; none where they were not asked for.
-    pub(crate) taken_links: Option<usize>,
+    /// Whether links of other workers are left that were not admitted yet, or URLs that are to be
+    /// reopened; none where they were not asked for.
+    pub(crate) leaves_links: Option<bool>,
+    /// Origins of which no copy of robots.txt is kept any more: it is to be asked for again.
+    pub(crate) without_robots: Vec<Origin>,
     /// Redirects of seeds that other workers met: their targets join the scope.
     pub(crate) targets: Vec<(CanonicalUrl, CanonicalUrl)>,
     /// The results of commands that are durable now.

@@ -8,6 +8,9 @@ use crawl_weburl::{HostKey, Origin};
 /// Links of other workers that are admitted in one transaction, at most.
 pub(crate) const MAX_TAKEN_LINKS: usize = 4096;
 
+/// URLs that are reopened in one transaction, at most.
+pub(crate) const MAX_REOPENED_URLS: usize = 4096;
+
 /// Which hosts are this worker's, among those of all.
 pub(crate) trait HostOwnership: Send + Sync {
     /// The number of the bucket that a host lies in. Buckets come and go as a whole.
@@ -37,7 +40,8 @@ pub(crate) enum SharedNews {
     Leave(Vec<i32>),
     /// These were handed over.
     HandedOver(Vec<i32>),
-    /// Links to hosts of this worker wait, or seeds turned out to lead elsewhere.
+    /// Links to hosts of this worker wait, URLs are to be reopened, or seeds turned out to lead
+    /// elsewhere.
     LinksWait,
     /// So many pages may be had by this worker in all.
     Allowed(u64),

@@ -27,10 +27,10 @@ use crate::error::EngineError;
 use crate::index::entry::left_out;
 use crate::messages::key::{Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};
-use crate::messages::sharing::MAX_TAKEN_LINKS;
+use crate::messages::sharing::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
 use crate::meta_keys::{META_PARKED, META_SAMPLE, META_SHARED_SEED, META_TOTALS, META_TRAPS};
-use crate::priority::{Priority, is_guess};
+use crate::priority::{Priority, is_admitted_guess, is_guess};
 use crate::revisit::visit::{
     PreviousVisit, RevisitSchedule, VisitResult, ask_in_full, without_redirect_to,
 };
@@ -479,10 +479,12 @@ impl Group<'_> {
         self.visit_modified(modified)
     }
 
-    /// Admits links of other workers to hosts of this one.
+    /// Admits links of other workers to hosts of this one, and takes up URLs of these hosts whose
+    /// rows are lost.
     fn take_links(&mut self) -> Result<(), EngineError> {
         let mut links = self.transaction.take_links(MAX_TAKEN_LINKS)?;
-        self.committed.taken_links = Some(links.len());
+        let are_lost_left = self.reopen_lost()?;
+        self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
         if let Some(shared) = self.shared {
             // Read after the links: a redirect that brought some of them in is among these.
             let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
@@ -492,6 +494,18 @@ impl Group<'_> {
             trap_evidence::place(traps, 0, &mut links);
         }
         self.admit(&links).map(drop)
+    }
+
+    /// Takes up URLs that a worker settled whose directory is lost. Returns whether some are left.
+    fn reopen_lost(&mut self) -> Result<bool, EngineError> {
+        let reopened = self.transaction.reopen_lost(MAX_REOPENED_URLS)?;
+        for admission in &reopened.excluded {
+            if !is_admitted_guess(admission) {
+                self.list_admission(admission)?;
+            }
+        }
+        self.committed.without_robots.extend(reopened.origins);
+        Ok(reopened.is_more)
     }
 
     /// Admits links ahead of their sitemap.
@@ -543,14 +557,20 @@ impl Group<'_> {
             }
         }
         for admission in new_of(admissions, &admitted) {
-            if let NewState::Excluded(exclusion) = &admission.state {
-                let (url, via) = (&admission.url, admission.via.as_ref());
-                let label = self.scope_seeds.label(url);
-                let row = excluded_row(url, exclusion, via, label);
-                self.list_excluded(&row, exclusion.reason)?;
-            }
+            self.list_admission(admission)?;
         }
         Ok(admitted)
+    }
+
+    /// Lists a URL that is admitted as excluded.
+    fn list_admission(&mut self, admission: &Admission) -> Result<(), EngineError> {
+        let NewState::Excluded(exclusion) = &admission.state else {
+            return Ok(());
+        };
+        let (url, via) = (&admission.url, admission.via.as_ref());
+        let label = self.scope_seeds.label(url);
+        let row = excluded_row(url, exclusion, via, label);
+        self.list_excluded(&row, exclusion.reason)
     }
 
     fn list_excluded(&mut self, row: &ExcludedRow, reason: Reason) -> Result<(), EngineError> {

@@ -121,6 +121,11 @@ impl RobotsCache {
         self.copies.get(origin)
     }
 
+    /// Removes the copy of an origin.
+    pub fn remove(&self, origin: &Origin) {
+        self.copies.invalidate(origin);
+    }
+
     /// Keeps a copy in place of the one before it.
     pub fn insert(&self, compiled: Arc<CompiledRobots>) {
         self.copies.insert(compiled.copy.origin.clone(), compiled);

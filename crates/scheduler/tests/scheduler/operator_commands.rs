@@ -220,8 +220,9 @@ fn ours_a_slot_more_keeps_the_stricter_gap_that_the_others_keep() {
         let mut stage = Stage::new(changes[0].clone());
         stage.open("http://a.example", 9);
         stage.exchange(ANSWERED);
-        for changed in &changes[1..] {
-            stage.scheduler.set_politeness(stage.now, (*changed).clone());
+        for &changed in &changes[1..] {
+            let now = stage.now;
+            stage.scheduler.set_politeness(now, changed.clone());
         }
         assert_eq!(stage.exchange(ANSWERED).0, 3 * SECOND);
     }

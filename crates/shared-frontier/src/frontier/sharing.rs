@@ -51,9 +51,10 @@ pub struct Survey {
     pub pending_open: u64,
     /// Those of them in buckets that nobody owns.
     pub pending_unowned: u64,
-    /// True if links wait for their owners, or for that of a bucket that nobody owns.
+    /// True if links wait for their owners, or for that of a bucket that nobody owns, or URLs that
+    /// are to be reopened.
     pub links_wait: bool,
-    /// True if links wait for this worker.
+    /// True if links wait for this worker, or URLs that are to be reopened.
     pub own_links_wait: bool,
     /// True if this worker was asked to hand its buckets over, and to end.
     pub is_drained: bool,

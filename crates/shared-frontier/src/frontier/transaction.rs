@@ -1,8 +1,9 @@
 //! A transaction: changes are gathered here, and sent as one commit.
 
 mod commit_rows;
+mod reopen_lost;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -12,7 +13,7 @@ use crawl_frontier::parts::{
 };
 use crawl_frontier::{
     Admission, Admitted, CommitResult, Fingerprint, FrontierError, Lease, NewState, Outcome,
-    Transaction, Visit,
+    ReopenedUrls, Transaction, Visit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
@@ -20,7 +21,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use self::commit_rows::CommitRows;
 use super::{SharedFrontier, Writer};
 use crate::engine_tables::{Param, params};
-use crate::rows::{LinkKey, Reader, UrlKey, state_columns};
+use crate::rows::{BucketToReopen, LinkKey, Reader, UrlKey, state_columns};
 use crate::sql::Sql;
 
 /// The changes wait here until the commit.
@@ -41,6 +42,12 @@ pub(super) struct SharedTransaction<'f> {
     taken: Vec<LinkKey>,
     /// A settled URL becomes pending by it.
     reopens: bool,
+    /// How far buckets were looked at for URLs of workers whose directories are lost.
+    to_reopen: Vec<BucketToReopen>,
+    /// Those of these URLs whose visits are void, and the bucket and number of each of their origins,
+    /// whose robots.txt is to be asked for again.
+    dropped_visits: Vec<UrlKey>,
+    dropped_robots: BTreeSet<(i32, i64)>,
     hosts: BTreeMap<HostKey, (u64, Vec<u8>)>,
     robots: BTreeMap<Origin, Vec<u8>>,
     marks: BTreeMap<String, u64>,
@@ -100,6 +107,9 @@ impl<'f> SharedTransaction<'f> {
             read: HashMap::new(),
             taken: Vec::new(),
             reopens: false,
+            to_reopen: Vec::new(),
+            dropped_visits: Vec::new(),
+            dropped_robots: BTreeSet::new(),
             hosts: BTreeMap::new(),
             robots: BTreeMap::new(),
             marks: BTreeMap::new(),
@@ -466,6 +476,10 @@ impl Transaction for SharedTransaction<'_> {
         let (taken, admissions): (Vec<_>, Vec<_>) = links.into_iter().unzip();
         self.taken = taken;
         Ok(admissions)
+    }
+
+    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
+        self.look_for_lost(most)
     }
 
     fn note_spent(&mut self, pages: u64, bytes: u64) {

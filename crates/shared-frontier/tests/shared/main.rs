@@ -7,6 +7,7 @@
 
 mod bench;
 mod conforms;
+mod lost_directory;
 mod postgres;
 mod proxy;
 mod security;

@@ -204,6 +204,9 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
             let options = Options {
                 buckets: 64,
                 most_buckets: 24,
+                // None is refused for settings that the crawl does not have yet.
+                program: "1".to_owned(),
+                settings: "a = 1".to_owned(),
                 ..options(&crawl, &format!("w{n}"))
             };
             open(&served, &options)
@@ -224,7 +227,12 @@ fn workers_that_start_at_once_make_one_crawl_and_share_no_bucket() {
 fn links_to_hosts_of_another_worker_reach_it_by_the_same_rules() {
     let (served, crawl) = (Served::new(), new_crawl());
     let owner = open(&served, &options(&crawl, "w1"));
-    let other = open(&served, &options(&crawl, "w2"));
+    // Which URLs are forgotten first is chance, so it forgets none.
+    let remembering = Options {
+        recent_urls: 64,
+        ..options(&crawl, "w2")
+    };
+    let other = open(&served, &remembering);
     let aside = deferred("/aside", 9, Reason::Depth);
     let admitted = admit(
         &other,

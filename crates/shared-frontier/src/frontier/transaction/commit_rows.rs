@@ -31,11 +31,12 @@ impl SharedTransaction<'_> {
     pub(super) fn rows(&mut self) -> CommitRows {
         let mut batch = CommitBatch::new(self.writer.commits + 1, self.spent);
         let mut sums = Sums::default();
+        let settler = self.frontier.tables.owned.number;
         // In the order of the table's rows: so two that wait for rows of each other never meet.
         let mut changes: Vec<(Fingerprint, Change)> = self.changed.drain().collect();
         changes.sort_unstable_by_key(|(_, change)| change.key);
         for (fingerprint, change) in changes {
-            batch.record(change.key, &change.url, &change.now);
+            batch.record(change.key, &change.url, &change.now, settler);
             self.writer.met.push((fingerprint, change.now.now(false)));
             self.sum_up(&mut sums, fingerprint, change);
         }
@@ -135,7 +136,8 @@ impl SharedTransaction<'_> {
         }
     }
 
-    /// Links to hosts of other workers, and those of theirs that are admitted.
+    /// Links to hosts of other workers, those of theirs that are admitted, and how far it was looked
+    /// for URLs that are to be reopened.
     fn put_links(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
         for (b, admission) in std::mem::take(&mut self.links) {
             self.writer.links += 1;
@@ -145,6 +147,16 @@ impl SharedTransaction<'_> {
         for key in std::mem::take(&mut self.taken) {
             sums.buckets.entry(key.b).or_default();
             batch.taken(key);
+        }
+        for bucket in std::mem::take(&mut self.to_reopen) {
+            sums.buckets.entry(bucket.last.b).or_default();
+            batch.bucket_to_reopen(bucket);
+        }
+        for key in std::mem::take(&mut self.dropped_visits) {
+            batch.drop_visit(key);
+        }
+        for (b, number) in std::mem::take(&mut self.dropped_robots) {
+            batch.drop_robots(b, number);
         }
     }
 }

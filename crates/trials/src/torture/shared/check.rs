@@ -54,7 +54,8 @@ impl Rack<'_> {
         Ok(tally)
     }
 
-    /// A URL that was answered is asked for again only where a fault came before its commit.
+    /// A URL that was answered is asked for again only where a fault came before its commit, or its
+    /// row is lost with a disk.
     fn fetched_again_was_in_flight(&self, log: &[LogEntry], breaches: &mut Breaches) {
         let mut last: BTreeMap<_, &LogEntry> = BTreeMap::new();
         for entry in log {
@@ -74,9 +75,14 @@ impl Rack<'_> {
             let is_fault = |fault: &Fault| {
                 fault.from <= ended + IN_FLIGHT && fault.until + IN_FLIGHT >= first.start_us
             };
+            let url = self.crawl.web.web.url(entry.host, &entry.path);
+            let is_reopened = |fault: &Fault| {
+                let came_between = first.start_us <= fault.until && fault.from <= entry.start_us;
+                came_between && fault.lost.contains(&url)
+            };
+            let may_be_again = |fault: &Fault| is_fault(fault) || is_reopened(fault);
             let is_settled = first.status.is_some_and(settles);
-            if is_settled && !self.faults.iter().any(is_fault) {
-                let url = self.crawl.web.web.url(entry.host, &entry.path);
+            if is_settled && !self.faults.iter().any(may_be_again) {
                 breaches.add(format!(
                     "{url} was asked for again, with no fault in between"
                 ));

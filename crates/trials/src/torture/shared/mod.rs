@@ -4,7 +4,7 @@
 //! Each crawl has a drawn web, a PostgreSQL primary whose commits wait for a standby, and four
 //! workers, each with a directory, a home and a network to the engines of its own. From the seed
 //! follow the faults: workers are killed, frozen for longer than their leases, cut off from the
-//! engine, or told that their disk is full; the primary is killed, and its standby takes its place.
+//! engine, told that their disk is full, or lose it; the primary is killed, and its standby takes its place.
 //! When the crawl came to its end, the web's own log, the rows, the archives and the engine are held
 //! against what the web says must be found.
 
@@ -13,6 +13,7 @@ mod engines;
 mod network;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -46,6 +47,9 @@ const MAX_CRAWL: Duration = Duration::from_secs(300);
 /// The pause between two looks at the workers.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// The pause between two commands that reopen what a worker settled.
+const REOPEN_INTERVAL: Duration = Duration::from_millis(300);
+
 /// The program ends so where its disk, or the engine, failed it: the same command goes on.
 const DISK: i32 = 3;
 
@@ -53,12 +57,13 @@ const DISK: i32 = 3;
 const USAGE: i32 = 2;
 
 /// The kinds of faults, and how often each is drawn, of a hundred.
-const KINDS: [(Kind, u64); 6] = [
-    (Kind::Killed, 32),
+const KINDS: [(Kind, u64); 7] = [
+    (Kind::Killed, 20),
     (Kind::Frozen, 22),
     (Kind::Cut, 14),
     (Kind::Stalled, 12),
     (Kind::FullDisk, 10),
+    (Kind::LostDisk, 12),
     (Kind::Primary, 10),
 ];
 
@@ -69,6 +74,8 @@ pub(super) enum Kind {
     Cut,
     Stalled,
     FullDisk,
+    /// It is killed, and its directory is gone.
+    LostDisk,
     Primary,
 }
 
@@ -91,6 +98,7 @@ impl Kind {
             Kind::Cut => "workers cut off",
             Kind::Stalled => "networks that stalled",
             Kind::FullDisk => "full disks",
+            Kind::LostDisk => "disks lost",
             Kind::Primary => "primaries killed",
         }
     }
@@ -102,6 +110,8 @@ pub(super) struct Fault {
     pub(super) from: u64,
     /// When it was over; the end of the crawl where it was not.
     pub(super) until: u64,
+    /// URLs that were asked for by a worker whose disk is lost, by its records.
+    pub(super) lost: BTreeSet<String>,
 }
 
 /// A crawl with its engines and workers.
@@ -248,6 +258,7 @@ impl Rack<'_> {
     /// Ends faults whose time is over, hears of ends, and starts workers again.
     fn attend(&mut self) -> Result<()> {
         let now = Instant::now();
+        let mut lost = Vec::new();
         for worker in &mut self.workers {
             let before = self.crawl.web.web.now_us();
             if let Some(status) = worker.ended()? {
@@ -273,7 +284,26 @@ impl Rack<'_> {
                 worker.relieve()?;
             }
             if worker.process.is_none() && !worker.is_done && worker.starts_at <= now {
-                self.crawl.start(worker)?;
+                if worker.is_lost {
+                    lost.push(worker.name.clone());
+                } else {
+                    self.crawl.start(worker)?;
+                }
+            }
+        }
+        lost.iter().try_for_each(|name| self.reopen(name))
+    }
+
+    /// Has all fetched again that a worker settled whose disk is lost, once its lease has ended.
+    fn reopen(&mut self, name: &str) -> Result<()> {
+        let is_reopened = self.crawl.reopen(self.engines.ports(), name)?;
+        for worker in &mut self.workers {
+            if is_reopened {
+                // The crawl goes on, so each of them lists anew what it puts aside.
+                worker.is_done = false;
+                worker.is_lost &= worker.name != name;
+            } else if worker.name == name {
+                worker.starts_at = Instant::now() + REOPEN_INTERVAL;
             }
         }
         Ok(())
@@ -298,9 +328,13 @@ impl Rack<'_> {
         let until = Instant::now() + lasts;
         let from = self.crawl.web.web.now_us();
         let mut over = from + lasts.as_micros() as u64;
+        let mut lost = BTreeSet::new();
         match kind {
-            Kind::Killed => {
+            Kind::Killed | Kind::LostDisk => {
                 worker.kill()?;
+                if kind == Kind::LostDisk {
+                    lost = self.crawl.lose(worker)?;
+                }
                 over = self.crawl.web.web.now_us();
                 self.deaths.push(Death {
                     before: from,
@@ -336,6 +370,7 @@ impl Rack<'_> {
             kind,
             from,
             until: over,
+            lost,
         });
         Ok(())
     }
@@ -349,6 +384,7 @@ impl Rack<'_> {
             kind: Kind::Primary,
             from,
             until,
+            lost: BTreeSet::new(),
         });
         self.engines.add_standby()
     }

@@ -1,15 +1,18 @@
 //! A worker: a process, a directory, and a network of its own.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use crawl_archive::rows::RequestRow;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::network::{Link, Network};
+use super::{DISK, USAGE};
 use crate::torture::web::Web;
 
 /// The settings that all workers of a crawl have alike.
@@ -34,6 +37,8 @@ pub(super) struct Worker {
     pub(super) starts_at: Instant,
     /// It came to the end of the crawl.
     pub(super) is_done: bool,
+    /// Its disk is lost, and what it settled is not reopened yet.
+    pub(super) is_lost: bool,
 }
 
 /// A fault that lasts.
@@ -104,16 +109,21 @@ impl Crawl<'_> {
         Ok(())
     }
 
-    /// Runs `crawl frontier` with what is given; what it prints.
-    pub(super) fn frontier_command(&self, engines: [u16; 2], args: &[&str]) -> Result<String> {
-        let output = Command::new(self.program)
+    fn run_frontier(&self, engines: [u16; 2], args: &[&str]) -> Result<Output> {
+        let mut command = Command::new(self.program);
+        command
             .current_dir(self.dir)
             .env_clear()
             .env("HOME", self.dir.join("home"))
             .arg("frontier")
             .args(args)
-            .args(["--frontier", &Crawl::frontier(engines), "--crawl", CRAWL])
-            .output()?;
+            .args(["--frontier", &Crawl::frontier(engines), "--crawl", CRAWL]);
+        Ok(command.output()?)
+    }
+
+    /// Runs `crawl frontier` with what is given; what it prints.
+    pub(super) fn frontier_command(&self, engines: [u16; 2], args: &[&str]) -> Result<String> {
+        let output = self.run_frontier(engines, args)?;
         ensure!(
             output.status.success(),
             "`crawl frontier {}` ended with {}: {}",
@@ -122,6 +132,40 @@ impl Crawl<'_> {
             String::from_utf8_lossy(&output.stderr)
         );
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Removes the directory of a worker that was killed. Gives the URLs that it had asked for.
+    pub(super) fn lose(&self, worker: &mut Worker) -> Result<BTreeSet<String>> {
+        let output = self.output(&worker.name);
+        worker.is_lost = true;
+        // It may have been killed before it made any.
+        let rows = fs::read_to_string(output.join("requests.jsonl")).unwrap_or_default();
+        // The last may be torn.
+        let rows = rows
+            .lines()
+            .filter_map(|row| serde_json::from_str(row).ok());
+        let urls = rows.map(|row: RequestRow| row.url).collect();
+        if output.exists() {
+            fs::remove_dir_all(&output)?;
+        }
+        Ok(urls)
+    }
+
+    /// Has all fetched again that a worker settled whose disk is lost. False where that is to be
+    /// tried again: its lease holds, or the engine does not answer.
+    pub(super) fn reopen(&self, engines: [u16; 2], worker: &str) -> Result<bool> {
+        let output = self.run_frontier(engines, &["reopen", worker])?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_alive = said.contains("is at work on crawl");
+        // It may have been killed before the engine heard of it.
+        let is_unknown = said.contains("has no worker");
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(USAGE) if is_unknown => Ok(true),
+            Some(USAGE) if is_alive => Ok(false),
+            Some(DISK) => Ok(false),
+            _ => bail!("`crawl frontier reopen {worker}`: {said}"),
+        }
     }
 
     pub(super) fn last_words(&self) -> String {
@@ -140,6 +184,7 @@ impl Worker {
             under: None,
             starts_at: Instant::now(),
             is_done: false,
+            is_lost: false,
         })
     }
 

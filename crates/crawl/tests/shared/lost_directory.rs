@@ -1,0 +1,169 @@
+//! Workers whose directories are lost: what they fetched is fetched again.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crawl_testweb::TestWeb;
+use serde_json::Value;
+
+use crate::crawl::{Crawl, Ended};
+
+/// Longer than any lease of these tests.
+const MAX_LEASE: Duration = Duration::from_secs(30);
+
+/// A web that takes some seconds.
+fn crawl(seed: u64) -> Crawl {
+    let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
+    Crawl::of(web.latency(Duration::from_millis(10)))
+}
+
+impl Crawl {
+    /// Removes the directory of a worker that does not run.
+    fn lose(&self, worker: &str) {
+        fs::remove_dir_all(self.output(worker)).unwrap();
+    }
+
+    /// Reopens what a worker settled, once its lease has ended. Tells how many pages it had.
+    fn reopen(&self, worker: &str) -> u64 {
+        let begin = Instant::now();
+        loop {
+            let output = self.frontier(&["reopen", worker, "--json"]);
+            let ended = Ended::of(&output);
+            if ended.code == Some(0) {
+                let told: Value = serde_json::from_str(&ended.printed).unwrap();
+                return told["pages"].as_u64().unwrap();
+            }
+            let said = ended.expect(2);
+            assert!(said.contains("is at work on crawl"), "{said}");
+            assert!(begin.elapsed() < MAX_LEASE, "{said}");
+            sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Nothing is listed twice, or left to be looked at.
+    fn check_rows(&self, workers: &[&str]) {
+        let rows = self.rows(workers, "excluded.jsonl");
+        let mut excluded: Vec<&str> = rows
+            .iter()
+            .map(|row| row["url"].as_str().unwrap())
+            .collect();
+        let count = excluded.len();
+        excluded.sort_unstable();
+        excluded.dedup();
+        assert_eq!(excluded.len(), count);
+        let told = self.frontier(&["status", "--json"]);
+        let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+        let told = &told["crawls"][0];
+        let number = |name: &str| told[name].as_u64().unwrap();
+        assert_eq!(number("buckets_to_reopen"), 0, "{told}");
+        assert_eq!(
+            number("excluded") + number("deferred"),
+            count as u64,
+            "{told}"
+        );
+        let pages = self.pages(workers).len() as u64;
+        assert_eq!(number("fetched") + number("failed"), pages, "{told}");
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_what_a_worker_fetched_whose_directory_is_lost_is_fetched_by_the_others() {
+    let crawl = crawl(41);
+    let (first, second) = (crawl.start("w1"), crawl.start("w2"));
+    crawl.wait_for_requests(600);
+    let said = Ended::of(&crawl.frontier(&["reopen", "w1"])).expect(2);
+    assert!(
+        said.contains("is at work") && said.contains("hint: "),
+        "{said}"
+    );
+    first.kill();
+    assert!(crawl.pages(&["w1"]).len() > 20, "it had done something");
+    crawl.lose("w1");
+    assert!(crawl.reopen("w1") > 20);
+    second.wait().expect(0);
+    // It may have ended before.
+    crawl.start("w2").wait().expect(0);
+    crawl.check_whole(&["w2"]);
+    crawl.check_rows(&["w2"]);
+    let said = Ended::of(&crawl.frontier(&["reopen", "w7"])).expect(2);
+    assert!(said.contains("has no worker `w7`"), "{said}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_worker_begins_anew_in_an_empty_directory() {
+    let crawl = crawl(42);
+    let (first, mut second) = (crawl.start("w1"), crawl.start("w2"));
+    crawl.wait_for_requests(600);
+    first.kill();
+    crawl.lose("w1");
+    crawl.reopen("w1");
+    // What was put aside is listed once by those who are there at the end.
+    assert!(!second.has_ended(), "the hosts of the first had a lease");
+    crawl.start("w1").wait().expect(0);
+    second.wait().expect(0);
+    crawl.check_whole(&["w1", "w2"]);
+    crawl.check_rows(&["w1", "w2"]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_crawl_that_had_ended_fetches_what_is_lost_and_nothing_else() {
+    let crawl = Crawl::of(TestWeb::builder().seed(43).hosts(24).pages(96));
+    for worker in [crawl.start("w1"), crawl.start("w2")] {
+        worker.wait().expect(0);
+    }
+    let kept = crawl.pages(&["w2"]);
+    let lost = crawl.pages(&["w1"]);
+    assert!(!kept.is_empty() && !lost.is_empty());
+    crawl.lose("w1");
+    // Its name is not free before.
+    let flags = "--scope any --allow-private";
+    let said = Ended::of(&crawl.command("w1", flags).output().unwrap()).expect(2);
+    assert!(said.contains("frontier reopen"), "{said}");
+    crawl.lose("w1");
+    assert_eq!(crawl.reopen("w1"), lost.len() as u64);
+    assert_eq!(crawl.reopen("w1"), 0, "once");
+    let asked = crawl.web.log().len();
+    crawl.start("w2").wait().expect(0);
+    crawl.check_whole(&["w2"]);
+    crawl.check_rows(&["w2"]);
+    let log = crawl.web.log();
+    for entry in &log[asked..] {
+        let url = crawl.web.url(entry.host, &entry.path);
+        assert!(!kept.contains(&url), "{url} is fetched, and was not lost");
+    }
+    let mut audit = crawl.program();
+    let audited = Ended::of(&audit.args(["audit", "w2"]).output().unwrap());
+    assert_eq!(audited.code, Some(0), "{}", audited.printed);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_pages_that_are_lost_count_against_no_budget() {
+    let crawl = Crawl::of(TestWeb::builder().seed(44).hosts(12).pages(120));
+    let flags = "--scope any --allow-private --max-pages 57";
+    crawl.start_with("w1", flags).wait().expect(0);
+    assert_eq!(crawl.pages(&["w1"]).len(), 57);
+    crawl.lose("w1");
+    assert_eq!(crawl.reopen("w1"), 57);
+    crawl.start_with("w2", flags).wait().expect(0);
+    assert_eq!(crawl.pages(&["w2"]).len(), 57);
+    crawl.check_gaps();
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_directory_that_was_imported_may_be_lost() {
+    let crawl = Crawl::of(TestWeb::builder().seed(45).hosts(12).pages(120));
+    let everywhere = "--scope any --allow-private --max-pages 300";
+    Ended::of(&crawl.command_alone("w1", everywhere).output().unwrap()).expect(0);
+    Ended::of(&crawl.frontier(&["import", "w1"])).expect(0);
+    crawl.lose("w1");
+    assert_eq!(crawl.reopen("w1"), 300);
+    crawl.start("w2").wait().expect(0);
+    crawl.check_whole(&["w2"]);
+    crawl.check_rows(&["w2"]);
+}

@@ -1,0 +1,332 @@
+//! Workers whose directories are lost: what they settled is pending again, or listed again.
+
+use std::collections::BTreeMap;
+
+use crawl_frontier::conformance::helpers::{admit, excluded, lease, link, origin, settle, url};
+use crawl_frontier::{
+    Admission, Exclusion, Frontier as _, FrontierError, KnownState, Lease, NewState, Outcome,
+    Reason, UrlKind, Visit,
+};
+use crawl_shared_frontier::{
+    Credentials, LostWorker, OpenError, Options, SharedFrontier, overview, reopen,
+};
+use crawl_weburl::CanonicalUrl;
+
+use crate::bench::{end_leases, new_crawl, options};
+use crate::postgres::Served;
+
+const FETCHED: Outcome = Outcome::Fetched { status: 200 };
+
+fn open(served: &Served, options: &Options) -> SharedFrontier {
+    SharedFrontier::open(&served.url, options).unwrap()
+}
+
+fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, OpenError> {
+    reopen(&served.url, &Credentials::default(), crawl, worker)
+}
+
+/// The values of a lease that a reopened URL must have again.
+type Way = (u32, u8, u8, UrlKind, bool, Option<CanonicalUrl>);
+
+fn way(lease: &Lease) -> Way {
+    let via = lease.via.clone();
+    let (depth, redirects) = (lease.depth, lease.redirects);
+    (
+        depth,
+        redirects,
+        lease.priority,
+        lease.kind,
+        lease.is_seed,
+        via,
+    )
+}
+
+/// A worker that settled URLs, each with its way and its state.
+struct Settled {
+    ways: Vec<(CanonicalUrl, Way)>,
+    states: BTreeMap<CanonicalUrl, KnownState>,
+}
+
+/// The number of URLs of a model, over 12 hosts.
+const URLS: u32 = 96;
+
+fn urls() -> impl Iterator<Item = CanonicalUrl> {
+    (0..URLS).map(|n| url(&format!("http://h{}.example/{n}", n % 12)))
+}
+
+/// A link of its own for each URL.
+fn admission(n: u32, url: CanonicalUrl) -> Admission {
+    Admission {
+        priority: (n % 7) as u8,
+        redirects: (n % 3) as u8,
+        is_seed: n.is_multiple_of(11),
+        kind: match n % 5 {
+            0 => UrlKind::Sitemap,
+            1 => UrlKind::Resource,
+            _ => UrlKind::Page,
+        },
+        state: match n % 8 {
+            7 => NewState::Excluded(Exclusion::of(Reason::Scope)),
+            _ => NewState::Pending,
+        },
+        ..Admission::link(url, n % 4, self::url(&format!("/via/{n}")))
+    }
+}
+
+/// Ends the leases of all that a worker has pending in all ways; two URLs stay pending.
+fn settle_all(frontier: &SharedFrontier) -> Settled {
+    let mut ways = Vec::new();
+    for n in 0_u32.. {
+        let mut origins = frontier.origins().into_iter();
+        let Some(lease) = origins.find_map(|(origin, _)| frontier.lease(&origin).unwrap()) else {
+            break;
+        };
+        let mut transaction = frontier.begin().unwrap();
+        let visit = Visit {
+            at: n,
+            due: n + 1,
+            bytes: b"kept".to_vec(),
+        };
+        let outcome = match n % 5 {
+            0 => Outcome::Failed {
+                why: "silent".to_owned(),
+            },
+            1 => Outcome::Excluded(Exclusion::of(Reason::Robots)),
+            2 => Outcome::Deferred(Exclusion::of(Reason::Trap)),
+            _ => FETCHED,
+        };
+        ways.push((lease.url.clone(), way(&lease)));
+        transaction.settle_until(lease, outcome, visit).unwrap();
+        transaction.mark("pages.jsonl", u64::from(n) + 1);
+        transaction.keep_meta("totals", b"some");
+        transaction.note_spent(u64::from(n) + 1, 100);
+        transaction.commit().unwrap();
+    }
+    let known = |url| Some((frontier.known(&url).unwrap()?.state, url));
+    let own = urls().filter(|url| frontier.owns(&url.host_key()));
+    let states = own.filter_map(known).map(|(state, url)| (url, state));
+    Settled {
+        states: states.collect(),
+        ways,
+    }
+}
+
+/// Two workers that settled all URLs of a crawl, half of the hosts each.
+fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
+    let half = |name: &str| Options {
+        most_buckets: 2,
+        ..options(crawl, name)
+    };
+    let (first, second) = (open(served, &half("w1")), open(served, &half("w2")));
+    let links = urls().enumerate();
+    admit(&first, links.map(|(n, url)| admission(n as u32, url)));
+    second.take_links(999).unwrap();
+    [first, second].map(|frontier| {
+        let settled = settle_all(&frontier);
+        assert!(settled.ways.len() > 20, "hosts are divided");
+        (frontier, settled)
+    })
+}
+
+/// Takes up what is to be reopened, in small parts.
+fn take_all(frontier: &SharedFrontier, parts: usize) {
+    for _ in 0..parts {
+        frontier.take_links(7).unwrap();
+    }
+}
+
+/// Each URL of the lost worker is pending by its way, or as it was where it was not asked for;
+/// those of the other worker are as they were.
+fn check(frontier: &SharedFrontier, lost: &Settled, other: &Settled) {
+    let state = |url: &CanonicalUrl| frontier.known(url).unwrap().unwrap().state;
+    let mut pending = 0;
+    for (url, before) in &lost.states {
+        let expected = match before {
+            KnownState::Fetched { .. } | KnownState::Failed { .. } => {
+                pending += 1;
+                KnownState::Pending { attempt: 1 }
+            }
+            stays => stays.clone(),
+        };
+        assert_eq!(state(url), expected, "{url}");
+    }
+    for (url, before) in &other.states {
+        assert_eq!(state(url), *before, "{url}");
+    }
+    let counts = frontier.counts();
+    assert_eq!((counts.pending, counts.known), (pending, u64::from(URLS)));
+    // In the order in which they were leased before, and by the same ways.
+    let origins = frontier.origins();
+    assert_eq!(origins.iter().map(|(_, count)| count).sum::<u64>(), pending);
+    for (origin, _) in origins {
+        let mut leases = Vec::new();
+        while let Some(lease) = frontier.lease(&origin).unwrap() {
+            leases.push(lease);
+        }
+        let is_again = |url: &CanonicalUrl| leases.iter().any(|lease| lease.url == *url);
+        let before = lost.ways.iter().filter(|(url, _)| is_again(url));
+        let before: Vec<_> = before.cloned().collect();
+        let again: Vec<_> = leases.iter().map(|it| (it.url.clone(), way(it))).collect();
+        assert_eq!(again, before);
+        for lease in &leases {
+            assert_eq!(frontier.visit(&lease.url).unwrap(), None);
+        }
+        for lease in leases {
+            frontier.release(lease);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn what_a_worker_settled_is_pending_again_and_what_others_did_is_not() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let [(first, lost), (second, other)] = two_workers(&served, &crawl);
+    first.give_up().unwrap();
+    second.give_up().unwrap();
+    let told = lose(&served, &crawl, "w1").unwrap();
+    assert_eq!(told.pages, lost.ways.len() as u64);
+    assert!(told.buckets_to_reopen > 0);
+    // Once more, as where no answer came: nothing more is lost.
+    let again = lose(&served, &crawl, "w1").unwrap();
+    assert_eq!(again.pages, 0);
+    assert_eq!(again.buckets_to_reopen, told.buckets_to_reopen);
+    // The first life dies in the middle of it.
+    let third = open(&served, &options(&crawl, "w3"));
+    take_all(&third, 2);
+    assert!(third.survey().unwrap().own_links_wait);
+    end_leases(&served.url, &crawl);
+    let fourth = open(&served, &options(&crawl, "w1"));
+    assert!(fourth.marks().unwrap().is_empty(), "the name is free");
+    assert_eq!(fourth.meta("totals").unwrap(), None);
+    take_all(&fourth, 40);
+    let survey = fourth.survey().unwrap();
+    assert!(!survey.own_links_wait && !survey.links_wait);
+    assert_eq!(survey.pages, other.ways.len() as u64, "of w2 alone");
+    check(&fourth, &lost, &other);
+    // As the engine has it, too.
+    fourth.give_up().unwrap();
+    let fifth = open(&served, &options(&crawl, "w1"));
+    check(&fifth, &lost, &other);
+    // What the new life settles is its own: only that is handed back when it is lost too.
+    let settled = settle_all(&fifth);
+    fifth.give_up().unwrap();
+    lose(&served, &crawl, "w1").unwrap();
+    let sixth = open(&served, &options(&crawl, "w6"));
+    take_all(&sixth, 40);
+    let pending = settled.ways.iter().filter(|(url, _)| {
+        matches!(
+            settled.states[url],
+            KnownState::Fetched { .. } | KnownState::Failed { .. }
+        )
+    });
+    assert_eq!(sixth.counts().pending, pending.count() as u64);
+    for (url, before) in &other.states {
+        assert_eq!(sixth.known(url).unwrap().unwrap().state, *before, "{url}");
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn owners_that_live_forget_that_a_url_was_settled() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let first = open(&served, &options(&crawl, "w1"));
+    let second = open(&served, &options(&crawl, "w2"));
+    admit(&first, [link("/a", 3), excluded("/never", 1)]);
+    settle(&first, lease(&first), FETCHED);
+    let elsewhere = url("http://b.example/").origin();
+    let mut transaction = first.begin().unwrap();
+    for origin in [&origin(), &elsewhere] {
+        transaction.keep_robots(origin, b"copy");
+    }
+    transaction.commit().unwrap();
+    first.give_up().unwrap();
+    second.take_free(4).unwrap();
+    // It knows by now that both are settled.
+    admit(&second, [link("/a", 5), link("/never", 5)]);
+    let before = second.reopenings();
+    assert_eq!(second.counts().pending, 0);
+    lose(&served, &crawl, "w1").unwrap();
+    let survey = second.survey().unwrap();
+    assert!(survey.own_links_wait && survey.links_wait);
+    let mut transaction = second.begin().unwrap();
+    let reopened = transaction.reopen_lost(99).unwrap();
+    let listed: Vec<_> = reopened.excluded.iter().map(|it| it.url.path()).collect();
+    assert_eq!((listed, reopened.is_more), (vec!["/never"], false));
+    assert!(matches!(reopened.excluded[0].state, NewState::Excluded(_)));
+    assert_eq!(reopened.origins, [origin()]);
+    // A link that comes along finds it pending, and is nearer.
+    transaction.admit(link("/a", 2)).unwrap();
+    let committed = transaction.commit().unwrap();
+    assert_eq!(committed.origins, [(origin(), 1)]);
+    assert_eq!(second.reopenings(), before + 1);
+    // The record of its robots.txt is lost; that of another is not known to be.
+    assert_eq!(second.robots(&origin()).unwrap(), None);
+    assert_eq!(second.robots(&elsewhere).unwrap().unwrap(), b"copy");
+    assert!(!second.survey().unwrap().links_wait);
+    let mut links = vec![link("/a", 1)];
+    second.leave_out_known(&mut links, &mut |url| panic!("{url} is not settled"));
+    assert_eq!(links.len(), 1);
+    let again = lease(&second);
+    assert_eq!((again.url.path(), again.depth, again.attempt), ("/a", 2, 1));
+    // A second look finds nothing.
+    second.take_links(99).unwrap();
+    settle(&second, again, FETCHED);
+    assert_eq!((second.counts().fetched, second.counts().excluded), (1, 1));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_transaction_that_is_dropped_has_reopened_nothing() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let first = open(&served, &options(&crawl, "w1"));
+    admit(&first, [link("/a", 1), link("/b", 1)]);
+    settle(&first, lease(&first), FETCHED);
+    settle(&first, lease(&first), FETCHED);
+    first.give_up().unwrap();
+    lose(&served, &crawl, "w1").unwrap();
+    let second = open(&served, &options(&crawl, "w2"));
+    let mut transaction = second.begin().unwrap();
+    transaction.reopen_lost(1).unwrap();
+    drop(transaction);
+    assert_eq!(second.counts().pending, 0);
+    // Another takes the bucket over before the commit: it reopens both.
+    let mut transaction = second.begin().unwrap();
+    assert!(transaction.reopen_lost(1).unwrap().is_more);
+    end_leases(&served.url, &crawl);
+    let third = open(&served, &options(&crawl, "w3"));
+    third.take_links(99).unwrap();
+    let refused = transaction.commit().unwrap_err();
+    assert!(matches!(refused, FrontierError::LeaseLost { .. }));
+    assert_eq!((third.counts().pending, third.counts().known), (2, 2));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_worker_that_lives_is_not_given_up_and_one_that_was_commits_no_more() {
+    let (served, crawl) = (Served::new(), new_crawl());
+    let first = open(&served, &options(&crawl, "w1"));
+    admit(&first, [link("/a", 1), link("/b", 1)]);
+    settle(&first, lease(&first), FETCHED);
+    let refused = lose(&served, &crawl, "w1").unwrap_err();
+    assert!(matches!(refused, OpenError::WorkerAlive { .. }));
+    assert!(refused.to_string().contains("\nhint: "), "{refused}");
+    for (crawl, worker) in [(crawl.as_str(), "w2"), ("no such crawl", "w1")] {
+        let refused = lose(&served, crawl, worker).unwrap_err();
+        assert!(matches!(refused, OpenError::NoSuchWorker { .. }));
+    }
+    // It is frozen with a commit under way, and its disk is taken for lost meanwhile.
+    let mut transaction = first.begin().unwrap();
+    transaction.settle(lease(&first), FETCHED).unwrap();
+    end_leases(&served.url, &crawl);
+    lose(&served, &crawl, "w1").unwrap();
+    let refused = transaction.commit().unwrap_err();
+    assert!(matches!(refused, FrontierError::LeaseLost { .. }));
+    let told = overview(&served.url, &Credentials::default(), Some(&crawl)).unwrap();
+    assert_eq!((told[0].buckets_to_reopen, told[0].pending), (1, 1));
+    let second = open(&served, &options(&crawl, "w1"));
+    second.take_links(99).unwrap();
+    assert_eq!((second.counts().pending, second.counts().fetched), (2, 0));
+    let told = overview(&served.url, &Credentials::default(), Some(&crawl)).unwrap();
+    assert_eq!((told[0].buckets_to_reopen, told[0].pending), (0, 2));
+}
