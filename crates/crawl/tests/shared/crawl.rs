@@ -215,11 +215,18 @@ impl Crawl {
                 expected.insert(self.web.url(host, "/sitemap.xml"));
             }
         }
-        let missing: Vec<_> = expected.difference(&pages).take(3).collect();
+        let missing: Vec<_> = expected.difference(&pages).collect();
         let more: Vec<_> = pages.difference(&expected).take(3).collect();
+        let excluded = self.rows(workers, "excluded.jsonl");
+        let why = excluded.iter().find(|row| {
+            let url = row["url"].as_str();
+            missing.iter().any(|missing| Some(missing.as_str()) == url)
+        });
         assert!(
             missing.is_empty() && more.is_empty(),
-            "missing {missing:?}, more {more:?}"
+            "{} missing: {:?}, more {more:?}; {why:?}",
+            missing.len(),
+            missing.iter().take(30).collect::<Vec<_>>()
         );
         self.check_gaps();
     }

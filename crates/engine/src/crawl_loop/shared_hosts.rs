@@ -25,8 +25,10 @@ pub(crate) struct SharedHosts {
     /// asked for.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
-    /// How this worker would end if it were alone. It told the others that it has nothing to do.
-    rests: Option<Ended>,
+    /// The number of the rest that this worker is in: it told the others that it has nothing to do.
+    rest: Option<u64>,
+    /// Rests that were begun.
+    rests: u64,
     /// No other worker has anything to do either.
     is_over: bool,
     /// Links of others are being admitted.
@@ -47,7 +49,8 @@ impl SharedHosts {
             owners,
             leaving: BTreeMap::new(),
             looked_at: Tick::ZERO,
-            rests: None,
+            rest: None,
+            rests: 0,
             is_over: false,
             takes_links: false,
             allowed,
@@ -59,7 +62,19 @@ impl SharedHosts {
 
     /// Returns whether this worker has nothing to do, and waits for others.
     pub(super) fn rests(&self) -> bool {
-        self.rests.is_some()
+        self.rest.is_some()
+    }
+
+    /// This worker has something to do. Where the others were told otherwise they hear of it: its
+    /// thread may have noted a rest after it sent what ends that.
+    fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
+        self.is_over = false;
+        if self.rest.take().is_some() {
+            // What was asked for before is forgotten with it.
+            self.asks_for_pages = false;
+            let rest = None;
+            out.push(Effect::Share(SharedRequest::Rest { rest, pages }));
+        }
     }
 
     /// Bytes of bodies of all other workers.
@@ -104,13 +119,13 @@ impl Coordinator {
 
     /// Takes in what is told of the other workers.
     pub(super) fn told_of_workers(&mut self, now: Tick, news: SharedNews, out: &mut Vec<Effect>) {
+        let pages = self.totals.pages;
         let Some(shared) = &mut self.shared else {
             return;
         };
         match news {
             SharedNews::Taken(origins) => {
-                // The others were told that this worker has work again.
-                shared.rests = None;
+                shared.end_rest(pages, out);
                 for (origin, urls) in origins {
                     self.wake(now, &origin, urls);
                 }
@@ -128,7 +143,7 @@ impl Coordinator {
             }
             SharedNews::LinksWait => {
                 if !std::mem::replace(&mut shared.takes_links, true) {
-                    shared.rests = None;
+                    shared.end_rest(pages, out);
                     self.write(WriterMessage::TakeLinks, out);
                 }
             }
@@ -138,7 +153,7 @@ impl Coordinator {
             }
             SharedNews::OthersBytes(bytes) => shared.others_bytes = bytes,
             SharedNews::PagesSpent => shared.are_pages_spent = true,
-            SharedNews::Over => shared.is_over = shared.rests.is_some(),
+            SharedNews::Over { rest } => shared.is_over = shared.rest == Some(rest),
             SharedNews::Drain => {
                 self.ending.get_or_insert(Ended::HandedOver);
             }
@@ -161,16 +176,14 @@ impl Coordinator {
         let Some(shared) = &mut self.shared else {
             return;
         };
-        if is_busy && shared.rests.take().is_some() {
-            shared.is_over = false;
-            let rests = false;
-            out.push(Effect::Share(SharedRequest::Rest { rests, pages }));
+        if is_busy {
+            shared.end_rest(pages, out);
         }
         let pages = pages + self.leases_out;
         let is_short = shared
             .allowed
             .is_some_and(|allowed| allowed < pages + FEW_PAGES);
-        let may_have = self.ending.is_none() && shared.rests.is_none() && !shared.are_pages_spent;
+        let may_have = self.ending.is_none() && !shared.rests() && !shared.are_pages_spent;
         if is_short && may_have && !std::mem::replace(&mut shared.asks_for_pages, true) {
             out.push(Effect::Share(SharedRequest::MorePages { pages }));
         }
@@ -209,11 +222,14 @@ impl Coordinator {
             // What waits there is this worker's until it is handed over.
             return None;
         }
-        if shared.rests.replace(alone).is_none() {
+        if !shared.rests() {
             // Leave that it does not need is for others.
             shared.allowed = shared.allowed.map(|_| pages);
-            let rests = true;
-            out.push(Effect::Share(SharedRequest::Rest { rests, pages }));
+            shared.asks_for_pages = false;
+            shared.rests += 1;
+            let rest = Some(shared.rests);
+            shared.rest = rest;
+            out.push(Effect::Share(SharedRequest::Rest { rest, pages }));
         }
         None
     }
@@ -282,8 +298,9 @@ mod tests {
     use crawl_scheduler::Poll;
 
     use super::*;
+    use crate::crawl_loop::Next;
     use crate::crawl_loop::by_itself::{at, coordinator};
-    use crate::messages::{Event, Job};
+    use crate::messages::{Committed, Event, Job};
     use crate::simulated::script::moved;
 
     /// Every host is this worker's, in one bucket.
@@ -309,6 +326,46 @@ mod tests {
         fn may_send(&self) -> bool {
             true
         }
+    }
+
+    /// Its thread may see that all is over after it sent what brings this worker more to do, and
+    /// before it hears of that.
+    #[test]
+    fn ours_what_was_seen_in_one_rest_ends_no_later_one() {
+        let mut coordinator = coordinator(|_| {});
+        coordinator.share_crawl(Arc::new(OneBucket));
+        let mut step = |event: Option<Event>| {
+            let mut out = Vec::new();
+            if let Some(event) = event {
+                coordinator.handle(at(20), event, &mut out);
+            }
+            let is_done = matches!(coordinator.advance(at(20), &mut out), Next::Done);
+            let rests = out.iter().filter_map(|effect| match effect {
+                Effect::Share(SharedRequest::Rest { rest, .. }) => Some(*rest),
+                _ => None,
+            });
+            (is_done, rests.collect::<Vec<_>>())
+        };
+        let over = |rest| Some(Event::Shared(SharedNews::Over { rest }));
+        let taken = || Some(Event::Shared(SharedNews::Taken(Vec::new())));
+        assert_eq!(step(None), (false, vec![Some(1)]));
+        assert_eq!(step(taken()), (false, vec![None, Some(2)]));
+        assert_eq!(step(over(1)), (false, Vec::new()));
+        assert_eq!(
+            step(Some(Event::Shared(SharedNews::LinksWait))),
+            (false, vec![None])
+        );
+        let committed = Committed {
+            items: WriterMessage::TakeLinks.weight(),
+            leaves_links: Some(false),
+            ..Committed::default()
+        };
+        assert_eq!(
+            step(Some(Event::Committed(committed))),
+            (false, vec![Some(3)])
+        );
+        assert_eq!(step(over(2)), (false, Vec::new()));
+        assert_eq!(step(over(3)), (true, Vec::new()));
     }
 
     /// Learning that the redirect leads to a host of another worker, the next owner would take the

@@ -49,8 +49,12 @@ pub(crate) enum SharedNews {
     OthersBytes(u64),
     /// No worker may have any more pages.
     PagesSpent,
-    /// Nothing is left to do for any worker, as far as can be seen.
-    Over,
+    /// Nothing is left to do for any worker, as far as could be seen in this worker's rest of that
+    /// number. It tells nothing of a later one.
+    Over {
+        /// See [`SharedRequest::Rest`].
+        rest: u64,
+    },
     /// This worker is to hand its hosts over, and to end.
     Drain,
 }
@@ -62,8 +66,8 @@ pub(crate) enum SharedRequest {
     HandOver(Vec<i32>),
     /// This worker has nothing to do until something comes, or has so again; and so many pages.
     Rest {
-        /// Whether it has nothing to do.
-        rests: bool,
+        /// The number of the rest that begins; none where it has something to do.
+        rest: Option<u64>,
         /// The rows of `pages.jsonl` that it has.
         pages: u64,
     },

@@ -80,7 +80,7 @@ impl WorkerThread {
             interval,
             max_pages: config.budgets.max_pages,
             counts_bytes: config.budgets.max_bytes.is_some(),
-            rests: false,
+            rest: None,
             is_drained: false,
             leaving: BTreeSet::new(),
             crawl_meta: 0,
@@ -114,8 +114,8 @@ struct Links<Tell> {
     /// Pages that all workers together may have.
     max_pages: Option<u64>,
     counts_bytes: bool,
-    /// The coordinator has nothing to do.
-    rests: bool,
+    /// The rest that the coordinator is in, as far as this thread knows: it has nothing to do.
+    rest: Option<u64>,
     is_drained: bool,
     /// Buckets that are to be handed over, and are not yet.
     leaving: BTreeSet<i32>,
@@ -167,11 +167,11 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
                 self.news(SharedNews::HandedOver(buckets));
                 handed_over
             }
-            SharedRequest::Rest { rests, pages } => {
-                self.rests = rests;
+            SharedRequest::Rest { rest, pages } => {
+                self.rest = rest;
                 self.wanted = None;
-                let pages = self.max_pages.filter(|_| rests).map(|_| pages);
-                self.frontier.rest(rests, pages)
+                let pages = self.max_pages.and(rest).map(|_| pages);
+                self.frontier.rest(rest.is_some(), pages)
             }
             SharedRequest::MorePages { pages } => {
                 self.wanted = Some(pages);
@@ -217,9 +217,10 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
             self.news(SharedNews::LinksWait);
         }
         self.ask_for_pages()?;
-        if self.rests && is_over(&survey) {
+        let rest = self.rest.filter(|_| is_over(&survey));
+        if let Some(rest) = rest {
             // Buckets of those that ended before stay without an owner: they list what was put aside.
-            self.news(SharedNews::Over);
+            self.news(SharedNews::Over { rest });
         } else if !self.is_drained {
             self.balance(&survey)?;
         }
@@ -228,9 +229,9 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
 
     /// Notes that this worker has something to do. The coordinator says when it has not.
     fn be_at_work(&mut self) -> Result<(), FrontierError> {
-        match std::mem::take(&mut self.rests) {
-            true => self.frontier.rest(false, None),
-            false => Ok(()),
+        match self.rest.take() {
+            Some(_) => self.frontier.rest(false, None),
+            None => Ok(()),
         }
     }
 

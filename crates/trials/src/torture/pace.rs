@@ -67,9 +67,10 @@ fn gap(
     let kept = i128::from(next.start_us) - i128::from(ended);
     if kept < asked.as_micros() as i128 {
         breaches.add(format!(
-            "{url} came {kept} us after {}, not {} us{}",
+            "{url} came {kept} us after {}, not {} us, at {}{}",
             first.path,
             asked.as_micros(),
+            next.start_us,
             if killed { ", across a kill" } else { "" }
         ));
     }
@@ -98,10 +99,11 @@ fn wait(
     let until = end + row.wait_asked.unwrap_or_default() * 1000;
     if next.start_us + ROUNDED < until {
         breaches.add(format!(
-            "{} came {} us before the wait after {} was over",
+            "{} came {} us before the wait after {} was over, at {}",
             next.path,
             until - next.start_us,
-            entry.path
+            entry.path,
+            next.start_us
         ));
     }
 }

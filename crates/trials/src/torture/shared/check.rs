@@ -39,7 +39,7 @@ impl Rack<'_> {
         self.fetched_again_was_in_flight(&log, &mut breaches);
         let mut tally = pace::check(web, &log, &rows.requests, &self.deaths, &mut breaches);
         self.engine_agrees(&rows, &mut breaches)?;
-        breaches.end()?;
+        breaches.end().with_context(|| self.all_faults())?;
         self.nothing_more_is_asked()?;
         tally.given_up = given_up;
         tally.records = records;
@@ -52,6 +52,18 @@ impl Rack<'_> {
         tally.repeated = (log.len() - urls.len()) as u64;
         tally.lost = lost(&log);
         Ok(tally)
+    }
+
+    /// The faults that were made, a line each, with their time by the web's clock in microseconds.
+    fn all_faults(&self) -> String {
+        let faults = self.faults.iter().map(|fault| {
+            let (name, worker) = (fault.kind.name(), fault.worker.as_deref());
+            let worker = worker.unwrap_or("engine");
+            format!("{} to {}: {name}, {worker}", fault.from, fault.until)
+        });
+        let deaths = self.deaths.iter();
+        let deaths = deaths.map(|death| format!("{} to {}: an end", death.before, death.after));
+        faults.chain(deaths).collect::<Vec<_>>().join("\n")
     }
 
     /// A URL that was answered is asked for again only where a fault came before its commit, or its

@@ -107,6 +107,8 @@ impl Kind {
 /// A fault that was made, by the web's clock, in microseconds.
 pub(super) struct Fault {
     pub(super) kind: Kind,
+    /// The worker that it befell; none where it befell the engine.
+    pub(super) worker: Option<String>,
     pub(super) from: u64,
     /// When it was over; the end of the crawl where it was not.
     pub(super) until: u64,
@@ -368,6 +370,7 @@ impl Rack<'_> {
         }
         self.faults.push(Fault {
             kind,
+            worker: Some(worker.name.clone()),
             from,
             until: over,
             lost,
@@ -382,6 +385,7 @@ impl Rack<'_> {
         let until = self.now();
         self.faults.push(Fault {
             kind: Kind::Primary,
+            worker: None,
             from,
             until,
             lost: BTreeSet::new(),
