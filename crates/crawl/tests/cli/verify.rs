@@ -330,7 +330,9 @@ fn ours_a_value_that_became_null_is_named_by_what_others_say() {
         });
         found.to_string()
     };
-    let has = |column: &'static str| move |row: &Value| !row[column].is_null();
+    // Records of sitemaps do not say that they have a row.
+    let is_page = |row: &Value| !row["url"].as_str().unwrap().ends_with("/sitemap.xml");
+    let has = |column: &'static str| move |row: &Value| !row[column].is_null() && is_page(row);
     for (column, defect) in [
         (
             "digest",
