@@ -74,17 +74,32 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Robots(args)) => robots::run(&args),
         Some(Command::Inspect(args)) => inspect::run(&args),
         Some(Command::Config(args)) => config(args),
-        Some(Command::Report(args)) => records::report(&args),
+        Some(Command::Report(mut args)) => {
+            let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
+            records::report(&args)
+        }
         Some(Command::Replay(args)) => replay(args),
-        Some(Command::Explain(args)) => records::explain(&args),
-        Some(Command::Audit(args)) => records::audit(&args),
+        Some(Command::Explain(mut args)) => {
+            let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
+            records::explain(&args)
+        }
+        Some(Command::Audit(mut args)) => {
+            let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
+            records::audit(&args)
+        }
         Some(Command::Recheck(args)) => recheck::run(&remembered(&args.dir)?, args.json),
-        Some(Command::Verify(args)) => verify::run(&args),
+        Some(Command::Verify(mut args)) => {
+            let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
+            verify::run(&args)
+        }
         Some(Command::Forget(args)) => forget::run(&args),
         Some(Command::Gather(args)) => commands::gather::run(&args),
         Some(Command::Index(args)) => index::run(&args),
         Some(Command::Search(args)) => search::run(&args),
-        Some(Command::Export(args)) => export::run(&args),
+        Some(Command::Export(mut args)) => {
+            let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
+            export::run(&args)
+        }
         Some(Command::Control(args)) => commands::control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Frontier(args)) => commands::frontier::run(&args),

@@ -47,7 +47,7 @@ enum Place {
 }
 
 /// In their order. What fails soonest and most often comes first.
-const STEPS: [Step; 22] = [
+const STEPS: [Step; 23] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
     step("docs", Kind::Light, docs::check),
@@ -66,6 +66,7 @@ const STEPS: [Step; 22] = [
     step("doc", Kind::Light, doc).beside_tests(),
     step("docker", Kind::Heavy, docker::check).beside_tests(),
     step("power-cuts", Kind::Heavy, power_cuts).beside_tests(),
+    step("torture-shared", Kind::Heavy, torture_shared).beside_tests(),
     step("test-with-servers", Kind::Heavy, test_with_servers).beside_tests(),
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
@@ -328,6 +329,11 @@ fn simulate(workspace: &Workspace) -> Result<()> {
 
 fn torture(workspace: &Workspace) -> Result<()> {
     let mut command = trial(workspace, "torture --kills 12 --program");
+    workspace::run(command.arg(built(workspace, "crawl")))
+}
+
+fn torture_shared(workspace: &Workspace) -> Result<()> {
+    let mut command = trial(workspace, "torture --shared --kills 6 --program");
     workspace::run(command.arg(built(workspace, "crawl")))
 }
 

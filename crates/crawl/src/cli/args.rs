@@ -313,8 +313,11 @@ pub(crate) struct ConfigArgs {
 /// Tell why a URL was, was not, or is not yet fetched
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The crawl's directory
-    #[arg(value_name = "DIR")]
+    /// The crawl's directory; those of all its workers are read as one
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The one that is read, once several were made one.
+    #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// The URL in question
     #[arg(value_name = "URL")]
@@ -331,8 +334,11 @@ pub(crate) struct ExplainArgs {
 /// something was not; 2: DIR holds no crawl; 3: a file can't be read.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// The crawl's directory
-    #[arg(value_name = "DIR")]
+    /// The crawl's directory; those of all its workers are read as one
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The one that is read, once several were made one.
+    #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// As JSON
     #[arg(long)]
@@ -367,8 +373,11 @@ pub(crate) struct RecheckArgs {
 /// can't be read.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// The crawl's directory, or the folder of a bundle
-    #[arg(value_name = "DIR|BUNDLE")]
+    /// The crawl's directory, or the folder of a bundle; those of all its workers are read as one
+    #[arg(value_name = "DIR|BUNDLE", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The one that is read, once several were made one.
+    #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// As JSON
     #[arg(long)]
@@ -503,8 +512,11 @@ pub(crate) struct SearchArgs {
 /// written appears whole or not at all.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The crawl's directory
-    #[arg(value_name = "DIR")]
+    /// The crawl's directory; those of all its workers are read as one
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The one that is read, once several were made one.
+    #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// The format: wacz, bundle, parquet, csv, graph, opensearch, meilisearch, static, markdown,
     /// llms-txt or sitemap

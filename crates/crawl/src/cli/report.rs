@@ -8,8 +8,11 @@ use crawl_records::FaultKind;
 /// Summarise a crawl from its records
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The crawl's directory
-    #[arg(value_name = "DIR")]
+    /// The crawl's directory; those of all its workers are read as one
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// The one that is read, once several were made one.
+    #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// As JSON
     #[arg(long)]

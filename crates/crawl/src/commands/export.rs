@@ -59,6 +59,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         ExportFormat::Bundle => return bundle::export(args),
         _ => {}
     }
+    if args.dirs.len() > 1 {
+        return Err(CommandError::usage("several directories have no search index in common")
+            .hint("make one directory of them, `crawl gather DIR .. --output ALL`, then `crawl index ALL`, and export that"));
+    }
     let rules = search_index::rules(args.search_rules.as_deref())?;
     let index = search_index::open(&args.dir)?;
     let now = jiff::Timestamp::now().as_second();

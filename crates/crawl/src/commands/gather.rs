@@ -1,6 +1,9 @@
 //! `crawl gather`: the directories of several workers as one.
 
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process;
 
 use crawl_archive::ReadError;
 use crawl_gather::{GatherError, Gathered};
@@ -12,14 +15,19 @@ use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, unwritable};
 use crate::terminal::{note, print_json};
 
+/// The longest name that file systems take, in bytes.
+const MAX_NAME: usize = 255;
+
 /// Runs `crawl gather`: the directory is made beside its place, and takes it when it is whole.
 pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
     // What was gathered before is not replaced: the workers' directories may be gone.
     let folder = NewFolder::create(&args.output, |_| false);
-    let folder = folder.map_err(|error| of_folder(&error, args))?;
+    let folder = folder.map_err(|error| of_folder(&error, &args.output))?;
     let gathered = crawl_gather::gather(&args.dirs, folder.beside());
-    let gathered = gathered.map_err(|error| of_gather(error, args))?;
-    folder.finish().map_err(|error| of_folder(&error, args))?;
+    let gathered = gathered.map_err(|error| of_gather(error, &args.output))?;
+    folder
+        .finish()
+        .map_err(|error| of_folder(&error, &args.output))?;
     // Its new name is on the disk when this says so.
     let above = args.output.parent().filter(|above| above.is_dir());
     let synced = above.map_or(Ok(()), |above| File::open(above)?.sync_all());
@@ -30,6 +38,38 @@ pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
             note(&summary(&gathered, args));
             Ok(FINISHED)
         }
+    }
+}
+
+/// Has a command that is given the directories of several workers read them as one: `dir` is that one
+/// then, which is gone when what this gives is dropped.
+pub(crate) fn as_one(
+    dirs: &[PathBuf],
+    dir: &mut PathBuf,
+) -> Result<Option<NewFolder>, CommandError> {
+    let [first, _, ..] = dirs else {
+        *dir = dirs.first().cloned().unwrap_or_default();
+        return Ok(None);
+    };
+    // On the same file system a WARC file gets a second name, and is not copied.
+    let place = first.with_file_name(format!("gathered-{}", process::id()));
+    let folder = NewFolder::create(&place, |_| false);
+    let folder = folder.map_err(|error| of_folder(&error, &place))?;
+    // Tables and archives that are made of it have its name.
+    *dir = folder.beside().join(name_of_all(dirs));
+    fs::create_dir(&*dir).map_err(|why| unwritable(dir, &why))?;
+    let gathered = crawl_gather::gather(dirs, dir);
+    gathered.map_err(|error| of_gather(error, dir))?;
+    Ok(Some(folder))
+}
+
+/// The names of directories, one behind the other.
+fn name_of_all(dirs: &[PathBuf]) -> OsString {
+    let names = dirs.iter().filter_map(|dir| dir.file_name());
+    let all = names.collect::<Vec<_>>().join(OsStr::new("+"));
+    match all.is_empty() || all.len() > MAX_NAME {
+        true => OsString::from("several"),
+        false => all,
     }
 }
 
@@ -55,16 +95,16 @@ fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     said
 }
 
-fn of_folder(error: &ExportError, args: &GatherArgs) -> CommandError {
+fn of_folder(error: &ExportError, output: &Path) -> CommandError {
     match error {
         ExportError::Occupied { .. } => CommandError::usage(error.to_string())
             .hint("give --output a directory that does not exist yet, or an empty one"),
-        ExportError::Write { source, .. } => unwritable(&args.output, source),
+        ExportError::Write { source, .. } => unwritable(output, source),
         _ => CommandError::disk(error.to_string()),
     }
 }
 
-fn of_gather(error: GatherError, args: &GatherArgs) -> CommandError {
+fn of_gather(error: GatherError, output: &Path) -> CommandError {
     let message = error.to_string();
     match error {
         GatherError::Records(error) => of_records(error),
@@ -97,7 +137,7 @@ fn of_gather(error: GatherError, args: &GatherArgs) -> CommandError {
             "name no copy of a directory that is named already, and start a worker again whose directory came from a backup",
         ),
         GatherError::Read(ReadError::Row { .. }) => CommandError::disk(message),
-        GatherError::Io { source, path } if path.starts_with(&args.output) => {
+        GatherError::Io { source, path } if path.starts_with(output) => {
             unwritable(&path, &source)
         }
         _ => CommandError::disk(message),

@@ -298,7 +298,7 @@ fn ours_a_gathering_that_is_killed_leaves_nothing_half() {
 fn ours_a_second_directory_is_told_how_several_are_read() {
     let (dir, cmd) = setup("several");
     dir.write("w2/crawl.toml", "");
-    for command in ["report", "audit", "verify", "serve", "replay"] {
+    for command in ["serve", "index", "replay"] {
         let ran = cmd.run(&[command, "w1", "w2"]);
         assert_eq!(ran.code, 2, "{}", ran.stderr);
         let hint = format!(
@@ -306,4 +306,39 @@ fn ours_a_second_directory_is_told_how_several_are_read() {
         );
         assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn ours_commands_that_are_given_several_directories_read_them_as_one() {
+    let (dir, cmd) = setup("gather-several");
+    let web = web();
+    crawled(&dir, &cmd, &web, &["w1", "w2"]);
+    json_of(&cmd, &["gather", "w1", "w2", "--output", "both", "--json"]);
+    let url = web.url(1, "/");
+    for (before, after) in [
+        (&["report", "--json"][..], &[][..]),
+        (&["audit", "--json"], &[]),
+        (&["verify", "--json"], &[]),
+        (&["explain", "--json"], &[url.as_str()]),
+    ] {
+        let of = |dirs: &[&str]| json_of(&cmd, &[before, dirs, after].concat());
+        assert_eq!(of(&["w1", "w2"]), of(&["both"]), "{before:?}");
+    }
+    let csv = |dirs: &[&str], out: &str| {
+        let args = [&["export", "--to", "csv", "--out", out], dirs].concat();
+        assert_eq!(cmd.run(&args).code, 0);
+        dir.read(&format!("{out}/pages.csv"))
+    };
+    let of_two = csv(&["w1", "w2"], "of-two");
+    assert!(of_two.replace(",w1+w2,", ",both,") == csv(&["both"], "of-one"));
+    let refused = cmd.run(&["export", "--to", "static", "--out", "s", "w1", "w2"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("crawl index"), "{}", refused.stderr);
+    // Nothing of it stays, also where it fails.
+    assert_eq!(cmd.run(&["audit", "w1", "w1"]).code, 2);
+    let names = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let left = names.filter(|name| name.to_str().unwrap().contains("gathered"));
+    assert_eq!(left.count(), 0);
 }

@@ -15,6 +15,8 @@ pub(super) struct Tally {
     /// Gaps among them with a kill in between.
     pub(super) across: u64,
     pub(super) waits: u64,
+    /// Requests that a worker sent as it went on after it was frozen, though others had its hosts.
+    pub(super) late: u64,
     pub(super) records: u64,
     /// Pages that were being read at kill after kill, so that they were taken for what killed.
     pub(super) given_up: u64,
@@ -33,6 +35,7 @@ impl Tally {
         self.gaps += more.gaps;
         self.across += more.across;
         self.waits += more.waits;
+        self.late += more.late;
         self.records += more.records;
         self.given_up += more.given_up;
         self.visited_again += more.visited_again;

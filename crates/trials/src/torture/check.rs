@@ -11,6 +11,7 @@ use crawl_testweb::LogEntry;
 use serde::de::DeserializeOwned;
 
 use super::breaches::{Breaches, Tally};
+use super::pace::Events;
 use super::program_run::{Death, Program};
 use super::web::Web;
 use super::{archive, index, pace};
@@ -38,7 +39,8 @@ pub(super) fn finished(web: &Web, program: &Program, deaths: &[Death]) -> Result
     let given_up = rows_are_the_truth(web, &rows, &log, &mut breaches);
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &rows.requests, deaths, &mut breaches);
-    let mut tally = pace::check(web, &log, &rows.requests, deaths, &mut breaches);
+    let events = Events::of_one(deaths);
+    let mut tally = pace::check(web, &log, &rows.requests, events, &mut breaches);
     tally.records = archive::check(&output, web, &rows.pages, &mut breaches)?;
     if web.index {
         tally.indexed = index::holds_all(&output, &rows.pages, &mut breaches)?;
@@ -101,7 +103,8 @@ pub(super) fn rounds(web: &Web, program: &Program, deaths: &[Death]) -> Result<u
     let mut breaches = Breaches::default();
     log_is_allowed(web, &log, &mut breaches);
     log_has_its_rows(web, &log, &requests, deaths, &mut breaches);
-    pace::check(web, &log, &requests, deaths, &mut breaches);
+    let events = Events::of_one(deaths);
+    pace::check(web, &log, &requests, events, &mut breaches);
     archive::check(&output, web, &pages, &mut breaches)?;
     if web.index {
         index::holds_all(&output, &pages, &mut breaches)?;

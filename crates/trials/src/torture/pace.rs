@@ -13,11 +13,37 @@ use super::web::Web;
 /// Microseconds.
 const ROUNDED: u64 = 1000;
 
+/// So long after it goes on a process sends what it was about to send when it was frozen.
+/// Microseconds.
+const LATE: u64 = 250_000;
+
+/// Events by which requests of a worker were cut off, or came late, by the web's clock.
+#[derive(Clone, Copy)]
+pub(super) struct Events<'a> {
+    pub(super) deaths: &'a [Death],
+    /// When workers went on that had been frozen for so long that others may have taken their hosts.
+    /// Each may have sent one request late: that which it was about to send.
+    pub(super) thaws: &'a [u64],
+}
+
+impl<'a> Events<'a> {
+    /// Of a crawl that shares its hosts with nobody.
+    pub(super) fn of_one(deaths: &'a [Death]) -> Events<'a> {
+        Events { deaths, thaws: &[] }
+    }
+
+    /// The thaw after which a request may have been late.
+    fn thaw_before(&self, entry: &LogEntry) -> Option<u64> {
+        let mut thaws = self.thaws.iter().copied();
+        thaws.find(|thaw| (*thaw..*thaw + LATE).contains(&entry.start_us))
+    }
+}
+
 pub(super) fn check(
     web: &Web,
     log: &[LogEntry],
     rows: &[RequestRow],
-    deaths: &[Death],
+    events: Events<'_>,
     breaches: &mut Breaches,
 ) -> Tally {
     let mut hosts: BTreeMap<u32, Vec<&LogEntry>> = BTreeMap::new();
@@ -25,10 +51,24 @@ pub(super) fn check(
         hosts.entry(entry.host).or_default().push(entry);
     }
     let mut tally = Tally::default();
+    let mut late: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for entries in hosts.values_mut() {
         entries.sort_by_key(|entry| entry.start_us);
         for pair in entries.windows(2) {
-            gap(web, pair[0], pair[1], deaths, breaches, &mut tally);
+            let Some(breach) = gap(web, pair[0], pair[1], events.deaths, &mut tally) else {
+                continue;
+            };
+            match pair.iter().find_map(|entry| events.thaw_before(entry)) {
+                Some(thaw) => late.entry(thaw).or_default().push(breach),
+                None => breaches.add(breach),
+            }
+        }
+    }
+    for broken in late.into_values() {
+        // Before it, and behind it.
+        match broken.len() <= 2 {
+            true => tally.late += 1,
+            false => broken.into_iter().for_each(|breach| breaches.add(breach)),
         }
     }
     for row in rows.iter().filter(|row| row.wait_asked.is_some()) {
@@ -37,15 +77,15 @@ pub(super) fn check(
     tally
 }
 
-/// From the end of one request to the start of the next, or from the kill that cut it off.
+/// From the end of one request to the start of the next, or from the kill that cut it off. Gives
+/// what is wrong with it.
 fn gap(
     web: &Web,
     first: &LogEntry,
     next: &LogEntry,
     deaths: &[Death],
-    breaches: &mut Breaches,
     tally: &mut Tally,
-) {
+) -> Option<String> {
     let ended = first.end_us.unwrap_or(u64::MAX);
     let cut_off = deaths
         .iter()
@@ -65,15 +105,15 @@ fn gap(
         .any(|death| death.after >= first.start_us && death.before <= next.start_us);
     tally.across += u64::from(killed);
     let kept = i128::from(next.start_us) - i128::from(ended);
-    if kept < asked.as_micros() as i128 {
-        breaches.add(format!(
+    (kept < asked.as_micros() as i128).then(|| {
+        format!(
             "{url} came {kept} us after {}, not {} us, at {}{}",
             first.path,
             asked.as_micros(),
             next.start_us,
             if killed { ", across a kill" } else { "" }
-        ));
-    }
+        )
+    })
 }
 
 /// A wait that an answer asked for, and that the crawler took note of.

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
+use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
 use crawl_testweb::LogEntry;
 
-use super::{Fault, Kind, Rack};
+use super::{Fault, Kind, LEASE, Rack};
 use crate::torture::breaches::{Breaches, Tally};
 use crate::torture::check::{Rows, log_is_allowed, lost, read, rows_are_the_truth, settles};
+use crate::torture::pace::Events;
 use crate::torture::{archive, pace};
 
 /// How long an answer may wait for its commit, in microseconds, before a fault that takes it away:
@@ -37,8 +39,14 @@ impl Rack<'_> {
         let given_up = rows_are_the_truth(web, &rows, &log, &mut breaches);
         log_is_allowed(web, &log, &mut breaches);
         self.fetched_again_was_in_flight(&log, &mut breaches);
-        let mut tally = pace::check(web, &log, &rows.requests, &self.deaths, &mut breaches);
+        let thaws = self.thaws();
+        let events = Events {
+            deaths: &self.deaths,
+            thaws: &thaws,
+        };
+        let mut tally = pace::check(web, &log, &rows.requests, events, &mut breaches);
         self.engine_agrees(&rows, &mut breaches)?;
+        self.gathered_agrees(&rows, tally.late, &mut breaches)?;
         breaches.end().with_context(|| self.all_faults())?;
         self.nothing_more_is_asked()?;
         tally.given_up = given_up;
@@ -52,6 +60,58 @@ impl Rack<'_> {
         tally.repeated = (log.len() - urls.len()) as u64;
         tally.lost = lost(&log);
         Ok(tally)
+    }
+
+    /// When workers went on that were frozen for half a lease or longer: a heartbeat that is as old
+    /// when a freeze begins may make up the other half.
+    fn thaws(&self) -> Vec<u64> {
+        let half = LEASE.as_micros() as u64 / 2;
+        let long = self.faults.iter().filter(|fault| {
+            fault.kind == Kind::Frozen && fault.until.saturating_sub(fault.from) >= half
+        });
+        long.map(|fault| fault.until).collect()
+    }
+
+    /// The directories of all workers, gathered, hold each row once, and their audit finds nothing
+    /// but what a lost disk or a late request explains.
+    fn gathered_agrees(&self, rows: &Rows, late: u64, breaches: &mut Breaches) -> Result<()> {
+        const GATHERED: &str = "gathered";
+        let names = self.workers.iter().map(|worker| worker.name.as_str());
+        let args = ["gather", "--output", GATHERED].into_iter().chain(names);
+        let gathered = self.crawl.run(&args.collect::<Vec<_>>())?;
+        ensure!(
+            gathered.status.success(),
+            "`crawl gather`: {}",
+            String::from_utf8_lossy(&gathered.stderr)
+        );
+        let dir = self.crawl.output(GATHERED);
+        let kept = [
+            read::<PageRow>(&dir.join("pages.jsonl"))?.len(),
+            read::<ExcludedRow>(&dir.join("excluded.jsonl"))?.len(),
+            read::<RequestRow>(&dir.join("requests.jsonl"))?.len(),
+        ];
+        let all = [rows.pages.len(), rows.excluded.len(), rows.requests.len()];
+        if kept != all {
+            breaches.add(format!("{kept:?} rows are gathered of {all:?}"));
+        }
+        let audit = self.crawl.run(&["audit", "--json", GATHERED])?;
+        let audit: serde_json::Value = serde_json::from_slice(&audit.stdout)?;
+        let rules = audit["by_rule"].as_object().context("audit: no by_rule")?;
+        let is_lost = self.faults.iter().any(|fault| fault.kind == Kind::LostDisk);
+        for rule in rules.keys() {
+            let is_explained = match rule.as_str() {
+                "robots-first" | "excluded-row" | "page-row" => is_lost,
+                "gap" | "pace" | "in-flight" => late > 0,
+                _ => false,
+            };
+            if !is_explained {
+                breaches.add(format!(
+                    "the audit of all: {rules:?}, {}",
+                    audit["breaches"]
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The faults that were made, a line each, with their time by the web's clock in microseconds.

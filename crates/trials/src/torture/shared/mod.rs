@@ -426,6 +426,7 @@ fn table(sum: &Sum, took: Duration) -> String {
     row("gaps checked", tally.gaps);
     row("  across a death", tally.across);
     row("waits checked", tally.waits);
+    row("late requests after a freeze", tally.late);
     row("given up for what kills", tally.given_up);
     row("archive records", tally.records);
     row("seconds", took.as_secs());

@@ -109,16 +109,21 @@ impl Crawl<'_> {
         Ok(())
     }
 
-    fn run_frontier(&self, engines: [u16; 2], args: &[&str]) -> Result<Output> {
+    /// Runs a command of the program that asks no host.
+    pub(super) fn run(&self, args: &[&str]) -> Result<Output> {
         let mut command = Command::new(self.program);
         command
             .current_dir(self.dir)
             .env_clear()
             .env("HOME", self.dir.join("home"))
-            .arg("frontier")
-            .args(args)
-            .args(["--frontier", &Crawl::frontier(engines), "--crawl", CRAWL]);
+            .args(args);
         Ok(command.output()?)
+    }
+
+    fn run_frontier(&self, engines: [u16; 2], args: &[&str]) -> Result<Output> {
+        let url = Crawl::frontier(engines);
+        let place = ["--frontier", &url, "--crawl", CRAWL];
+        self.run(&[&["frontier"], args, &place].concat())
     }
 
     /// Runs `crawl frontier` with what is given; what it prints.
