@@ -1,6 +1,6 @@
 //! A crawl in numbers: `report.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RequestRow};
@@ -239,6 +239,10 @@ pub struct RequestCounts {
     pub short_gaps: u64,
     /// Waits that were cut short, over all hosts.
     pub short_waits: u64,
+    /// Addresses that more than one worker asked, where the requests of several were gathered: a
+    /// limit per address holds for each worker by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addresses_of_several_workers: Option<u64>,
 }
 
 /// Content types that are told apart; the rest is `other`. A server chooses them, so
@@ -364,12 +368,25 @@ impl Report {
 
     fn read_requests(&mut self, dir: &Path, hosts: &mut HostSums) -> Result<(), RecordsError> {
         let mut rows = requests(dir)?;
+        // Who asked each address; none where several did.
+        let mut askers: HashMap<String, Option<String>> = HashMap::new();
         for row in rows.by_ref() {
-            if let Some(row) = self.sound(row)? {
-                self.requests.add(&row);
-                hosts.request(&row);
+            let Some(row) = self.sound(row)? else {
+                continue;
+            };
+            self.requests.add(&row);
+            hosts.request(&row);
+            if let (Some(address), Some(worker)) = (row.address, row.worker) {
+                let asker = askers
+                    .entry(address)
+                    .or_insert_with(|| Some(worker.clone()));
+                if asker.as_ref().is_some_and(|asker| *asker != worker) {
+                    *asker = None;
+                }
             }
         }
+        let several = askers.values().filter(|asker| asker.is_none()).count();
+        self.requests.addresses_of_several_workers = (!askers.is_empty()).then_some(several as u64);
         self.note_torn("requests.jsonl", rows.is_torn());
         Ok(())
     }

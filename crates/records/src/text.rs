@@ -57,6 +57,10 @@ impl Display for Report {
         list(f, &self.requests.by_failure)?;
         writeln!(f, "gaps      {}", kept(self.requests.short_gaps))?;
         writeln!(f, "waits     {}", kept(self.requests.short_waits))?;
+        if let Some(several) = self.requests.addresses_of_several_workers {
+            let addresses = counted(several, "address", "addresses");
+            writeln!(f, "workers   {addresses} asked by more than one")?;
+        }
         if let Some(sample) = &self.sample {
             write!(f, "{sample}")?;
         }

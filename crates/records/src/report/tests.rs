@@ -464,3 +464,38 @@ fn ours_the_text_names_the_first_seeds_and_the_number_of_the_others() {
         "{told}"
     );
 }
+
+#[test]
+fn ours_addresses_are_counted_that_several_workers_asked() {
+    let dir = crawl();
+    let of = |worker: Option<&str>, address: &str| {
+        let mut row = request("http://e.example/", "page", 1000, Some(200));
+        row["address"] = address.into();
+        row["worker"] = worker.into();
+        row
+    };
+    let one_alone = [of(None, "192.0.2.1")];
+    lines(dir.path(), "requests.jsonl", &one_alone, "");
+    let counted = || {
+        report(dir.path())
+            .unwrap()
+            .requests
+            .addresses_of_several_workers
+    };
+    assert_eq!(counted(), None);
+    let (w1, w2) = (Some("w1"), Some("w2"));
+    let gathered = [
+        of(w1, "192.0.2.1"),
+        of(w2, "192.0.2.2"),
+        of(w2, "192.0.2.1"),
+        of(w1, "192.0.2.1"),
+        of(w2, "192.0.2.2"),
+    ];
+    lines(dir.path(), "requests.jsonl", &gathered, "");
+    assert_eq!(counted(), Some(1));
+    let text = report(dir.path()).unwrap().to_string();
+    assert!(
+        text.contains("\nworkers   1 address asked by more than one\n"),
+        "{text}"
+    );
+}
