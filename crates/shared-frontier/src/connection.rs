@@ -120,16 +120,22 @@ impl EngineThread {
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
     ) -> Result<T, Option<tokio_postgres::Error>> {
+        self.ask(work).answer()
+    }
+
+    /// Has the thread do some work, and does not wait.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Answer<T>> + Send + 'static,
+    ) -> Asked<T> {
         let (answer, answered) = mpsc::channel();
-        let handle = self.handle().ok_or(None)?;
-        handle.spawn(async move {
-            // Nobody hears it where the caller is gone.
-            let _ = answer.send(work.await);
-        });
-        match answered.recv() {
-            Ok(answered) => answered.map_err(Some),
-            Err(_) => Err(None),
+        if let Some(handle) = self.handle() {
+            handle.spawn(async move {
+                // Nobody hears it where the caller is gone.
+                let _ = answer.send(work.await);
+            });
         }
+        Asked(answered)
     }
 
     pub(crate) fn failed(&self, why: Option<tokio_postgres::Error>) -> FrontierError {
@@ -145,6 +151,19 @@ impl EngineThread {
         FrontierError::Corrupt {
             dir: self.address.clone().into(),
             what: what.to_owned(),
+        }
+    }
+}
+
+/// Work that the thread was asked for.
+pub(crate) struct Asked<T>(mpsc::Receiver<Answer<T>>);
+
+impl<T> Asked<T> {
+    /// Waits for the answer; none where the thread ended before.
+    pub(crate) fn answer(self) -> Result<T, Option<tokio_postgres::Error>> {
+        match self.0.recv() {
+            Ok(answered) => answered.map_err(Some),
+            Err(_) => Err(None),
         }
     }
 }

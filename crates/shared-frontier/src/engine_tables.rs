@@ -13,12 +13,13 @@ use tokio_postgres::types::ToSql;
 
 use crate::commit::CommitBatch;
 use crate::connection::{Answer, EngineConfig, EngineThread, Session};
+use crate::groups::Groups;
 use crate::ownership::Ownership;
 use crate::rows::{Keys, Reader, UrlKey, place_of};
 use crate::sql::Sql;
 
 /// The pause before the engine is asked for a connection again.
-const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
+pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A value that a statement is given.
 pub(crate) type Param = Box<dyn ToSql + Sync + Send>;
@@ -36,6 +37,7 @@ pub(crate) struct EngineTables {
     pub(crate) config: EngineConfig,
     pub(crate) keys: Keys,
     pub(crate) owned: Arc<Ownership>,
+    pub(crate) groups: Groups,
     /// Readers share it; statements of several are under way at once.
     reader: Mutex<Arc<Session>>,
     /// Of commits alone, so that no read waits for one.
@@ -48,6 +50,7 @@ impl EngineTables {
         config: EngineConfig,
         keys: Keys,
         owned: Arc<Ownership>,
+        groups: Groups,
         [reader, writer]: [Arc<Session>; 2],
     ) -> EngineTables {
         EngineTables {
@@ -55,6 +58,7 @@ impl EngineTables {
             config,
             keys,
             owned,
+            groups,
             reader: Mutex::new(reader),
             writer: Mutex::new(writer),
         }
@@ -71,6 +75,20 @@ impl EngineTables {
                 rows.map_err(|why| self.thread.failed(why))
             }
             rows => rows.map_err(|why| self.thread.failed(why)),
+        }
+    }
+
+    /// Reads rows of a group by its number, which is the first value of the statement; changes some
+    /// by one statement.
+    pub(crate) fn read_in(
+        &self,
+        group: i32,
+        sql: Sql,
+        params: impl FnOnce(i32) -> Vec<Param>,
+    ) -> Result<Vec<Row>, FrontierError> {
+        match self.groups.other(group) {
+            Some(other) => other.read(sql, params(other.crawl)),
+            None => self.read(sql, params(self.owned.crawl)),
         }
     }
 
@@ -122,6 +140,7 @@ impl EngineTables {
         self.owned.check(Instant::now())?;
         let number = batch.number;
         let batch = Arc::new(batch);
+        self.groups.send_ahead(&batch, &self.owned)?;
         let mut session = current(&self.writer);
         loop {
             let sent = {
@@ -182,6 +201,17 @@ impl EngineTables {
         Ok(found)
     }
 
+    /// The number of buckets that the home of this worker serves.
+    pub(crate) fn served_buckets(&self) -> u64 {
+        match self.groups.count() {
+            1 => u64::try_from(self.keys.buckets).unwrap_or(1),
+            _ => {
+                let served = self.groups.map().served();
+                served.get(&self.groups.own).copied().unwrap_or(0)
+            }
+        }
+    }
+
     /// The bucket of a URL's host, if another worker owns it, or none.
     pub(crate) fn owner_elsewhere(&self, url: &CanonicalUrl) -> Option<i32> {
         let b = self.keys.bucket(&url.site());
@@ -224,7 +254,7 @@ fn current(place: &Mutex<Arc<Session>>) -> Arc<Session> {
 }
 
 /// True if the engine said nothing, or that it ends: what was sent may have taken effect.
-fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
+pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
     let Some(why) = why else { return true };
     match why.code() {
         // Class 57P: the engine is shut down, or ends its connections.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use crawl_frontier::FrontierError;
 use crawl_frontier::parts::{LeaseTable, Totals};
-use crawl_frontier::{FingerprintKey, FrontierError};
 use crawl_weburl::Origin;
 use foldhash::{HashMap, HashMapExt, HashSet};
 use tokio_postgres::Client;
@@ -16,12 +16,15 @@ use crate::credentials::Credentials;
 use crate::engine_tables::{EngineTables, params};
 use crate::error::OpenError;
 use crate::frontier::{Memory, SharedFrontier, Writer};
+use crate::groups::Groups;
+use crate::open_groups::{CrawlRow, Engine, Group, begin_groups};
 use crate::options::Options;
 use crate::ownership::{OwnedBucket, Ownership, WorkerLife, beat};
 use crate::recent::RecentUrls;
 use crate::rows::{Keys, Reader, sum};
 use crate::sql::Sql;
 use crate::tls::not_connected;
+use crate::worker_homes::{FIRST_GROUP, Home, find_home, is_anybody_elsewhere};
 
 /// The layout of the tables that this program makes and reads.
 const LAYOUT: i32 = 3;
@@ -53,15 +56,31 @@ impl SharedFrontier {
     /// # Errors
     /// [`OpenError`] says what stands in the way.
     pub fn open(url: &str, options: &Options) -> Result<SharedFrontier, OpenError> {
-        let (thread, config) = engine_at(url, &options.credentials)?;
-        let crawl = begin(&thread, &config, options)?;
+        SharedFrontier::open_groups(&[url.to_owned()], options)
+    }
+
+    /// Opens the frontier of a crawl that lies in some groups of engines, a connection string for
+    /// each. The worker works in one of them, its home: that of its name, or else the one that has
+    /// the fewest workers for the buckets that it serves.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what stands in the way.
+    pub fn open_groups(urls: &[String], options: &Options) -> Result<SharedFrontier, OpenError> {
+        let Home {
+            crawl,
+            thread,
+            config,
+            others,
+            map,
+        } = find_home(begin(urls, options)?, options)?;
         let sessions = sessions(&thread, &config)?;
         let (owned, commits) = take_name(&thread, &sessions[1], &crawl, options)?;
         let keys = Keys {
             key: crawl.key,
             buckets: crawl.buckets,
         };
-        let tables = EngineTables::new(thread, config, keys, owned, sessions);
+        let groups = Groups::new(crawl.group, others, map);
+        let tables = EngineTables::new(thread, config, keys, owned, groups, sessions);
         if let Err(refusal) = take_settings(&tables, options) {
             // Its name is free at once.
             tables.end_leases()?;
@@ -124,22 +143,18 @@ pub(crate) fn engine_at(
     Ok((thread, config))
 }
 
-/// Judges the engine, and finds or begins the crawl.
-fn begin(
-    thread: &EngineThread,
-    config: &EngineConfig,
-    options: &Options,
-) -> Result<CrawlRow, OpenError> {
-    let (client, took) = judged(thread, config)?;
-    if took * ANSWERS_PER_LEASE > options.lease {
-        return Err(OpenError::TooSlow {
-            address: thread.address.clone(),
-            took,
+/// Judges the engines, and finds or begins the crawl.
+fn begin(urls: &[String], options: &Options) -> Result<Vec<Group>, OpenError> {
+    let is_quick = |engine: &Engine| match engine.took * ANSWERS_PER_LEASE > options.lease {
+        false => Ok(()),
+        true => Err(OpenError::TooSlow {
+            address: engine.thread.address.clone(),
+            took: engine.took,
             lease: options.lease,
-        });
-    }
-    let (name, buckets) = (options.crawl.clone(), options.buckets.max(1));
-    Ok(thread.run(async move { crawl(&client, &name, buckets.into()).await })?)
+        }),
+    };
+    let (crawl, buckets) = (&options.crawl, options.buckets);
+    begin_groups(urls, &options.credentials, crawl, buckets, is_quick)
 }
 
 /// A connection to an engine that will do, with tables of this layout, and the time that it takes to
@@ -241,15 +256,20 @@ fn take_name(
 }
 
 /// Goes on with a crawl, unless other workers are at work on it by another version of the program or
-/// by other settings.
+/// by other settings. The first group has them for all.
 fn take_settings(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
     let owned = &tables.owned;
     let (program, settings) = (options.program.clone(), options.settings.clone());
-    let params = params![owned.crawl, owned.owner.clone(), program, settings];
-    if !tables.read(Sql::TakeSettings, params)?.is_empty() {
+    // After its name was taken: of two that begin at once, one sees the other.
+    let others_live = is_anybody_elsewhere(tables)?;
+    let life = owned.owner.clone();
+    let taken = tables.read_in(FIRST_GROUP, Sql::TakeSettings, |crawl| {
+        params![crawl, life, program, settings, others_live]
+    })?;
+    if !taken.is_empty() {
         return Ok(());
     }
-    let rows = tables.read(Sql::Settings, params![owned.crawl])?;
+    let rows = tables.read_in(FIRST_GROUP, Sql::Settings, |crawl| params![crawl])?;
     let found = rows.first().and_then(|row| {
         let mut reader = Reader::new(row);
         Some((reader.next::<String>()?, reader.next::<String>()?))
@@ -282,13 +302,12 @@ fn differences(theirs: &str, own: &str) -> String {
     lines.concat()
 }
 
-/// The number of buckets that each worker may have that lives.
+/// The number of buckets that each worker may have that lives in this group.
 fn fair_share(tables: &EngineTables) -> Result<u64, FrontierError> {
     let rows = tables.read(Sql::Living, params![tables.owned.crawl])?;
     let living = rows.first().and_then(|row| Reader::new(row).count());
     let living = living.ok_or_else(|| tables.corrupt("worker"))?;
-    let buckets = u64::try_from(tables.keys.buckets).unwrap_or(1);
-    Ok(buckets.div_ceil(living.max(1)))
+    Ok(tables.served_buckets().div_ceil(living.max(1)))
 }
 
 /// Takes buckets that nobody owns, `most` at most.
@@ -302,7 +321,8 @@ pub(crate) fn take_buckets(
         owned.term.as_millis() as i64,
         i64::try_from(most).unwrap_or(i64::MAX),
     );
-    let params = params![owned.crawl, owned.owner.clone(), term, most];
+    let group = tables.groups.own;
+    let params = params![owned.crawl, owned.owner.clone(), term, most, group];
     let rows = tables.read(Sql::TakeBuckets, params)?;
     let known = Instant::now();
     let mut taken = TakenBuckets {
@@ -341,13 +361,6 @@ pub(crate) fn origins_of(
     };
     let origins: Option<Vec<_>> = rows.iter().map(origin).collect();
     origins.ok_or_else(|| tables.corrupt("origin"))
-}
-
-/// A crawl as the engine has it.
-pub(crate) struct CrawlRow {
-    pub(crate) number: i32,
-    pub(crate) buckets: i32,
-    pub(crate) key: FingerprintKey,
 }
 
 /// An engine's account of itself.
@@ -460,41 +473,6 @@ fn is_duplicate(why: &tokio_postgres::Error) -> bool {
         SqlState::DUPLICATE_TABLE,
     ];
     why.code().is_some_and(|code| codes.contains(code))
-}
-
-/// The crawl of that name; begun with so many buckets where there is none.
-pub(crate) async fn crawl(client: &Client, name: &str, buckets: i32) -> Answer<CrawlRow> {
-    let read = "SELECT number, buckets, fingerprint_key FROM crawl_frontier.crawl WHERE name = $1";
-    loop {
-        if let Some(row) = client.query_opt(read, &[&name]).await? {
-            let number = row.try_get(0)?;
-            let key: Vec<u8> = row.try_get(2)?;
-            let mut bytes = [0; 16];
-            for (byte, kept) in bytes.iter_mut().zip(key) {
-                *byte = kept;
-            }
-            return Ok(CrawlRow {
-                number,
-                buckets: row.try_get(1)?,
-                key: FingerprintKey::new(bytes),
-            });
-        }
-        // Whoever comes second finds the row of the first, or that number taken, and reads again.
-        let begin = "WITH begun AS (
-                INSERT INTO crawl_frontier.crawl
-                    (number, buckets, workers, name, fingerprint_key, program, settings)
-                SELECT coalesce(max(number), 0) + 1, $2::int, 0, $1::text, $3::bytea, '', ''
-                FROM crawl_frontier.crawl
-                ON CONFLICT DO NOTHING RETURNING number, buckets)
-            INSERT INTO crawl_frontier.bucket (crawl, b, owner, epoch, lease_until, seq,
-                pending, deferred, fetched, failed, excluded)
-            SELECT number, b, '', 0, '-infinity', 0, 0, 0, 0, 0, 0
-            FROM begun, generate_series(0, buckets - 1) AS b";
-        let key = FingerprintKey::random().bytes();
-        client
-            .execute(begin, &[&name, &buckets, &key.as_slice()])
-            .await?;
-    }
 }
 
 #[cfg(test)]

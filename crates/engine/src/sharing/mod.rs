@@ -86,6 +86,7 @@ impl WorkerThread {
             crawl_meta: 0,
             wanted: None,
             living: 1,
+            unserved: None,
         };
         let thread = std::thread::Builder::new()
             .name("crawl-workers".to_owned())
@@ -124,6 +125,8 @@ struct Links<Tell> {
     /// The pages with which leave for more was asked for, and not given yet.
     wanted: Option<u64>,
     living: u64,
+    /// A group without workers that was told of.
+    unserved: Option<i32>,
 }
 
 impl<Tell: Fn(Event) -> bool> Links<Tell> {
@@ -217,6 +220,10 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
             self.news(SharedNews::LinksWait);
         }
         self.ask_for_pages()?;
+        for group in &survey.to_forward {
+            self.frontier.forward_links(*group)?;
+        }
+        self.warn_of_unserved(survey.unserved_group);
         if self.rests && is_over(&survey) {
             // Buckets of those that ended before stay without an owner: they list what was put aside.
             self.news(SharedNews::Over);
@@ -224,6 +231,20 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
             self.balance(&survey)?;
         }
         Ok(())
+    }
+
+    /// Warns of a group that has work and no worker, once for as long as it has none.
+    fn warn_of_unserved(&mut self, group: Option<i32>) {
+        if self.unserved == group {
+            return;
+        }
+        self.unserved = group;
+        if let Some(group) = group {
+            tracing::warn!(
+                "group {group} of the frontier has URLs to fetch and no worker, so this crawl does \
+                 not end; hint: start a worker with a --worker name that is new: it works there"
+            );
+        }
     }
 
     /// Notes that this worker has something to do. The coordinator says when it has not.
@@ -234,11 +255,19 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         }
     }
 
-    /// Takes buckets that nobody owns, and hands over those that are more than a fair share.
+    /// Takes buckets that nobody owns, and hands over those that are more than a fair share, or are to
+    /// be moved to another group.
     fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
+        // Another group is to have them, whatever is fair.
+        let moving = survey.moving.iter().copied();
+        let moving: Vec<i32> = moving.filter(|b| self.leaving.insert(*b)).collect();
+        if !moving.is_empty() {
+            self.news(SharedNews::Leave(moving));
+        }
         let owned = self.frontier.owned_buckets();
         let count = owned.len() as u64;
-        let fair = self.frontier.all_buckets().div_ceil(survey.living.max(1));
+        let served = self.frontier.served_buckets();
+        let fair = served.div_ceil(survey.group_living.max(1));
         let wanted = fair.saturating_sub(count).min(survey.free_buckets);
         if wanted > 0 {
             // Before they are taken: what waits in them is not at rest.
