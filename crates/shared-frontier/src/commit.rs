@@ -362,6 +362,8 @@ impl CommitBatch {
     ) -> Answer<()> {
         let none = LinkColumns::default();
         let links = self.ahead.get(&group).unwrap_or(&none);
+        session.prepared(Sql::PutMeta).await?;
+        session.prepared(Sql::PutLinks).await?;
         // In this order on the wire: whoever finds a link finds the redirect that brought it.
         let (kept, linked) = tokio::join!(
             biased;

@@ -9,6 +9,7 @@ use crawl_frontier::FrontierError;
 use futures_util::future::try_join_all;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::OnceCell;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, NoTls, Row, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -76,7 +77,7 @@ impl EngineConfig {
 /// A connection, with its statements.
 pub(crate) struct Session {
     client: Client,
-    statements: Vec<Statement>,
+    statements: Vec<OnceCell<Statement>>,
 }
 
 /// The thread that all connections of a frontier are served by.
@@ -202,12 +203,25 @@ fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(connection: Connect
 }
 
 impl Session {
+    /// Connects, and prepares all statements.
     pub(crate) async fn open(config: &EngineConfig) -> Answer<Arc<Session>> {
+        let session = Session::open_lazily(config).await?;
+        // Sent at once: an engine that is far away is waited for once.
+        let client = &session.client;
+        let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
+        let prepared = try_join_all(statements).await?;
+        for (statement, prepared) in session.statements.iter().zip(prepared) {
+            // Nobody else has this session yet.
+            let _ = statement.set(prepared);
+        }
+        Ok(session)
+    }
+
+    /// Connects. Each statement is prepared when it is used first.
+    pub(crate) async fn open_lazily(config: &EngineConfig) -> Answer<Arc<Session>> {
         let client = connect(config).await?;
         client.batch_execute(PLANS).await?;
-        // Sent at once: an engine that is far away is waited for once.
-        let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
-        let statements = try_join_all(statements).await?;
+        let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
         Ok(Arc::new(Session { client, statements }))
     }
 
@@ -216,14 +230,18 @@ impl Session {
     }
 
     pub(crate) async fn query(&self, sql: Sql, params: Params<'_>) -> Answer<Vec<Row>> {
-        self.client.query(self.statement(sql), params).await
+        self.client.query(self.prepared(sql).await?, params).await
     }
 
     pub(crate) async fn execute(&self, sql: Sql, params: Params<'_>) -> Answer<u64> {
-        self.client.execute(self.statement(sql), params).await
+        self.client.execute(self.prepared(sql).await?, params).await
     }
 
-    fn statement(&self, sql: Sql) -> &Statement {
-        &self.statements[sql as usize]
+    /// A statement, prepared. Statements that are used at once go on the wire in their order only if
+    /// all were prepared before.
+    pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
+        let at = sql as usize;
+        let prepare = || self.client.prepare(Sql::TEXTS[at]);
+        self.statements[at].get_or_try_init(prepare).await
     }
 }

@@ -234,7 +234,7 @@ async fn open(
 ) -> Result<Arc<Session>, tokio_postgres::Error> {
     match session {
         Some(session) => Ok(session),
-        None => Session::open(config).await,
+        None => Session::open_lazily(config).await,
     }
 }
 

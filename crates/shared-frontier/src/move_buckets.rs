@@ -292,6 +292,13 @@ impl Mover<'_> {
         target.remove_rows(b, &self.life)?;
         source.copy_rows(target, b, &self.life)?;
         let found = target.count(b)?;
+        if found != bucket.totals && !target.is_claimed(b, &self.life)? {
+            // Another claimed it meanwhile, so nothing was copied.
+            return Err(OpenError::BucketMoves {
+                bucket: b,
+                to: None,
+            });
+        }
         if found != bucket.totals {
             return Err(OpenError::BucketDiffers {
                 bucket: b,

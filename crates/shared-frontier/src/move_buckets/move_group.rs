@@ -48,7 +48,7 @@ pub(super) struct Taken {
 impl MoveGroup {
     pub(super) fn open(group: Group) -> Result<MoveGroup, OpenError> {
         let (thread, config) = (group.engine.thread, group.engine.config);
-        let session = thread.run(async move { Session::open(&config).await })?;
+        let session = thread.run(async move { Session::open_lazily(&config).await })?;
         Ok(MoveGroup {
             number: group.crawl.group,
             crawl: group.crawl.number,
@@ -187,6 +187,14 @@ impl MoveGroup {
             WHERE crawl = $1 AND b = $2 AND home <> $3";
         let claimed = self.count_changed(text, params![b, self.number, life.to_owned()])?;
         Ok(claimed == 1)
+    }
+
+    /// Returns whether the row of a bucket is claimed.
+    pub(super) fn is_claimed(&self, b: i32, life: &str) -> Result<bool, FrontierError> {
+        let text = "SELECT 1 FROM crawl_frontier.bucket
+            WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4";
+        let values = params![b, self.number, life.to_owned()];
+        Ok(!self.read(text, values)?.is_empty())
     }
 
     /// Returns whether a bucket is as it was taken, to be moved to that group.
