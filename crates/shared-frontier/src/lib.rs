@@ -7,6 +7,10 @@
 //! and one transaction. Each commit is fenced, within the transaction: where another worker took a
 //! bucket over, nothing of the commit takes effect.
 //!
+//! A crawl may lie in several groups of engines, each of which serves some of the buckets. A worker
+//! works in one of them, and no transaction spans two ([`SharedFrontier::open_groups`],
+//! [`move_buckets`]).
+//!
 //! The crate never asks a host and knows nothing of politeness. It waits on threads of its callers
 //! and serves its connections on one of its own, so it can be used within a runtime or without.
 //! Connections off loopback are encrypted, and the engine's certificate is checked. It reads no

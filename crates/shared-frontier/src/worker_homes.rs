@@ -56,7 +56,7 @@ struct WorkerHome {
 /// Finds the home of a worker among the groups of a crawl.
 pub(crate) fn find_home(found: Vec<Group>, options: &Options) -> Result<Home, OpenError> {
     let rows: Vec<CrawlRow> = found.iter().map(|group| group.crawl.clone()).collect();
-    let mut others: Vec<OtherGroup> = found.into_iter().map(Group::as_other).collect();
+    let mut others: Vec<OtherGroup> = found.into_iter().map(Group::into_other).collect();
     let (home, map) = match others.len() {
         1 => (others.first().map(|it| it.number), BucketMap::default()),
         _ => {
@@ -230,7 +230,7 @@ impl Homes {
 
 impl Group {
     /// The group as one that a worker of another asks.
-    fn as_other(self) -> OtherGroup {
+    fn into_other(self) -> OtherGroup {
         let Group { engine, crawl } = self;
         OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)
     }

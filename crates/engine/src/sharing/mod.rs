@@ -313,11 +313,11 @@ mod tests {
         assert!(is_over(&survey));
         let waits = Survey {
             links_wait: true,
-            ..survey
+            ..survey.clone()
         };
         let works = Survey {
             pending_open: 3,
-            ..survey
+            ..survey.clone()
         };
         assert!(!is_over(&waits) && !is_over(&works));
     }
