@@ -141,7 +141,7 @@ fn ours_a_group_without_a_worker_is_told_of_and_waited_for() {
         (served(&waiting, 0), served(&waiting, 1)),
         (1.into(), 0.into())
     );
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_millis(2_500));
     let second = crawl.start("w2");
     let said = first.wait().expect(0);
     assert!(

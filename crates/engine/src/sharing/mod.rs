@@ -21,6 +21,10 @@ const LOOKS_PER_LEASE: u32 = 60;
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Looks in a row that find a group without a worker, until that is warned of: workers that are
+/// started together don't begin at one moment.
+const LOOKS_BEFORE_WARNING: u32 = 20;
+
 /// The most pages that a worker is given leave for at a time.
 const MAX_ALLOWED_AT_ONCE: u64 = 256;
 
@@ -125,8 +129,8 @@ struct Links<Tell> {
     /// The pages with which leave for more was asked for, and not given yet.
     wanted: Option<u64>,
     living: u64,
-    /// A group without workers that was told of.
-    unserved: Option<i32>,
+    /// A group that has work and no worker, and in how many looks in a row it was seen so.
+    unserved: Option<(i32, u32)>,
 }
 
 impl<Tell: Fn(Event) -> bool> Links<Tell> {
@@ -233,13 +237,13 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         Ok(())
     }
 
-    /// Warns of a group that has work and no worker, once for as long as it has none.
+    /// Warns of a group that has work and no worker for a while, once for as long as it has none.
     fn warn_of_unserved(&mut self, group: Option<i32>) {
-        if self.unserved == group {
-            return;
-        }
-        self.unserved = group;
-        if let Some(group) = group {
+        self.unserved = group.map(|group| match self.unserved {
+            Some((before, looks)) if before == group => (group, looks.saturating_add(1)),
+            _ => (group, 1),
+        });
+        if let Some((group, LOOKS_BEFORE_WARNING)) = self.unserved {
             tracing::warn!(
                 "group {group} of the frontier has URLs to fetch and no worker, so this crawl does \
                  not end; hint: start a worker with a --worker name that is new: it works there"

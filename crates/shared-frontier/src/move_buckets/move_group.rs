@@ -1,4 +1,5 @@
-//! A group as a move sees it: the steps, each a transaction there.
+//! A group as a move sees it: the steps, each a transaction there. What changes the map locks the
+//! row of the crawl before those of buckets, so that two never wait for each other.
 
 use std::sync::Arc;
 
@@ -283,12 +284,15 @@ impl MoveGroup {
     /// Has this group serve a bucket whose rows were copied, while its row is claimed. Gives the
     /// epoch.
     pub(super) fn serve(&self, bucket: &Taken, life: &str) -> Result<Option<i64>, FrontierError> {
-        let text = "WITH served AS (
+        let text = "WITH locked AS (
+                SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
+            served AS (
                 UPDATE crawl_frontier.bucket SET home = $3, moving_to = NULL, owner = '',
                     epoch = greatest(epoch, $5::bigint) + 1, seq = greatest(seq, $6::bigint),
                     lease_until = '-infinity', pending = $7, deferred = $8, fetched = $9,
                     failed = $10, excluded = $11
-                WHERE crawl = $1 AND b = $2 AND home <> $3 AND owner = $4 RETURNING epoch),
+                FROM locked WHERE crawl = number AND b = $2 AND home <> $3 AND owner = $4
+                RETURNING epoch),
             told AS (UPDATE crawl_frontier.crawl SET map = map + 1
                 WHERE number = $1 AND EXISTS (SELECT 1 FROM served))
             SELECT epoch FROM served";
@@ -318,11 +322,13 @@ impl MoveGroup {
     /// Notes who serves a bucket, unless this group knows of a later epoch.
     pub(super) fn learn_home(&self, b: i32, home: i32, epoch: i64) -> Result<(), FrontierError> {
         // What is left of its URLs that are to be reopened went with it: no owner looks here.
-        let text = "WITH learned AS (
+        let text = "WITH locked AS (
+                SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
+            learned AS (
                 UPDATE crawl_frontier.bucket SET home = $3, epoch = $4, moving_to = NULL,
                     owner = '', lease_until = '-infinity', pending = 0, deferred = 0, fetched = 0,
                     failed = 0, excluded = 0
-                WHERE crawl = $1 AND b = $2 AND epoch < $4 RETURNING b),
+                FROM locked WHERE crawl = number AND b = $2 AND epoch < $4 RETURNING b),
             gone AS (DELETE FROM crawl_frontier.bucket_to_reopen
                 WHERE crawl = $1 AND b IN (SELECT b FROM learned))
             UPDATE crawl_frontier.crawl SET map = map + 1
@@ -371,9 +377,12 @@ impl MoveGroup {
 
     /// Has a bucket of this group be served as before.
     pub(super) fn unmark(&self, b: i32) -> Result<(), FrontierError> {
-        let text = "WITH stays AS (
+        let text = "WITH locked AS (
+                SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE),
+            stays AS (
                 UPDATE crawl_frontier.bucket SET moving_to = NULL
-                WHERE crawl = $1 AND b = $2 AND home = $3 AND moving_to = -1 RETURNING b)
+                FROM locked WHERE crawl = number AND b = $2 AND home = $3 AND moving_to = -1
+                RETURNING b)
             UPDATE crawl_frontier.crawl SET map = map + 1
             WHERE number = $1 AND EXISTS (SELECT 1 FROM stays)";
         self.count_changed(text, params![b, self.number]).map(drop)

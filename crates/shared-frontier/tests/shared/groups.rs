@@ -1,5 +1,10 @@
 //! Crawls that lie in two groups of engines, each a server of its own.
 
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use crawl_frontier::conformance::helpers::{admit, settle, url};
 use crawl_frontier::{Admission, Exclusion, Frontier as _, NewState, Outcome, Reason};
 use crawl_shared_frontier::{
@@ -312,6 +317,96 @@ fn a_link_that_goes_by_an_old_map_is_sent_on() {
     assert_eq!(first.survey().unwrap().to_forward, [0]);
     first.forward_links(0).unwrap();
     assert_eq!((groups.links(0), groups.links(1)), (0, 1));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_group_that_can_not_be_reached_is_waited_for_as_long_as_a_lease() {
+    let groups = TwoGroups::new();
+    let proxy = Gate::before(groups.urls[1].rsplit_once(':').unwrap().1);
+    let through = [groups.urls[0].clone(), proxy.url.clone()];
+    let brief = Options {
+        lease: Duration::from_secs(2),
+        heartbeat: Duration::from_millis(200),
+        ..options(&groups.crawl, "w1")
+    };
+    let first = SharedFrontier::open_groups(&through, &brief).unwrap();
+    admit(&first, [link_to(url_in(&first, 1, "a"))]);
+    // Cut and open again: the link waits, and is sent.
+    proxy.close();
+    let opens = std::thread::spawn({
+        let proxy = proxy.clone();
+        move || {
+            std::thread::sleep(Duration::from_millis(500));
+            proxy.open();
+        }
+    });
+    admit(&first, [link_to(url_in(&first, 1, "b"))]);
+    opens.join().unwrap();
+    assert_eq!((groups.links(0), groups.links(1)), (0, 2));
+    first.survey().unwrap();
+    // For longer than a lease: the commit fails as a whole, while its own leases hold.
+    proxy.close();
+    let page = url_in(&first, 0, "page");
+    let mut transaction = first.begin().unwrap();
+    transaction
+        .admit_all(&[link_to(page.clone()), link_to(url_in(&first, 1, "c"))])
+        .unwrap();
+    let failed = transaction.commit().unwrap_err().to_string();
+    assert!(failed.contains("127.0.0.1"), "{failed}");
+    assert!(first.check().is_ok() && first.known(&page).unwrap().is_none());
+    assert!(first.survey().is_err());
+}
+
+/// A way to an engine that can be closed.
+#[derive(Clone)]
+struct Gate {
+    url: String,
+    is_open: Arc<AtomicBool>,
+    connections: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Gate {
+    fn before(port_and_database: &str) -> Gate {
+        let (port, database) = port_and_database.split_once('/').unwrap();
+        let engine = format!("127.0.0.1:{port}");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = listener.local_addr().unwrap();
+        let gate = Gate {
+            url: format!("postgres://crawl@{own}/{database}"),
+            is_open: Arc::new(AtomicBool::new(true)),
+            connections: Arc::default(),
+        };
+        let served = gate.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if !served.is_open.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let engine = TcpStream::connect(&engine).unwrap();
+                for (from, to) in [(&client, &engine), (&engine, &client)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+                served.connections.lock().unwrap().extend([client, engine]);
+            }
+        });
+        gate
+    }
+
+    fn open(&self) {
+        self.is_open.store(true, Ordering::SeqCst);
+    }
+
+    fn close(&self) {
+        self.is_open.store(false, Ordering::SeqCst);
+        for connection in self.connections.lock().unwrap().drain(..) {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 #[test]
