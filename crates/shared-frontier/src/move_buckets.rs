@@ -4,7 +4,8 @@
 //! same command goes on from there.
 //!
 //! 1. At the source the bucket is marked as moving, so its owner hands it over, and nobody takes it.
-//! 2. Once it is free the mover raises its epoch there: no commit of an owner before can take effect.
+//! 2. Once it is free the mover becomes its owner there: no commit of an owner before can take effect.
+//!    Its epoch stays: it must not come to the one by which another mover has the target serve it.
 //! 3. At the target the mover claims the bucket's row, then looks whether the source is as it was,
 //!    removes what an earlier try left, and copies the rows, part by part. It writes only while the
 //!    row is its own, so of two movers the one that claimed last is heard.
@@ -39,6 +40,12 @@ const BUCKETS_AT_ONCE: usize = 64;
 /// that they did not.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 const TELL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often groups are asked again who serves a bucket.
+const MAX_LOOKS: usize = 10;
+
+/// Stands for a group in `moving_to` where a move is being taken back.
+const TAKEN_BACK: i32 = -1;
 
 /// The buckets that are to be moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +193,20 @@ impl Mover<'_> {
         Ok(all)
     }
 
+    /// The same, read anew where no group says that it serves a bucket: groups are asked one after
+    /// the other, and it may have been moved between.
+    fn settled_rows(&self, buckets: &[i32]) -> Result<BTreeMap<i32, Rows>, OpenError> {
+        let mut rows = self.rows(buckets)?;
+        for _ in 0..MAX_LOOKS {
+            if rows.values().all(|rows| served_by(rows).is_some()) {
+                break;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+            rows = self.rows(buckets)?;
+        }
+        Ok(rows)
+    }
+
     /// The buckets that are meant, in their order.
     fn wanted(
         &self,
@@ -220,7 +241,7 @@ impl Mover<'_> {
     /// Moves some buckets together.
     fn move_part(&mut self, buckets: &[i32]) -> Result<ControlFlow<()>, OpenError> {
         let mut of_sources: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-        for (b, rows) in self.rows(buckets)? {
+        for (b, rows) in self.settled_rows(buckets)? {
             let Some((home, epoch)) = served_by(&rows) else {
                 let first = self.group(self.to)?;
                 return Err(first.corrupt().into());
@@ -230,12 +251,17 @@ impl Mover<'_> {
                 // A move before was cut short, or this one was.
                 self.finish(b, home, epoch)?;
             }
+            let moving_to = rows.get(&home).and_then(|row| row.moving_to);
             if home != self.to {
+                if moving_to == Some(TAKEN_BACK) {
+                    // That was cut short.
+                    self.take_back(b, home)?;
+                }
                 of_sources.entry(home).or_default().push(b);
                 continue;
             }
-            if rows.get(&home).is_some_and(|row| row.moving_to.is_some()) {
-                self.take_back(b)?;
+            if moving_to.is_some() {
+                self.take_back(b, home)?;
             }
             self.moved.were_there += 1;
         }
@@ -342,12 +368,12 @@ impl Mover<'_> {
     }
 
     /// Has a bucket stay where it is, that was to be moved away from there.
-    fn take_back(&self, b: i32) -> Result<(), OpenError> {
-        let home = self.group(self.to)?;
+    fn take_back(&self, b: i32, home: i32) -> Result<(), OpenError> {
+        let home = self.group(home)?;
         // First the mark, then the claims: a mover that claims later finds the mark, and one that
         // claimed before has lost its claim.
         home.mark_back(b)?;
-        for group in self.groups.iter().filter(|it| it.number != self.to) {
+        for group in self.groups.iter().filter(|it| it.number != home.number) {
             if !group.claim(b, &self.life)? {
                 return Err(OpenError::BucketMoves {
                     bucket: b,

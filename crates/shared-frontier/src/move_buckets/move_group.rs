@@ -148,8 +148,7 @@ impl MoveGroup {
         let text = "WITH held AS (SELECT b FROM crawl_frontier.bucket
                 WHERE crawl = $1 AND b = ANY($2) AND home = $3 AND moving_to = $4
                     AND lease_until <= clock_timestamp() ORDER BY b FOR UPDATE)
-            UPDATE crawl_frontier.bucket k SET owner = $5, epoch = k.epoch + 1,
-                lease_until = '-infinity'
+            UPDATE crawl_frontier.bucket k SET owner = $5, lease_until = '-infinity'
             FROM held WHERE k.crawl = $1 AND k.b = held.b
             RETURNING k.b, k.epoch, k.seq, k.pending, k.deferred, k.fetched, k.failed, k.excluded";
         let life = life.to_owned();

@@ -219,7 +219,7 @@ fn two_moves_of_a_bucket_at_once_lose_nothing() {
     fill(&second);
     second.hand_over(&[MOVED]).unwrap();
     let before = rows(&groups, 1);
-    for round in 0..4 {
+    for round in 0..6 {
         let (from, to) = ((round + 1) % 2, round % 2);
         std::thread::scope(|scope| {
             let movers: Vec<_> = (0..3)
