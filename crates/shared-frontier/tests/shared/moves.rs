@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_frontier::conformance::helpers::{admit, settle_until};
 use crawl_frontier::{Admission, Exclusion, Frontier as _, NewState, Outcome, Reason};
@@ -211,6 +213,34 @@ fn a_move_that_is_cut_goes_on_or_is_taken_back() {
     }
 }
 
+/// Does what a worker does: hands over what is moved, and takes what is free. Nobody else has the
+/// bucket as long as it does.
+fn take_and_hand_over(worker: &SharedFrontier, holder: &Mutex<Option<i32>>, is_over: &AtomicBool) {
+    let hand_over = |buckets: &[i32]| {
+        if buckets.contains(&MOVED) {
+            *holder.lock().unwrap() = None;
+        }
+        worker.hand_over(buckets).unwrap();
+    };
+    while !is_over.load(Ordering::SeqCst) {
+        let moving = worker.survey().unwrap().moving;
+        if !moving.is_empty() {
+            hand_over(&moving);
+        }
+        worker.take_free(9).unwrap();
+        if worker.owned_buckets().contains(&MOVED) {
+            let before = holder.lock().unwrap().replace(worker.home());
+            assert!(
+                before.is_none_or(|group| group == worker.home()),
+                "two serve it"
+            );
+        }
+    }
+    if worker.owned_buckets().contains(&MOVED) {
+        hand_over(&[MOVED]);
+    }
+}
+
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn two_moves_of_a_bucket_at_once_lose_nothing() {
@@ -221,7 +251,11 @@ fn two_moves_of_a_bucket_at_once_lose_nothing() {
     let before = rows(&groups, 1);
     for round in 0..6 {
         let (from, to) = ((round + 1) % 2, round % 2);
+        let (holder, is_over) = (Mutex::new(None), AtomicBool::new(false));
         std::thread::scope(|scope| {
+            for worker in [&first, &second] {
+                scope.spawn(|| take_and_hand_over(worker, &holder, &is_over));
+            }
             let movers: Vec<_> = (0..3)
                 .map(|n| {
                     let groups = &groups;
@@ -235,6 +269,7 @@ fn two_moves_of_a_bucket_at_once_lose_nothing() {
                 let is_refused = matches!(ended, Err(OpenError::BucketMoves { .. }));
                 assert!(ended.is_ok() || is_refused, "{ended:?}");
             }
+            is_over.store(true, Ordering::SeqCst);
         });
         assert!(serving(&groups).len() <= 1);
         move_until(&groups, to, 99).unwrap();
