@@ -1,5 +1,6 @@
 //! Connections to the engine, and the thread that serves them.
 
+use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -32,6 +33,20 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// would read all of it for each commit.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
+
+/// The pause before the engine is asked for a connection again.
+pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A value that a statement is given.
+pub(crate) type Param = Box<dyn ToSql + Sync + Send>;
+
+/// The values of a statement, in the order of their numbers.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as crate::connection::Param),*]
+    };
+}
+pub(crate) use params;
 
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
@@ -243,5 +258,16 @@ impl Session {
         let at = sql as usize;
         let prepare = || self.client.prepare(Sql::TEXTS[at]);
         self.statements[at].get_or_try_init(prepare).await
+    }
+}
+
+/// True if the engine said nothing, or that it ends: what was sent may have taken effect.
+pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
+    let Some(why) = why else { return true };
+    match why.code() {
+        // Class 57P: the engine is shut down, or ends its connections.
+        Some(code) => code.code().starts_with("57P"),
+        // Whatever else went wrong goes wrong again over another connection.
+        None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
     }
 }

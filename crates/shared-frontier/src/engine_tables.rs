@@ -1,9 +1,8 @@
 //! The tables as one crawl reads and commits them.
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crawl_frontier::parts::{QueueId, QueuePart, QueueReader, Rank, UrlRecord};
 use crawl_frontier::{Fingerprint, FrontierError};
@@ -12,25 +11,13 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::commit::CommitBatch;
-use crate::connection::{Answer, EngineConfig, EngineThread, Session};
+use crate::connection::{
+    Answer, EngineConfig, EngineThread, Param, RECONNECT_INTERVAL, Session, is_cut, params,
+};
 use crate::groups::Groups;
 use crate::ownership::Ownership;
 use crate::rows::{Keys, Reader, UrlKey, place_of};
 use crate::sql::Sql;
-
-/// The pause before the engine is asked for a connection again.
-pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
-
-/// A value that a statement is given.
-pub(crate) type Param = Box<dyn ToSql + Sync + Send>;
-
-/// The values of a statement, in the order of their numbers.
-macro_rules! params {
-    ($($value:expr),* $(,)?) => {
-        vec![$(Box::new($value) as crate::engine_tables::Param),*]
-    };
-}
-pub(crate) use params;
 
 pub(crate) struct EngineTables {
     pub(crate) thread: EngineThread,
@@ -251,17 +238,6 @@ async fn renew(owned: &Ownership, session: &Session) -> Answer<()> {
 
 fn current(place: &Mutex<Arc<Session>>) -> Arc<Session> {
     Arc::clone(&place.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// True if the engine said nothing, or that it ends: what was sent may have taken effect.
-pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
-    let Some(why) = why else { return true };
-    match why.code() {
-        // Class 57P: the engine is shut down, or ends its connections.
-        Some(code) => code.code().starts_with("57P"),
-        // Whatever else went wrong goes wrong again over another connection.
-        None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
-    }
 }
 
 /// True if a fence stood in the way: its division by zero.

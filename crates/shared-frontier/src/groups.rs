@@ -9,8 +9,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::commit::CommitBatch;
-use crate::connection::{Asked, EngineConfig, EngineThread, Session};
-use crate::engine_tables::{Param, RECONNECT_INTERVAL, is_cut};
+use crate::connection::{
+    Asked, EngineConfig, EngineThread, Param, RECONNECT_INTERVAL, Session, is_cut,
+};
 use crate::ownership::Ownership;
 use crate::sql::Sql;
 

@@ -21,6 +21,7 @@ mod commit;
 mod connection;
 mod connection_string;
 mod credentials;
+mod engine;
 mod engine_tables;
 mod error;
 mod frontier;

@@ -13,9 +13,9 @@ use tokio_postgres::Client;
 
 use crate::connection::{Answer, EngineConfig, EngineThread};
 use crate::credentials::Credentials;
+use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
 use crate::groups::MAX_GROUPS;
-use crate::open::{engine_at, judged};
 
 /// An engine, before it is known what it has.
 pub(crate) struct Engine {

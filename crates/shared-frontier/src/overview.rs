@@ -7,8 +7,8 @@ use tokio_postgres::Client;
 
 use crate::connection::{Answer, EngineConfig, EngineThread, connect};
 use crate::credentials::Credentials;
+use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
-use crate::open::{engine_at, judged};
 
 /// A crawl that workers share, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use crawl_frontier::FrontierError;
 use tokio_postgres::Row;
 
-use crate::connection::{EngineConfig, EngineThread};
-use crate::engine_tables::{EngineTables, params};
+use crate::connection::{EngineConfig, EngineThread, params};
+use crate::engine_tables::EngineTables;
 use crate::error::OpenError;
 use crate::groups::{BucketMap, OtherGroup};
 use crate::open_groups::{CrawlRow, Group};

@@ -375,10 +375,14 @@ fn write_group(text: &mut String, group: &GroupOverview) {
         0 => String::new(),
         moving => format!(" ({moving} being moved)"),
     };
+    let workers = match group.workers {
+        1 => "1 worker".to_owned(),
+        workers => format!("{workers} workers"),
+    };
     let _ = writeln!(
         text,
-        "  group {}: {}, {} buckets{moving}, {} pending, {} workers",
-        group.number, group.address, group.buckets, group.pending, group.workers
+        "  group {}: {}, {} buckets{moving}, {} pending, {workers}",
+        group.number, group.address, group.buckets, group.pending
     );
 }
 
@@ -455,7 +459,7 @@ mod tests {
         let mut text = String::new();
         write_crawl(&mut text, &crawl);
         assert!(
-            text.contains("group 0: db1:5432, 1024 buckets (6 being moved), 7 pending, 1 workers")
+            text.contains("group 0: db1:5432, 1024 buckets (6 being moved), 7 pending, 1 worker\n")
                 && text.contains("group 1, heard"),
             "{text}"
         );

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::{Memory, SharedFrontier, Writer};
-use crate::engine_tables::params;
+use crate::connection::params;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
 use crate::ownership::Ownership;
 use crate::rows::{ForeignLinks, Reader, sum};

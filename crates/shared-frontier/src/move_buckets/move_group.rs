@@ -9,8 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::copied_tables::{COPIED, CopiedTable};
-use crate::connection::{EngineThread, Session};
-use crate::engine_tables::{Param, params};
+use crate::connection::{EngineThread, Param, Session, params};
 use crate::error::OpenError;
 use crate::open_groups::Group;
 use crate::rows::Reader;
