@@ -128,7 +128,8 @@ fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     second.take_links(999).unwrap();
     [first, second].map(|frontier| {
         let settled = settle_all(&frontier);
-        assert!(settled.ways.len() > 20, "hosts are divided");
+        // By a drawn key: one host alone has four or more.
+        assert!(settled.ways.len() > 3, "hosts are divided");
         (frontier, settled)
     })
 }
