@@ -182,8 +182,8 @@ impl Config {
 /// A crawl that several workers share, and this one of them.
 #[derive(Clone)]
 pub struct SharedCrawl {
-    /// The connection string of the engine that holds its frontier.
-    pub url: String,
+    /// The groups of engines that hold its frontier: a connection string for each.
+    pub urls: Vec<String>,
     /// Where the password for it comes from.
     pub credentials: Credentials,
     /// The name of the crawl.

@@ -31,6 +31,8 @@ pub(crate) struct CommitBatch {
     wakes: Vec<i64>,
     visits: VisitColumns,
     links: LinkColumns,
+    /// Those to hosts that other groups serve, by group. They are sent ahead of the commit.
+    ahead: BTreeMap<i32, LinkColumns>,
     taken: LinkKeyColumns,
     dropped_visits: KeyColumns,
     /// Of origins without a copy of robots.txt any more.
@@ -177,6 +179,7 @@ impl CommitBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.fence.b.is_empty()
             && self.links.b.is_empty()
+            && self.ahead.is_empty()
             && self.files.is_empty()
             && self.meta.name.is_empty()
             && self.crawl_meta.name.is_empty()
@@ -292,9 +295,19 @@ impl CommitBatch {
         columns.last.push(bucket.last);
     }
 
-    /// Sends a link to the owner of its host. The number is the sender's.
-    pub(crate) fn link(&mut self, b: i32, number: i64, admission: Admission) {
-        let columns = &mut self.links;
+    /// Sends a link to the owner of its host, in another group where one is named. The number is the
+    /// sender's.
+    pub(crate) fn link(
+        &mut self,
+        elsewhere: Option<i32>,
+        b: i32,
+        number: i64,
+        admission: Admission,
+    ) {
+        let columns = match elsewhere {
+            Some(group) => self.ahead.entry(group).or_default(),
+            None => &mut self.links,
+        };
         let url = admission.url.as_str().to_owned();
         let record = UrlRecord::admitted(admission, 0);
         let state = state_columns(&record.state);
@@ -333,6 +346,40 @@ impl CommitBatch {
         columns.value.push(value);
     }
 
+    /// Returns whether it has anything for another group than that of the worker.
+    pub(crate) fn is_for(&self, group: i32) -> bool {
+        !self.crawl_meta.name.is_empty() || self.ahead.contains_key(&group)
+    }
+
+    /// Sends what it has for another group, where the crawl has this number. Each statement is a
+    /// transaction, and does nothing the second time.
+    pub(crate) async fn send_ahead(
+        &self,
+        session: &Session,
+        group: i32,
+        crawl: i32,
+        owned: &Ownership,
+    ) -> Answer<()> {
+        let none = LinkColumns::default();
+        let links = self.ahead.get(&group).unwrap_or(&none);
+        session.prepared(Sql::PutMeta).await?;
+        session.prepared(Sql::PutLinks).await?;
+        // In this order on the wire: whoever finds a link finds the redirect that brought it.
+        let (kept, linked) = tokio::join!(
+            biased;
+            self.put_crawl_meta(session, crawl),
+            links.put(session, crawl, &owned.owner),
+        );
+        kept?;
+        linked
+    }
+
+    async fn put_crawl_meta(&self, session: &Session, crawl: i32) -> Answer<()> {
+        let meta = &self.crawl_meta;
+        let params: [&(dyn ToSql + Sync); 4] = [&crawl, &"", &meta.name, &meta.value];
+        put(session, Sql::PutMeta, meta.name.len(), &params).await
+    }
+
     /// Sends all statements at once, and waits for their answers. Where one fails, the engine
     /// refuses those behind it, the commit too.
     pub(crate) async fn send(&self, session: &Session, owned: &Ownership) -> Answer<()> {
@@ -356,11 +403,7 @@ impl CommitBatch {
                 failed, excluded,
             ]),
             self.put_rows(session, owned.crawl),
-            put(Sql::PutLinks, links.b.len(), vec![
-                crawl, owner, &links.b, &links.number, &links.distance, &links.line,
-                &links.state, &links.priority, &links.redirects, &links.flags, &links.code,
-                &links.url, &links.via, &links.note,
-            ]),
+            links.put(session, owned.crawl, owner),
             put(Sql::TakeLinks, taken.b.len(), vec![
                 crawl, &taken.b, &taken.sender, &taken.number,
             ]),
@@ -373,9 +416,7 @@ impl CommitBatch {
             put(Sql::PutMeta, self.meta.name.len(), vec![
                 crawl, worker, &self.meta.name, &self.meta.value,
             ]),
-            put(Sql::PutMeta, self.crawl_meta.name.len(), vec![
-                crawl, &"", &self.crawl_meta.name, &self.crawl_meta.value,
-            ]),
+            self.put_crawl_meta(session, owned.crawl),
             client.batch_execute("COMMIT"),
         );
         let (a, b, c, d, e, f, g, h, i, j, k, l) = answers;
@@ -453,6 +494,28 @@ async fn put(session: &Session, sql: Sql, rows: usize, params: Params<'_>) -> An
         session.execute(sql, params).await?;
     }
     Ok(())
+}
+
+impl LinkColumns {
+    async fn put(&self, session: &Session, crawl: i32, sender: &str) -> Answer<()> {
+        let params: [&(dyn ToSql + Sync); 14] = [
+            &crawl,
+            &sender,
+            &self.b,
+            &self.number,
+            &self.distance,
+            &self.line,
+            &self.state,
+            &self.priority,
+            &self.redirects,
+            &self.flags,
+            &self.code,
+            &self.url,
+            &self.via,
+            &self.note,
+        ];
+        put(session, Sql::PutLinks, self.b.len(), &params).await
+    }
 }
 
 impl KeyColumns {

@@ -1,5 +1,6 @@
 //! Connections to the engine, and the thread that serves them.
 
+use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -9,6 +10,7 @@ use crawl_frontier::FrontierError;
 use futures_util::future::try_join_all;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::OnceCell;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, NoTls, Row, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -31,6 +33,20 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// would read all of it for each commit.
 const PLANS: &str =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
+
+/// The pause before the engine is asked for a connection again.
+pub(crate) const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A value that a statement is given.
+pub(crate) type Param = Box<dyn ToSql + Sync + Send>;
+
+/// The values of a statement, in the order of their numbers.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        vec![$(Box::new($value) as crate::connection::Param),*]
+    };
+}
+pub(crate) use params;
 
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
@@ -76,7 +92,7 @@ impl EngineConfig {
 /// A connection, with its statements.
 pub(crate) struct Session {
     client: Client,
-    statements: Vec<Statement>,
+    statements: Vec<OnceCell<Statement>>,
 }
 
 /// The thread that all connections of a frontier are served by.
@@ -120,16 +136,22 @@ impl EngineThread {
         &self,
         work: impl Future<Output = Answer<T>> + Send + 'static,
     ) -> Result<T, Option<tokio_postgres::Error>> {
+        self.ask(work).answer()
+    }
+
+    /// Has the thread do some work, and does not wait.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Answer<T>> + Send + 'static,
+    ) -> Asked<T> {
         let (answer, answered) = mpsc::channel();
-        let handle = self.handle().ok_or(None)?;
-        handle.spawn(async move {
-            // Nobody hears it where the caller is gone.
-            let _ = answer.send(work.await);
-        });
-        match answered.recv() {
-            Ok(answered) => answered.map_err(Some),
-            Err(_) => Err(None),
+        if let Some(handle) = self.handle() {
+            handle.spawn(async move {
+                // Nobody hears it where the caller is gone.
+                let _ = answer.send(work.await);
+            });
         }
+        Asked(answered)
     }
 
     pub(crate) fn failed(&self, why: Option<tokio_postgres::Error>) -> FrontierError {
@@ -145,6 +167,19 @@ impl EngineThread {
         FrontierError::Corrupt {
             dir: self.address.clone().into(),
             what: what.to_owned(),
+        }
+    }
+}
+
+/// Work that the thread was asked for.
+pub(crate) struct Asked<T>(mpsc::Receiver<Answer<T>>);
+
+impl<T> Asked<T> {
+    /// Waits for the answer; none where the thread ended before.
+    pub(crate) fn answer(self) -> Result<T, Option<tokio_postgres::Error>> {
+        match self.0.recv() {
+            Ok(answered) => answered.map_err(Some),
+            Err(_) => Err(None),
         }
     }
 }
@@ -183,12 +218,25 @@ fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(connection: Connect
 }
 
 impl Session {
+    /// Connects, and prepares all statements.
     pub(crate) async fn open(config: &EngineConfig) -> Answer<Arc<Session>> {
+        let session = Session::open_lazily(config).await?;
+        // Sent at once: an engine that is far away is waited for once.
+        let client = &session.client;
+        let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
+        let prepared = try_join_all(statements).await?;
+        for (statement, prepared) in session.statements.iter().zip(prepared) {
+            // Nobody else has this session yet.
+            let _ = statement.set(prepared);
+        }
+        Ok(session)
+    }
+
+    /// Connects. Each statement is prepared when it is used first.
+    pub(crate) async fn open_lazily(config: &EngineConfig) -> Answer<Arc<Session>> {
         let client = connect(config).await?;
         client.batch_execute(PLANS).await?;
-        // Sent at once: an engine that is far away is waited for once.
-        let statements = Sql::TEXTS.iter().map(|text| client.prepare(text));
-        let statements = try_join_all(statements).await?;
+        let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
         Ok(Arc::new(Session { client, statements }))
     }
 
@@ -197,14 +245,29 @@ impl Session {
     }
 
     pub(crate) async fn query(&self, sql: Sql, params: Params<'_>) -> Answer<Vec<Row>> {
-        self.client.query(self.statement(sql), params).await
+        self.client.query(self.prepared(sql).await?, params).await
     }
 
     pub(crate) async fn execute(&self, sql: Sql, params: Params<'_>) -> Answer<u64> {
-        self.client.execute(self.statement(sql), params).await
+        self.client.execute(self.prepared(sql).await?, params).await
     }
 
-    fn statement(&self, sql: Sql) -> &Statement {
-        &self.statements[sql as usize]
+    /// A statement, prepared. Statements that are used at once go on the wire in their order only if
+    /// all were prepared before.
+    pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
+        let at = sql as usize;
+        let prepare = || self.client.prepare(Sql::TEXTS[at]);
+        self.statements[at].get_or_try_init(prepare).await
+    }
+}
+
+/// True if the engine said nothing, or that it ends: what was sent may have taken effect.
+pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
+    let Some(why) = why else { return true };
+    match why.code() {
+        // Class 57P: the engine is shut down, or ends its connections.
+        Some(code) => code.code().starts_with("57P"),
+        // Whatever else went wrong goes wrong again over another connection.
+        None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
     }
 }

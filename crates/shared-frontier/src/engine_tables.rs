@@ -1,9 +1,8 @@
 //! The tables as one crawl reads and commits them.
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crawl_frontier::parts::{QueueId, QueuePart, QueueReader, Rank, UrlRecord};
 use crawl_frontier::{Fingerprint, FrontierError};
@@ -12,30 +11,20 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::commit::CommitBatch;
-use crate::connection::{Answer, EngineConfig, EngineThread, Session};
+use crate::connection::{
+    Answer, EngineConfig, EngineThread, Param, RECONNECT_INTERVAL, Session, is_cut, params,
+};
+use crate::groups::Groups;
 use crate::ownership::Ownership;
 use crate::rows::{Keys, Reader, UrlKey, place_of};
 use crate::sql::Sql;
-
-/// The pause before the engine is asked for a connection again.
-const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
-
-/// A value that a statement is given.
-pub(crate) type Param = Box<dyn ToSql + Sync + Send>;
-
-/// The values of a statement, in the order of their numbers.
-macro_rules! params {
-    ($($value:expr),* $(,)?) => {
-        vec![$(Box::new($value) as crate::engine_tables::Param),*]
-    };
-}
-pub(crate) use params;
 
 pub(crate) struct EngineTables {
     pub(crate) thread: EngineThread,
     pub(crate) config: EngineConfig,
     pub(crate) keys: Keys,
     pub(crate) owned: Arc<Ownership>,
+    pub(crate) groups: Groups,
     /// Readers share it; statements of several are under way at once.
     reader: Mutex<Arc<Session>>,
     /// Of commits alone, so that no read waits for one.
@@ -48,6 +37,7 @@ impl EngineTables {
         config: EngineConfig,
         keys: Keys,
         owned: Arc<Ownership>,
+        groups: Groups,
         [reader, writer]: [Arc<Session>; 2],
     ) -> EngineTables {
         EngineTables {
@@ -55,6 +45,7 @@ impl EngineTables {
             config,
             keys,
             owned,
+            groups,
             reader: Mutex::new(reader),
             writer: Mutex::new(writer),
         }
@@ -71,6 +62,20 @@ impl EngineTables {
                 rows.map_err(|why| self.thread.failed(why))
             }
             rows => rows.map_err(|why| self.thread.failed(why)),
+        }
+    }
+
+    /// Reads rows of a group by its number, which is the first value of the statement; changes some
+    /// by one statement.
+    pub(crate) fn read_in(
+        &self,
+        group: i32,
+        sql: Sql,
+        params: impl FnOnce(i32) -> Vec<Param>,
+    ) -> Result<Vec<Row>, FrontierError> {
+        match self.groups.other(group) {
+            Some(other) => other.read(sql, params(other.crawl)),
+            None => self.read(sql, params(self.owned.crawl)),
         }
     }
 
@@ -122,6 +127,7 @@ impl EngineTables {
         self.owned.check(Instant::now())?;
         let number = batch.number;
         let batch = Arc::new(batch);
+        self.groups.send_ahead(&batch, &self.owned)?;
         let mut session = current(&self.writer);
         loop {
             let sent = {
@@ -182,6 +188,17 @@ impl EngineTables {
         Ok(found)
     }
 
+    /// The number of buckets that the home of this worker serves.
+    pub(crate) fn served_buckets(&self) -> u64 {
+        match self.groups.count() {
+            1 => u64::try_from(self.keys.buckets).unwrap_or(1),
+            _ => {
+                let served = self.groups.map().served();
+                served.get(&self.groups.own).copied().unwrap_or(0)
+            }
+        }
+    }
+
     /// The bucket of a URL's host, if another worker owns it, or none.
     pub(crate) fn owner_elsewhere(&self, url: &CanonicalUrl) -> Option<i32> {
         let b = self.keys.bucket(&url.site());
@@ -221,17 +238,6 @@ async fn renew(owned: &Ownership, session: &Session) -> Answer<()> {
 
 fn current(place: &Mutex<Arc<Session>>) -> Arc<Session> {
     Arc::clone(&place.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// True if the engine said nothing, or that it ends: what was sent may have taken effect.
-fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
-    let Some(why) = why else { return true };
-    match why.code() {
-        // Class 57P: the engine is shut down, or ends its connections.
-        Some(code) => code.code().starts_with("57P"),
-        // Whatever else went wrong goes wrong again over another connection.
-        None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
-    }
 }
 
 /// True if a fence stood in the way: its division by zero.

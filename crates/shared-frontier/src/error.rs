@@ -173,6 +173,114 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
+    /// A crawl is named that an engine does not have, or not whole.
+    #[error(
+        "the frontier at {address} has no crawl `{crawl}`\nhint: `crawl frontier status` lists those that there are; a crawl whose first start was cut short is begun by starting a worker again"
+    )]
+    NoSuchCrawl {
+        /// The engine's address.
+        address: String,
+        /// The name of the crawl.
+        crawl: String,
+    },
+    /// More groups are named than a crawl may have.
+    #[error(
+        "{found} groups of engines are named, and a crawl may have {most}\nhint: give a group more hosts or disks instead of more groups"
+    )]
+    TooManyGroups {
+        /// The number of groups.
+        found: usize,
+        /// The most that there may be.
+        most: usize,
+    },
+    /// Two connection strings name one group.
+    #[error(
+        "the frontier at {address} is named twice as a group of crawl `{crawl}`\nhint: give each group once; several hosts of one group stand in one URL: postgres://db1,db2/crawl"
+    )]
+    GroupTwice {
+        /// The engine's address.
+        address: String,
+        /// The name of the crawl.
+        crawl: String,
+    },
+    /// A group of the crawl is not among those that are named.
+    #[error(
+        "crawl `{crawl}` has {groups} groups of engines, and group {number} is none of those that are named\nhint: name all of them: a --frontier URL for each, or `frontier = [\"URL\", \"URL\"]`"
+    )]
+    GroupMissing {
+        /// The name of the crawl.
+        crawl: String,
+        /// The number of the first group that is missing, from 0.
+        number: i32,
+        /// The number of groups.
+        groups: i32,
+    },
+    /// A group of the crawl is that of another crawl of the same name.
+    #[error(
+        "the crawl `{crawl}` of the frontier at {address} is another than that of the first group: {what}\nhint: all workers name the groups in one order where a crawl begins; give --crawl another name to begin anew"
+    )]
+    GroupsDiffer {
+        /// The engine's address.
+        address: String,
+        /// The name of the crawl.
+        crawl: String,
+        /// The difference.
+        what: &'static str,
+    },
+    /// Buckets are to be moved to a group that the crawl does not have.
+    #[error(
+        "crawl `{crawl}` has no group {group}\nhint: `crawl frontier status` lists its groups; a further one joins where a worker is started that names it"
+    )]
+    NoSuchGroup {
+        /// The name of the crawl.
+        crawl: String,
+        /// The number of the group, or the address that was named.
+        group: String,
+    },
+    /// A bucket is named that the crawl does not have.
+    #[error("crawl `{crawl}` has no bucket {bucket}\nhint: its buckets are 0 to {last}")]
+    NoSuchBucket {
+        /// The name of the crawl.
+        crawl: String,
+        /// The bucket.
+        bucket: i32,
+        /// The last one that it has.
+        last: i32,
+    },
+    /// Buckets are being moved from one group to another, which has to end before.
+    #[error(
+        "buckets of crawl `{crawl}` are being moved to another group\nhint: wait until `crawl frontier move` has ended; where it was cut short, give it again as before"
+    )]
+    BucketsMove {
+        /// The name of the crawl.
+        crawl: String,
+    },
+    /// Buckets are being moved already, to another group or by another command.
+    #[error(
+        "bucket {bucket} is being moved by another command{}\nhint: wait until that has ended, or give it again where it was cut short; `crawl frontier status` shows it", to.map(|to| format!(", to group {to}")).unwrap_or_default()
+    )]
+    BucketMoves {
+        /// The bucket.
+        bucket: i32,
+        /// The group that it is being moved to, where that is another.
+        to: Option<i32>,
+    },
+    /// A bucket has other rows where it was moved to than where it was.
+    #[error(
+        "bucket {bucket} has {found:?} in group {to}, and {expected:?} were to be moved\nhint: it stays where it was; `crawl frontier move {bucket} --to {from}` has it served there again"
+    )]
+    BucketDiffers {
+        /// The bucket.
+        bucket: i32,
+        /// The group that it was moved from.
+        from: i32,
+        /// The group that it was moved to.
+        to: i32,
+        /// The URLs in each state that it has.
+        expected: Totals,
+        /// Those that came to be in the other group.
+        found: Totals,
+    },
     /// The URLs of a worker are to be reopened while its lease holds.
     #[error(
         "worker `{worker}` is at work on crawl `{crawl}`, so its disk is not lost\nhint: if it died, wait until its lease ends; `crawl frontier drain {worker}` ends one that runs"

@@ -7,13 +7,15 @@ use crawl_frontier::FrontierError;
 use crawl_frontier::parts::{StoredPart, Totals};
 use crawl_weburl::Origin;
 use foldhash::{HashSet, HashSetExt};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Client;
 
 use crate::commit::{CRAWL_META, CommitBatch};
 use crate::connection::{Answer, EngineConfig, EngineThread, Session, connect};
 use crate::credentials::Credentials;
+use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
-use crate::open::{crawl, engine_at, judged};
+use crate::groups::MAX_GROUPS;
+use crate::open_groups::{NewCrawl, crawl};
 use crate::options::DEFAULT_BUCKETS;
 use crate::overview::remove;
 use crate::rows::{Keys, Reader, UrlKey};
@@ -21,8 +23,8 @@ use crate::rows::{Keys, Reader, UrlKey};
 /// URLs, and other rows, that are sent in one transaction.
 const BATCH_ROWS: usize = 2_000;
 
-/// The number of the worker that an import makes.
-const IMPORTER: i32 = 1;
+/// The number of the worker that an import makes: the first of the first group.
+const IMPORTER: i32 = MAX_GROUPS as i32;
 
 /// Moves a crawl into an engine.
 ///
@@ -88,7 +90,7 @@ impl Import {
         let (row, session) = thread.run({
             let config = config.clone();
             async move {
-                let row = crawl(&client, &hidden, DEFAULT_BUCKETS.into()).await?;
+                let row = crawl(&client, &hidden, &NewCrawl::alone(DEFAULT_BUCKETS)).await?;
                 Ok((row, Session::open(&config).await?))
             }
         })?;
@@ -257,18 +259,7 @@ async fn count(client: &Client, crawl: i32) -> Answer<Option<Totals>> {
             sum(failed)::bigint, sum(excluded)::bigint
         FROM crawl_frontier.bucket WHERE crawl = $1";
     let row = client.query_one(sums, &[&crawl]).await?;
-    Ok(totals(&row))
-}
-
-fn totals(row: &Row) -> Option<Totals> {
-    let mut reader = Reader::new(row);
-    Some(Totals {
-        pending: reader.count()?,
-        deferred: reader.count()?,
-        fetched: reader.count()?,
-        failed: reader.count()?,
-        excluded: reader.count()?,
-    })
+    Ok(Reader::new(&row).totals())
 }
 
 /// Puts a worker whose life is over, the lengths of its files, and what is kept under names.
@@ -292,8 +283,8 @@ async fn put_worker(
         &IMPORTER,
     ];
     client.execute(text, &params).await?;
-    let text = "UPDATE crawl_frontier.crawl SET workers = $2 WHERE number = $1";
-    client.execute(text, &[&crawl, &IMPORTER]).await?;
+    let text = "UPDATE crawl_frontier.crawl SET workers = 1 WHERE number = $1";
+    client.execute(text, &[&crawl]).await?;
     let text = "INSERT INTO crawl_frontier.row_file (crawl, worker, file, length)
         VALUES ($1, $2, $3, $4)";
     for (file, length) in &worker.marks {

@@ -7,6 +7,10 @@
 //! and one transaction. Each commit is fenced, within the transaction: where another worker took a
 //! bucket over, nothing of the commit takes effect.
 //!
+//! A crawl may lie in several groups of engines, each of which serves some of the buckets. A worker
+//! works in one of them, and no transaction spans two ([`SharedFrontier::open_groups`],
+//! [`move_buckets`]).
+//!
 //! The crate never asks a host and knows nothing of politeness. It waits on threads of its callers
 //! and serves its connections on one of its own, so it can be used within a runtime or without.
 //! Connections off loopback are encrypted, and the engine's certificate is checked. It reads no
@@ -17,11 +21,15 @@ mod commit;
 mod connection;
 mod connection_string;
 mod credentials;
+mod engine;
 mod engine_tables;
 mod error;
 mod frontier;
+mod groups;
 mod import;
+mod move_buckets;
 mod open;
+mod open_groups;
 mod options;
 mod overview;
 mod ownership;
@@ -30,6 +38,7 @@ mod reopen;
 mod rows;
 mod sql;
 mod tls;
+mod worker_homes;
 
 pub use check::check_engine;
 pub use connection_string::ConnectionString;
@@ -37,7 +46,8 @@ pub use credentials::{Credentials, Password};
 pub use error::OpenError;
 pub use frontier::{SendGuard, SharedFrontier, Survey};
 pub use import::{Import, ImportedWorker, is_imported};
+pub use move_buckets::{BucketChoice, GroupName, MoveStep, MovedBuckets, move_buckets};
 pub use open::new_life;
 pub use options::Options;
-pub use overview::{CrawlOverview, WorkerOverview, drain, overview};
+pub use overview::{CrawlOverview, GroupOverview, WorkerOverview, drain, overview};
 pub use reopen::{LostWorker, reopen};

@@ -1,13 +1,14 @@
-//! A look at the crawls of an engine, by somebody who is no worker.
+//! A look at the crawls of engines, by somebody who is no worker.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio_postgres::Client;
 
 use crate::connection::{Answer, EngineConfig, EngineThread, connect};
 use crate::credentials::Credentials;
+use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
-use crate::open::{engine_at, judged};
 
 /// A crawl that workers share, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +37,29 @@ pub struct CrawlOverview {
     ///
     /// [`reopen`]: crate::reopen
     pub buckets_to_reopen: u64,
+    /// The number of groups of engines that it has.
+    pub group_count: u64,
+    /// Those of them that were asked, in the order of their numbers.
+    pub groups: Vec<GroupOverview>,
     /// Its workers, in the order of their names.
     pub workers: Vec<WorkerOverview>,
+}
+
+/// A group of engines of a crawl, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupOverview {
+    /// Its number, from 0.
+    pub number: i32,
+    /// Its address, without a password.
+    pub address: String,
+    /// Buckets that it serves.
+    pub buckets: u64,
+    /// Those of them that are being moved to another group.
+    pub moving: u64,
+    /// Workers that work in it, and live.
+    pub workers: u64,
+    /// URLs pending in its buckets.
+    pub pending: u64,
 }
 
 /// A worker of a crawl, at one moment.
@@ -45,6 +67,8 @@ pub struct CrawlOverview {
 pub struct WorkerOverview {
     /// Its name.
     pub name: String,
+    /// The number of the group that it works in.
+    pub group: i32,
     /// True if its lease holds.
     pub is_alive: bool,
     /// True if it has nothing to do until something comes.
@@ -67,50 +91,100 @@ pub struct WorkerOverview {
     pub bytes: u64,
 }
 
-/// The crawls of an engine, or the one of this name, in the order of their names.
+/// The crawls of some engines, or the one of this name, in the order of their names. What the groups
+/// of a crawl have is summed up, of those that are named.
 ///
 /// # Errors
 /// [`OpenError`] says what stands in the way.
 pub fn overview(
+    urls: &[String],
+    credentials: &Credentials,
+    crawl: Option<&str>,
+) -> Result<Vec<CrawlOverview>, OpenError> {
+    let mut all: BTreeMap<String, CrawlOverview> = BTreeMap::new();
+    for url in urls {
+        for part in overview_of_engine(url, credentials, crawl)? {
+            match all.get_mut(&part.name) {
+                Some(crawl) => crawl.add(part),
+                None => drop(all.insert(part.name.clone(), part)),
+            }
+        }
+    }
+    Ok(all.into_values().collect())
+}
+
+fn overview_of_engine(
     url: &str,
     credentials: &Credentials,
     crawl: Option<&str>,
 ) -> Result<Vec<CrawlOverview>, OpenError> {
     let (thread, config) = begin(url, credentials)?;
     let wanted = crawl.map(str::to_owned);
+    let address = thread.address.clone();
     Ok(thread.run(async move {
         let client = connect(&config).await?;
         let mut crawls = Vec::new();
         for (number, mut crawl) in crawls_of(&client, wanted.as_deref()).await? {
             crawl.workers = workers_of(&client, number).await?;
+            for group in &mut crawl.groups {
+                group.address.clone_from(&address);
+                group.workers = crawl.workers.iter().filter(|it| it.is_alive).count() as u64;
+            }
             crawls.push(crawl);
         }
         Ok(crawls)
     })?)
 }
 
+impl CrawlOverview {
+    /// Adds what another group has.
+    fn add(&mut self, part: CrawlOverview) {
+        self.free_buckets += part.free_buckets;
+        self.pending += part.pending;
+        self.deferred += part.deferred;
+        self.fetched += part.fetched;
+        self.failed += part.failed;
+        self.excluded += part.excluded;
+        self.links_waiting += part.links_waiting;
+        self.buckets_to_reopen += part.buckets_to_reopen;
+        self.group_count = self.group_count.max(part.group_count);
+        if self.program.is_empty() {
+            self.program = part.program;
+        }
+        self.groups.extend(part.groups);
+        self.groups.sort_by_key(|group| group.number);
+        self.workers.extend(part.workers);
+        self.workers.sort_by(|one, other| one.name.cmp(&other.name));
+    }
+}
+
 /// Asks a worker to hand its hosts over to the others, and to end. Returns whether there is one of
-/// that name that lives.
+/// that name that lives, in one of the groups that are named.
 ///
 /// # Errors
 /// [`OpenError`] says what stands in the way.
 pub fn drain(
-    url: &str,
+    urls: &[String],
     credentials: &Credentials,
     crawl: &str,
     worker: &str,
 ) -> Result<bool, OpenError> {
-    let (thread, config) = begin(url, credentials)?;
-    let (crawl, worker) = (crawl.to_owned(), worker.to_owned());
-    let asked = thread.run(async move {
-        let client = connect(&config).await?;
-        let text = "UPDATE crawl_frontier.worker w SET drained = true
-            FROM crawl_frontier.crawl c
-            WHERE c.name = $1 AND w.crawl = c.number AND w.name = $2
-                AND w.lease_until > clock_timestamp()";
-        client.execute(text, &[&crawl, &worker]).await
-    })?;
-    Ok(asked > 0)
+    for url in urls {
+        let (thread, config) = begin(url, credentials)?;
+        let (crawl, worker) = (crawl.to_owned(), worker.to_owned());
+        let asked = thread.run(async move {
+            let client = connect(&config).await?;
+            let text = "UPDATE crawl_frontier.worker w SET drained = true
+                FROM crawl_frontier.crawl c
+                WHERE c.name = $1 AND w.crawl = c.number AND w.name = $2
+                    AND w.lease_until > clock_timestamp()";
+            client.execute(text, &[&crawl, &worker]).await
+        })?;
+        if asked > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Removes a crawl with all that is stored of it. No worker is at work on it.
@@ -130,6 +204,7 @@ pub(crate) fn remove(url: &str, credentials: &Credentials, crawl: &str) -> Resul
             "url",
             "visit",
             "worker",
+            "worker_home",
         ] {
             let text = format!(
                 "DELETE FROM crawl_frontier.{table} t USING crawl_frontier.crawl c
@@ -155,12 +230,15 @@ pub(crate) fn begin(
 
 async fn crawls_of(client: &Client, name: Option<&str>) -> Answer<Vec<(i32, CrawlOverview)>> {
     let text = "SELECT c.number, c.name, c.program, c.buckets::bigint,
-            count(*) FILTER (WHERE k.lease_until <= clock_timestamp()),
-            sum(k.pending)::bigint, sum(k.deferred)::bigint, sum(k.fetched)::bigint,
-            sum(k.failed)::bigint, sum(k.excluded)::bigint,
+            count(k.b) FILTER (WHERE k.lease_until <= clock_timestamp()),
+            coalesce(sum(k.pending), 0)::bigint, coalesce(sum(k.deferred), 0)::bigint,
+            coalesce(sum(k.fetched), 0)::bigint, coalesce(sum(k.failed), 0)::bigint,
+            coalesce(sum(k.excluded), 0)::bigint,
             (SELECT count(*) FROM crawl_frontier.link l WHERE l.crawl = c.number),
-            (SELECT count(DISTINCT r.b) FROM crawl_frontier.bucket_to_reopen r WHERE r.crawl = c.number)
-        FROM crawl_frontier.crawl c JOIN crawl_frontier.bucket k ON k.crawl = c.number
+            (SELECT count(DISTINCT r.b) FROM crawl_frontier.bucket_to_reopen r WHERE r.crawl = c.number),
+            c.groups::bigint, count(k.b), count(k.moving_to), c.group_number
+        FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.bucket k
+            ON k.crawl = c.number AND k.home = c.group_number
         WHERE $1::text IS NULL OR c.name = $1 GROUP BY c.number ORDER BY c.name";
     let rows = client.query(text, &[&name]).await?;
     let crawl = |row: &tokio_postgres::Row| {
@@ -180,6 +258,15 @@ async fn crawls_of(client: &Client, name: Option<&str>) -> Answer<Vec<(i32, Craw
             excluded: count(9)?,
             links_waiting: count(10)?,
             buckets_to_reopen: count(11)?,
+            group_count: count(12)?,
+            groups: vec![GroupOverview {
+                number: row.try_get(15)?,
+                address: String::new(),
+                buckets: count(13)?,
+                moving: count(14)?,
+                workers: 0,
+                pending: count(5)?,
+            }],
             workers: Vec::new(),
         };
         Ok((row.try_get(0)?, crawl))
@@ -192,7 +279,7 @@ async fn workers_of(client: &Client, crawl: i32) -> Answer<Vec<WorkerOverview>> 
             (extract(epoch FROM clock_timestamp() - w.heard) * 1000)::bigint,
             (extract(epoch FROM clock_timestamp() - w.began) * 1000)::bigint,
             count(k.b), coalesce(sum(k.pending), 0)::bigint, w.pages, w.pages - w.pages_before,
-            w.bytes
+            w.bytes, (SELECT group_number FROM crawl_frontier.crawl WHERE number = $1)
         FROM crawl_frontier.worker w LEFT JOIN crawl_frontier.bucket k
             ON k.crawl = w.crawl AND k.owner = w.owner AND k.lease_until > clock_timestamp()
         WHERE w.crawl = $1 GROUP BY w.crawl, w.name ORDER BY w.name";
@@ -214,6 +301,7 @@ async fn workers_of(client: &Client, crawl: i32) -> Answer<Vec<WorkerOverview>> 
             pages: count(8)?,
             pages_of_life: count(9)?,
             bytes: count(10)?,
+            group: row.try_get(11)?,
         })
     };
     rows.iter().map(worker).collect()

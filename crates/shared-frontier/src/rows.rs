@@ -51,6 +51,16 @@ pub(crate) struct LinkKey {
     pub(crate) number: i64,
 }
 
+/// Links in one group to hosts that another serves.
+pub(crate) struct ForeignLinks {
+    /// The number of the group that serves them.
+    pub(crate) home: i32,
+    pub(crate) json: String,
+    pub(crate) b: Vec<i32>,
+    pub(crate) sender: Vec<String>,
+    pub(crate) number: Vec<i64>,
+}
+
 /// A bucket with URLs that are to be reopened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketToReopen {
@@ -189,15 +199,18 @@ impl<'r> Reader<'r> {
     /// number of URLs in each state.
     pub(crate) fn bucket(&mut self) -> Option<((i32, i64), u64, Totals)> {
         let key = (self.next()?, self.next()?);
-        let seq = self.count()?;
-        let totals = Totals {
+        Some((key, self.count()?, self.totals()?))
+    }
+
+    /// The number of URLs in each state.
+    pub(crate) fn totals(&mut self) -> Option<Totals> {
+        Some(Totals {
             pending: self.count()?,
             deferred: self.count()?,
             fetched: self.count()?,
             failed: self.count()?,
             excluded: self.count()?,
-        };
-        Some((key, seq, totals))
+        })
     }
 
     pub(crate) fn url_key(&mut self) -> Option<UrlKey> {
@@ -220,6 +233,17 @@ impl<'r> Reader<'r> {
                 fingerprint,
             },
             is_over: false,
+        })
+    }
+
+    /// The columns of links to hosts that another group serves.
+    pub(crate) fn foreign_links(&mut self) -> Option<ForeignLinks> {
+        Some(ForeignLinks {
+            home: self.next()?,
+            json: self.next()?,
+            b: self.next()?,
+            sender: self.next()?,
+            number: self.next()?,
         })
     }
 

@@ -6,11 +6,20 @@
 CREATE TABLE crawl_frontier.layout (version int NOT NULL);
 
 CREATE TABLE crawl_frontier.crawl (
+    -- How often the map of buckets changed in this group.
+    map bigint NOT NULL,
+    -- Of the first group: how often `worker_home` changed.
+    homes bigint NOT NULL,
     number int NOT NULL PRIMARY KEY,
     buckets int NOT NULL,
-    -- The last number that a worker was given. None is given twice.
+    -- The last number that a worker of this group was given. None is given twice.
     workers int NOT NULL,
+    -- This group's number among those of the crawl, from 0, and how many there are.
+    group_number int NOT NULL,
+    groups int NOT NULL,
     name text NOT NULL UNIQUE,
+    -- All its groups were made. No worker begins before.
+    is_whole bool NOT NULL,
     -- Of the fingerprints of its URLs.
     fingerprint_key bytea NOT NULL,
     -- The version of the program and the settings that all its workers have alike.
@@ -43,7 +52,22 @@ CREATE TABLE crawl_frontier.worker (
     PRIMARY KEY (crawl, name)
 ) WITH (fillfactor = 50);
 
--- The owner, and the number of URLs in each state.
+-- Of a crawl of several groups, in the first of them: the group of each worker, and the pages that
+-- it may have. It is changed by compare-and-set on `homes` of the crawl.
+CREATE TABLE crawl_frontier.worker_home (
+    since timestamptz NOT NULL,
+    -- The most that its pages may come to, of those that the crawl may have in all, and the life
+    -- that was allowed them.
+    allowed bigint NOT NULL,
+    crawl int NOT NULL,
+    home int NOT NULL,
+    name text NOT NULL,
+    owner text NOT NULL,
+    PRIMARY KEY (crawl, name)
+);
+
+-- The owner, and the number of URLs in each state. All groups have a row for each bucket, which says
+-- who serves it: of those that contradict each other the one of the highest epoch holds.
 CREATE TABLE crawl_frontier.bucket (
     epoch bigint NOT NULL,
     lease_until timestamptz NOT NULL,
@@ -56,6 +80,10 @@ CREATE TABLE crawl_frontier.bucket (
     excluded bigint NOT NULL,
     crawl int NOT NULL,
     b int NOT NULL,
+    -- The group that serves it.
+    home int NOT NULL,
+    -- The group that it is being moved to. -1 where the move is being taken back.
+    moving_to int,
     owner text NOT NULL,
     PRIMARY KEY (crawl, b)
 ) WITH (fillfactor = 50);
@@ -132,7 +160,7 @@ CREATE TABLE crawl_frontier.visit (
 CREATE INDEX ON crawl_frontier.visit (crawl, b, due) WHERE is_settled;
 
 -- Links to hosts of other workers, until their owner admits them. Each life of a worker numbers
--- those that it sends.
+-- those that it sends. A link to a bucket that another group serves is sent on to there.
 CREATE TABLE crawl_frontier.link (
     number bigint NOT NULL,
     crawl int NOT NULL,

@@ -40,11 +40,13 @@ macro_rules! visits {
 }
 
 statements! {
-    /// Takes buckets whose leases ended: crawl, owner, milliseconds, how many at most. Rows are
-    /// locked in their order wherever several are changed, so that two never wait for each other.
+    /// Takes buckets of a group whose leases ended: crawl, owner, milliseconds, how many at most, the
+    /// group. Rows are locked in their order wherever several are changed, so that two never wait for each other.
     TakeBuckets = "WITH ended AS (
             SELECT b FROM crawl_frontier.bucket
-            WHERE crawl = $1 AND lease_until <= clock_timestamp() ORDER BY b LIMIT $4 FOR UPDATE)
+            WHERE crawl = $1 AND lease_until <= clock_timestamp() AND home = $5
+                AND moving_to IS NULL
+            ORDER BY b LIMIT $4 FOR UPDATE)
         UPDATE crawl_frontier.bucket k SET owner = $2, epoch = k.epoch + 1,
             lease_until = clock_timestamp() + $3::bigint * interval '1 millisecond'
         FROM ended WHERE k.crawl = $1 AND k.b = ended.b
@@ -56,12 +58,12 @@ statements! {
             UPDATE crawl_frontier.crawl SET workers = workers + 1
             WHERE number = $1::int AND NOT EXISTS (
                 SELECT 1 FROM crawl_frontier.worker WHERE crawl = $1 AND name = $2::text)
-            RETURNING workers)
+            RETURNING workers * 64 + group_number AS given)
         INSERT INTO crawl_frontier.worker AS w (crawl, name, owner, lease_until, commits,
             began, heard, pages, bytes, pages_before, allowed, rests, drained, number)
         SELECT $1::int, $2::text, $3::text, clock_timestamp() + $4::bigint * interval '1 millisecond', 0,
             clock_timestamp(), clock_timestamp(), 0, 0, 0, 0, false, false,
-            coalesce((SELECT workers FROM numbered), 0)
+            coalesce((SELECT given FROM numbered), 0)
         ON CONFLICT (crawl, name) DO UPDATE
             SET owner = excluded.owner, lease_until = excluded.lease_until, began = excluded.began,
                 heard = excluded.heard, pages_before = w.pages, allowed = w.pages, rests = false,
@@ -72,14 +74,44 @@ statements! {
     Living = "SELECT count(*) FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained";
     /// Has a crawl go on with another version or other settings, where they are those that it has,
-    /// it has none yet, or no other worker lives: crawl, owner, version, settings. Tells whether it does.
+    /// it has none yet, or no other worker lives: crawl, owner, version, settings, whether one lives
+    /// in another group. Tells whether it does.
     TakeSettings = "UPDATE crawl_frontier.crawl c SET program = $3, settings = $4
         WHERE c.number = $1 AND (
             (c.program = $3 AND c.settings = $4)
             OR (c.program = '' AND c.settings = '')
-            OR NOT EXISTS (SELECT 1 FROM crawl_frontier.worker w
-                WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp()))
+            OR NOT ($5 OR EXISTS (SELECT 1 FROM crawl_frontier.worker w
+                WHERE w.crawl = $1 AND w.owner <> $2 AND w.lease_until > clock_timestamp())))
         RETURNING c.number";
+    /// The workers of a group: crawl. Of each its name, its life, its pages, and whether it lives.
+    Workers = "SELECT name, owner, pages, lease_until > clock_timestamp()
+        FROM crawl_frontier.worker WHERE crawl = $1";
+    /// The groups that serve the buckets, in their order: crawl.
+    Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
+    /// The homes of workers, as the first group has them: crawl. Each row tells too how often they
+    /// changed; where there is none yet, its name is null. A worker whose home is new may not have
+    /// begun.
+    Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
+            w.owner, w.allowed
+        FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
+        WHERE c.number = $1";
+    /// Gives a worker a home, where none changed meanwhile: crawl, how often they changed, name, group.
+    PutHome = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
+            WHERE number = $1::int AND homes = $2 RETURNING number)
+        INSERT INTO crawl_frontier.worker_home (crawl, name, home, since, allowed, owner)
+        SELECT number, $3::text, $4::int, clock_timestamp(), 0, '' FROM turn
+        ON CONFLICT DO NOTHING RETURNING home";
+    /// Allows a life of a worker some pages, where nobody else was allowed any meanwhile: crawl, how
+    /// often homes changed, name, life, how many in all.
+    PutAllowed = "WITH turn AS (UPDATE crawl_frontier.crawl SET homes = homes + 1
+            WHERE number = $1::int AND homes = $2 RETURNING number)
+        UPDATE crawl_frontier.worker_home w SET owner = $4, allowed = $5
+        FROM turn WHERE w.crawl = turn.number AND w.name = $3 RETURNING w.allowed";
+    /// Notes that a life of a worker needs no more pages than these: crawl, name, life, pages.
+    LowerAllowed = "UPDATE crawl_frontier.worker_home w
+        SET allowed = CASE WHEN owner = $3 THEN least(allowed, $4::bigint) ELSE $4::bigint END,
+            owner = $3
+        WHERE w.crawl = $1 AND w.name = $2";
     /// The version and the settings that a crawl has: crawl.
     Settings = "SELECT program, settings FROM crawl_frontier.crawl WHERE number = $1";
     /// Renews the leases of buckets by their epochs, and tells which: crawl, owner, milliseconds,
@@ -252,7 +284,23 @@ statements! {
             $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::smallint[],
             $12::text[], $13::text[], $14::text[])
         ON CONFLICT DO NOTHING";
-    /// Removes links that were admitted: crawl, then lists of bucket, sender, number.
+    /// Links to buckets that another group serves: crawl, buckets, the group, how many. A row for each
+    /// of those groups, with the links as JSON, and lists of their buckets, senders and numbers.
+    ForeignLinks = "SELECT home, json_agg(t)::text, array_agg(b), array_agg(sender),
+            array_agg(number)
+        FROM (SELECT l.*, k.home FROM crawl_frontier.link l
+            JOIN crawl_frontier.bucket k ON k.crawl = l.crawl AND k.b = l.b
+            WHERE l.crawl = $1 AND l.b = ANY($2::int[]) AND k.home <> $3
+            ORDER BY l.b, l.sender, l.number LIMIT $4) t
+        GROUP BY home";
+    /// Puts links that another group had: crawl, the links as JSON.
+    ForwardLinks = "INSERT INTO crawl_frontier.link (crawl, sender, b, number, distance, line, state,
+            priority, redirects, flags, code, url, via, note)
+        SELECT $1::int, sender, b, number, distance, line, state, priority, redirects, flags, code,
+            url, via, note
+        FROM json_populate_recordset(null::crawl_frontier.link, $2::text::json)
+        ON CONFLICT DO NOTHING";
+    /// Removes links that were admitted, or sent on: crawl, then lists of bucket, sender, number.
     TakeLinks = "DELETE FROM crawl_frontier.link l
         USING unnest($2::int[], $3::text[], $4::bigint[]) AS k(b, sender, number)
         WHERE l.crawl = $1 AND l.b = k.b AND l.sender = k.sender AND l.number = k.number";
@@ -298,11 +346,13 @@ statements! {
     OthersMeta = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker <> $2 AND worker <> '' AND name = $3";
 
-    /// The facts that a worker has to know of all others, in one query: crawl, owner, its buckets. The number
-    /// of workers that live and were not asked to end; of all buckets the free ones, URLs pending in
-    /// those whose owners do not rest, or that have none, and in free ones; whether links wait, or
-    /// URLs that are to be reopened, and for this worker; whether it was asked to end; how much is kept of the crawl; rows of all
-    /// workers, bytes of the others.
+    /// The facts that a worker has to know of a group, in one query: crawl, owner, its buckets, the
+    /// group, buckets that other groups serve. The number of workers that live and were not asked to
+    /// end; of all buckets the free ones, URLs pending in those whose owners do not rest, or that have
+    /// none, and in free ones; whether links wait, or URLs that are to be reopened, and for this
+    /// worker; whether it was asked to end; how much is kept of the crawl; rows of all workers, bytes of the
+    /// others; commits of all; how often the map changed, and the number of groups; those of its
+    /// buckets that are to be moved; whether links wait for other groups.
     Survey = "SELECT
             (SELECT count(*) FROM crawl_frontier.worker
                 WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained),
@@ -315,18 +365,25 @@ statements! {
             coalesce((SELECT bool_or(drained) FROM crawl_frontier.worker
                 WHERE crawl = $1 AND owner = $2), false),
             (SELECT count(*) FROM crawl_frontier.meta WHERE crawl = $1 AND worker = ''),
-            w.pages, w.others_bytes
-        FROM (SELECT count(*) FILTER (WHERE lease_until <= clock_timestamp()) AS free,
-                coalesce(sum(pending) FILTER (WHERE NOT (lease_until > clock_timestamp()
+            w.pages, w.others_bytes, w.commits, c.map, c.groups, k.moving,
+            EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1 AND b = ANY($5::int[]))
+        FROM (SELECT count(*) FILTER (WHERE lease_until <= clock_timestamp() AND home = $4
+                    AND moving_to IS NULL) AS free,
+                coalesce(sum(pending) FILTER (WHERE home = $4 AND NOT (lease_until > clock_timestamp()
                     AND owner = ANY(ARRAY(SELECT r.owner FROM crawl_frontier.worker r
                         WHERE r.crawl = $1 AND r.rests AND r.lease_until > clock_timestamp())))),
                     0)::bigint AS pending_open,
-                coalesce(sum(pending) FILTER (WHERE lease_until <= clock_timestamp()), 0)::bigint
-                    AS pending_free
+                coalesce(sum(pending) FILTER (WHERE home = $4
+                    AND lease_until <= clock_timestamp()), 0)::bigint AS pending_free,
+                coalesce(array_agg(b) FILTER (WHERE moving_to IS NOT NULL AND owner = $2), '{}')
+                    AS moving
             FROM crawl_frontier.bucket WHERE crawl = $1) k,
             (SELECT coalesce(sum(pages), 0)::bigint AS pages,
-                coalesce(sum(bytes) FILTER (WHERE owner <> $2), 0)::bigint AS others_bytes
-            FROM crawl_frontier.worker WHERE crawl = $1) w";
+                coalesce(sum(bytes) FILTER (WHERE owner <> $2), 0)::bigint AS others_bytes,
+                coalesce(sum(commits), 0)::bigint AS commits
+            FROM crawl_frontier.worker WHERE crawl = $1) w,
+            crawl_frontier.crawl c
+        WHERE c.number = $1";
     /// Notes whether a worker has nothing to do, and that it needs no more pages than these: crawl,
     /// owner, whether, pages.
     Rest = "UPDATE crawl_frontier.worker

@@ -226,16 +226,17 @@ pub(crate) enum FrontierCommand {
     ///
     /// Exit code 0: it keeps all clauses; 4: it breaks some, which are named; 3: it can't be asked.
     Check {
-        /// The connection string of the engine
-        #[arg(value_name = "URL")]
-        url: String,
+        /// The connection string of the engine; several are checked one after the other
+        #[arg(value_name = "URL", required = true)]
+        urls: Vec<String>,
     },
     /// Move the crawl of a directory into a frontier that workers share
     ///
     /// URLs, hosts, politeness, copies of robots.txt and visits are moved; rows and archive stay, and
     /// the directory is that of a worker from then on. Refused where the crawl runs, or the frontier
-    /// has one of that name. Exit code 0: moved; 2: it can't be; 3: the disk or the engine failed,
-    /// and the same command goes on.
+    /// has one of that name. It is moved into one group of engines: others join where a worker names
+    /// them. Exit code 0: moved; 2: it can't be; 3: the disk or the engine failed, and the same
+    /// command goes on.
     Import {
         /// The directory of the crawl
         #[arg(value_name = "DIR")]
@@ -276,14 +277,33 @@ pub(crate) enum FrontierCommand {
         #[command(flatten)]
         place: FrontierPlaceArgs,
     },
+    /// Move buckets of hosts from one group of engines to another, while the crawl runs
+    ///
+    /// All groups of the crawl are named. Whoever has the buckets hands them over, their rows are
+    /// copied, and workers of the other group take them. Moved to the group that has them, they stay,
+    /// and a move that was begun is taken back. Exit code 0: they are there; 2: they can't be moved; 3:
+    /// an engine failed, and the same command goes on.
+    Move {
+        /// Their numbers, such as `0-99,512`; or `all-of:GROUP`
+        #[arg(value_name = "BUCKETS")]
+        buckets: String,
+        /// The group that they are moved to: its number in `crawl frontier status`, or its URL
+        #[arg(long, value_name = "GROUP")]
+        to: String,
+        #[command(flatten)]
+        place: FrontierPlaceArgs,
+        /// What was moved, as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Where a frontier is that workers share.
 #[derive(Debug, Args)]
 pub(crate) struct FrontierPlaceArgs {
-    /// The connection string of the engine [default: that of --config]
+    /// The connection string of the engine, once for each group of engines [default: those of --config]
     #[arg(long, value_name = "URL")]
-    pub(crate) frontier: Option<String>,
+    pub(crate) frontier: Vec<String>,
     /// The name of the crawl [default: that of --config; status: all]
     #[arg(long, value_name = "NAME")]
     pub(crate) crawl: Option<String>,

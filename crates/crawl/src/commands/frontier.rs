@@ -1,12 +1,14 @@
 //! `crawl frontier`: a frontier that workers share, its engine, its workers.
 
+mod move_hosts;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use crawl_engine::{ImportTarget, Imported, import};
 use crawl_shared_frontier::{
-    CrawlOverview, LostWorker, WorkerOverview, check_engine, drain, overview, reopen,
+    CrawlOverview, GroupOverview, LostWorker, WorkerOverview, check_engine, drain, overview, reopen,
 };
 use serde_json::json;
 
@@ -19,7 +21,7 @@ use crate::terminal::{note, print};
 pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
     match &args.command {
         FrontierCommand::Status { place, json } => status(place, *json),
-        FrontierCommand::Check { url } => check(url),
+        FrontierCommand::Check { urls } => check(urls),
         FrontierCommand::Import {
             dir,
             worker,
@@ -32,28 +34,48 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
             json,
         } => reopen_urls(worker, place, *json),
         FrontierCommand::Drain { worker, place } => drain_worker(worker, place),
+        FrontierCommand::Move {
+            buckets,
+            to,
+            place,
+            json,
+        } => move_hosts::run(buckets, to, place, *json),
     }
 }
 
-/// The engine and the crawl that are meant; no crawl where none is named.
-fn place(args: &FrontierPlaceArgs) -> Result<(String, Option<String>), CommandError> {
+/// The groups of engines and the crawl that are meant; no crawl where none is named.
+fn place(args: &FrontierPlaceArgs) -> Result<(Vec<String>, Option<String>), CommandError> {
     let (of_file, crawl) = match &args.config {
         Some(file) => frontier_of_file(file)?,
-        None => (None, None),
+        None => (Vec::new(), None),
     };
-    let url = args.frontier.clone().or(of_file).ok_or_else(|| {
-        CommandError::usage("no frontier is named")
-            .hint("give --frontier URL, or --config FILE with `frontier` in [frontier]")
-    })?;
-    check_url(&url)?;
-    Ok((url, args.crawl.clone().or(crawl)))
+    let urls = match args.frontier.is_empty() {
+        true => of_file,
+        false => args.frontier.clone(),
+    };
+    if urls.is_empty() {
+        return Err(CommandError::usage("no frontier is named")
+            .hint("give --frontier URL, or --config FILE with `frontier` in [frontier]"));
+    }
+    urls.iter().try_for_each(|url| check_url(url))?;
+    Ok((urls, args.crawl.clone().or(crawl)))
 }
 
 fn status(args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
-    let (url, crawl) = place(args)?;
-    let crawls = overview(&url, &credentials(), crawl.as_deref()).map_err(|why| of_shared(&why))?;
+    let (urls, crawl) = place(args)?;
+    let crawls = overview(&urls, &credentials(), crawl.as_deref());
+    let crawls = crawls.map_err(|why| of_shared(&why))?;
     if let (Some(crawl), true) = (&crawl, crawls.is_empty()) {
         return Err(no_such_crawl(crawl));
+    }
+    for crawl in &crawls {
+        let named = crawl.groups.len() as u64;
+        if named < crawl.group_count {
+            note(&format!(
+                "crawl `{}` has {} groups of engines, and {named} of them are named: this is what those have",
+                crawl.name, crawl.group_count
+            ));
+        }
     }
     if as_json {
         let crawls: Vec<_> = crawls.iter().map(object).collect();
@@ -74,8 +96,17 @@ fn no_such_crawl(crawl: &str) -> CommandError {
         .hint("`crawl frontier status` without --crawl lists them")
 }
 
-fn check(url: &str) -> Result<u8, CommandError> {
-    check_url(url)?;
+fn check(urls: &[String]) -> Result<u8, CommandError> {
+    urls.iter().try_for_each(|url| check_url(url))?;
+    let mut code = FINISHED;
+    for url in urls {
+        let checked = check_one(url)?;
+        code = code.max(checked);
+    }
+    Ok(code)
+}
+
+fn check_one(url: &str) -> Result<u8, CommandError> {
     // What breaks is named below: the panics of clauses tell a user nothing.
     std::panic::set_hook(Box::new(|_| {}));
     let checked = check_engine(url, &credentials());
@@ -94,18 +125,18 @@ fn check(url: &str) -> Result<u8, CommandError> {
     Ok(BREACH)
 }
 
-/// The engine and the crawl that are meant, where one has to be named.
-fn place_of_crawl(args: &FrontierPlaceArgs) -> Result<(String, String), CommandError> {
-    let (url, crawl) = place(args)?;
+/// The groups of engines and the crawl that are meant, where one has to be named.
+fn place_of_crawl(args: &FrontierPlaceArgs) -> Result<(Vec<String>, String), CommandError> {
+    let (urls, crawl) = place(args)?;
     let crawl = crawl.ok_or_else(|| {
         CommandError::usage("no crawl is named").hint("give --crawl NAME, or --config FILE")
     })?;
-    Ok((url, crawl))
+    Ok((urls, crawl))
 }
 
 fn reopen_urls(worker: &str, args: &FrontierPlaceArgs, as_json: bool) -> Result<u8, CommandError> {
-    let (url, crawl) = place_of_crawl(args)?;
-    let lost = reopen(&url, &credentials(), &crawl, worker).map_err(|why| of_shared(&why))?;
+    let (urls, crawl) = place_of_crawl(args)?;
+    let lost = reopen(&urls, &credentials(), &crawl, worker).map_err(|why| of_shared(&why))?;
     let code = match as_json {
         true => print(format!("{:#}\n", lost_object(&lost, &crawl, worker)).as_bytes())?,
         false => FINISHED,
@@ -131,8 +162,8 @@ fn lost_object(lost: &LostWorker, crawl: &str, worker: &str) -> serde_json::Valu
 }
 
 fn drain_worker(worker: &str, args: &FrontierPlaceArgs) -> Result<u8, CommandError> {
-    let (url, crawl) = place_of_crawl(args)?;
-    match drain(&url, &credentials(), &crawl, worker).map_err(|why| of_shared(&why))? {
+    let (urls, crawl) = place_of_crawl(args)?;
+    match drain(&urls, &credentials(), &crawl, worker).map_err(|why| of_shared(&why))? {
         true => {
             note(&format!("worker `{worker}` hands its hosts over, and ends"));
             Ok(FINISHED)
@@ -150,7 +181,18 @@ fn import_crawl(
     args: &FrontierPlaceArgs,
     as_json: bool,
 ) -> Result<u8, CommandError> {
-    let (url, crawl) = place_of_crawl(args)?;
+    let (urls, crawl) = place_of_crawl(args)?;
+    let [url] = urls.as_slice() else {
+        return Err(CommandError::usage(format!(
+            "a crawl is imported into one group of engines, and {} are named",
+            urls.len()
+        ))
+        .hint(
+            "give --frontier URL once; workers that are started with all groups have the others \
+             join, and `crawl frontier move` moves hosts there",
+        ));
+    };
+    let url = url.clone();
     check_name("crawl", &crawl)?;
     check_name("worker", worker)?;
     let target = ImportTarget {
@@ -223,14 +265,27 @@ fn object(crawl: &CrawlOverview) -> serde_json::Value {
         "excluded": crawl.excluded,
         "links_waiting": crawl.links_waiting,
         "buckets_to_reopen": crawl.buckets_to_reopen,
+        "groups": crawl.groups.iter().map(group_object).collect::<Vec<_>>(),
         "pages_per_second": rounded(crawl.workers.iter().map(rate).sum()),
         "workers": workers,
+    })
+}
+
+fn group_object(group: &GroupOverview) -> serde_json::Value {
+    json!({
+        "number": group.number,
+        "address": group.address,
+        "buckets": group.buckets,
+        "buckets_moving": group.moving,
+        "pending": group.pending,
+        "workers": group.workers,
     })
 }
 
 fn worker_object(worker: &WorkerOverview) -> serde_json::Value {
     json!({
         "name": worker.name,
+        "group": worker.group,
         "state": state(worker),
         "heard_ms_ago": u64::try_from(worker.heard.as_millis()).unwrap_or(u64::MAX),
         "buckets": worker.buckets,
@@ -290,10 +345,20 @@ fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
             crawl.buckets_to_reopen
         );
     }
+    let has_groups = crawl.group_count > 1;
+    if has_groups {
+        for group in &crawl.groups {
+            write_group(text, group);
+        }
+    }
     for worker in &crawl.workers {
+        let group = match has_groups {
+            true => format!("group {}, ", worker.group),
+            false => String::new(),
+        };
         let _ = writeln!(
             text,
-            "  {:<12} {:<12} heard {:.1} s ago, {} buckets, {} pending, {} pages, {:.1} pages/s",
+            "  {:<12} {:<12} {group}heard {:.1} s ago, {} buckets, {} pending, {} pages, {:.1} pages/s",
             worker.name,
             state(worker),
             worker.heard.as_secs_f64(),
@@ -305,6 +370,22 @@ fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
     }
 }
 
+fn write_group(text: &mut String, group: &GroupOverview) {
+    let moving = match group.moving {
+        0 => String::new(),
+        moving => format!(" ({moving} being moved)"),
+    };
+    let workers = match group.workers {
+        1 => "1 worker".to_owned(),
+        workers => format!("{workers} workers"),
+    };
+    let _ = writeln!(
+        text,
+        "  group {}: {}, {} buckets{moving}, {} pending, {workers}",
+        group.number, group.address, group.buckets, group.pending
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +393,7 @@ mod tests {
     fn worker(change: impl FnOnce(&mut WorkerOverview)) -> WorkerOverview {
         let mut worker = WorkerOverview {
             name: "w1".to_owned(),
+            group: 1,
             is_alive: true,
             rests: false,
             is_drained: false,
@@ -341,7 +423,7 @@ mod tests {
 
     #[test]
     fn ours_a_crawl_is_told_in_lines_and_as_an_object() {
-        let crawl = CrawlOverview {
+        let mut crawl = CrawlOverview {
             name: "study".to_owned(),
             program: "0.1.0".to_owned(),
             buckets: 1_024,
@@ -353,6 +435,15 @@ mod tests {
             excluded: 3,
             links_waiting: 4,
             buckets_to_reopen: 5,
+            group_count: 1,
+            groups: vec![GroupOverview {
+                number: 0,
+                address: "db1:5432".to_owned(),
+                buckets: 1_024,
+                moving: 6,
+                workers: 1,
+                pending: 7,
+            }],
             workers: vec![worker(|_| {})],
         };
         let mut text = String::new();
@@ -363,7 +454,17 @@ mod tests {
             text.contains("512 of 1024 without an owner; 3.5 pages/s"),
             "{text}"
         );
+        assert!(!text.contains("group"), "{text}");
+        crawl.group_count = 2;
+        let mut text = String::new();
+        write_crawl(&mut text, &crawl);
+        assert!(
+            text.contains("group 0: db1:5432, 1024 buckets (6 being moved), 7 pending, 1 worker\n")
+                && text.contains("group 1, heard"),
+            "{text}"
+        );
         let object = object(&crawl);
+        assert_eq!(object["groups"][0]["buckets_moving"], 6);
         assert_eq!(object["workers"][0]["state"], "at work");
         assert_eq!(
             (&object["links_waiting"], &object["buckets_free"]),

@@ -97,16 +97,6 @@ pub(super) fn check_shared(settings: &Settings, problems: &mut Problems) {
         let problem = CommandError::usage(what).hint(hint).about(key);
         problems.note::<()>(Err(problem));
     };
-    if place.frontier.len() > 1 {
-        refuse(
-            "frontier",
-            format!(
-                "--frontier is given {} times, and a crawl on several engines is not possible yet",
-                place.frontier.len()
-            ),
-            "give one; several hosts of one group stand in one URL: postgres://db1,db2/crawl",
-        );
-    }
     if place.worker.is_empty() {
         refuse(
             "worker",
@@ -175,30 +165,30 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
     asked.map(|(key, _, what)| (key, what.to_owned())).collect()
 }
 
-/// The engine and the crawl that a file of settings names, as far as it does.
-pub(crate) fn frontier_of_file(
-    path: &Path,
-) -> Result<(Option<String>, Option<String>), CommandError> {
+/// The groups of engines and the crawl that a file of settings names, as far as it does.
+pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<String>), CommandError> {
     let layer = config_file::read(path)?;
     let named = layer.frontier.crawl.filter(|name| !name.is_empty());
     let first = layer.seed.iter().flatten().next();
     let of_seed = first.and_then(|seed| seeds::read(&seed.url).ok());
     let crawl = named.or_else(|| of_seed.map(|seed| seed.url.host_key().to_string()));
-    let url = layer.frontier.frontier.into_iter().flatten().next();
-    Ok((url.map(|url| url.0), crawl))
+    let urls = layer.frontier.frontier.into_iter().flatten();
+    Ok((urls.map(|url| url.0).collect(), crawl))
 }
 
 /// The crawl that these settings share with other workers; none where they share none.
 pub(crate) fn shared_crawl(settings: &Settings, seeds: &[CanonicalUrl]) -> Option<SharedCrawl> {
     let place = &settings.frontier;
-    let url = place.frontier.first()?;
+    if place.frontier.is_empty() {
+        return None;
+    }
     let first = || seeds.first().map(|seed| seed.host_key().to_string());
     let crawl = match place.crawl.is_empty() {
         true => first().unwrap_or_else(|| "crawl".to_owned()),
         false => place.crawl.clone(),
     };
     Some(SharedCrawl {
-        url: url.0.clone(),
+        urls: place.frontier.iter().map(|url| url.0.clone()).collect(),
         credentials: credentials(),
         crawl,
         worker: place.worker.clone(),
@@ -296,13 +286,9 @@ mod tests {
     #[test]
     fn ours_what_workers_can_not_share_is_refused() {
         type Change = fn(&mut Settings);
-        let changes: [(Change, &str); 7] = [
+        let changes: [(Change, &str); 6] = [
             (|it| it.frontier.worker.clear(), "no --worker"),
             (|it| it.frontier.frontier.clear(), "no --frontier"),
-            (
-                |it| it.frontier.frontier = vec![it.frontier.frontier[0].clone(); 2],
-                "given 2 times",
-            ),
             (
                 |it| it.frontier.frontier_lease = crate::values::Span::from_secs(1),
                 "--frontier-lease 1s",

@@ -607,7 +607,9 @@ tables! {
         /// Each worker has a directory and a --worker name of its own, and all have the same
         /// settings: docs/scale-out.md. A password is taken from PGPASSWORD or a password file. It
         /// is not written to crawl.toml, and not taken from the command line, where others see it.
-        /// Without it the frontier lies in the crawl's directory.
+        /// Several hosts of one primary and its standbys stand in one string. Given more than once, each
+        /// is a further group of engines, with a part of the hosts. Without it the frontier lies in
+        /// the crawl's directory.
         #[arg(value_name = "URL")]
         frontier: Vec<FrontierUrl> = Vec::new(), Guarded("where the crawl's URLs are kept");
         /// The name of the crawl that workers share; the host of the first seed if not given

@@ -177,6 +177,16 @@ const FLAGS: &[(&[&str], &str)] = &[
         &["--frontier", "postgres://db.example/c"],
         "frontier = [\"postgres://db.example/c\"]",
     ),
+    // A further group of engines.
+    (
+        &[
+            "--frontier",
+            "postgres://a.example/c",
+            "--frontier",
+            "postgres://b.example/c",
+        ],
+        "frontier = [\"postgres://a.example/c\", \"postgres://b.example/c\"]",
+    ),
     (&["--crawl", "press"], "crawl = \"press\""),
     (&["--worker", "w1"], "worker = \"w1\""),
     (&["--frontier-lease", "20s"], "frontier-lease = \"20s\""),

@@ -25,6 +25,8 @@ const LEASE: &str = "3s";
 pub(crate) struct Crawl {
     pub(crate) web: TestWeb,
     pub(crate) served: Served,
+    /// Of a crawl of two groups.
+    second: Option<Served>,
     dir: TempDir,
     name: String,
 }
@@ -92,9 +94,31 @@ impl Crawl {
         Crawl {
             web: web.start(),
             served: Served::new(),
+            second: None,
             dir: TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
             name: format!("crawl {number}"),
         }
+    }
+
+    /// A crawl that lies in two groups of engines.
+    pub(crate) fn in_two_groups(web: Spec) -> Crawl {
+        Crawl {
+            second: Some(Served::second()),
+            ..Crawl::of(web)
+        }
+    }
+
+    /// The connection string of each group.
+    pub(crate) fn groups(&self) -> Vec<String> {
+        let all = std::iter::once(&self.served).chain(&self.second);
+        all.map(|served| served.url.clone()).collect()
+    }
+
+    fn name_groups(&self, command: &mut Command) {
+        for url in self.groups() {
+            command.args(["--frontier", &url]);
+        }
+        command.args(["--crawl", &self.name]);
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -115,7 +139,7 @@ impl Crawl {
         let mut command = self.command_alone(output, flags);
         // As on a machine of its own: on one machine a host waits for who asks it, frozen or not.
         command.env("HOME", self.dir.path().join(format!("home of {worker}")));
-        command.args(["--frontier", &self.served.url, "--crawl", &self.name]);
+        self.name_groups(&mut command);
         command.args(["--worker", worker, "--frontier-lease", LEASE]);
         command
     }
@@ -158,7 +182,7 @@ impl Crawl {
     pub(crate) fn frontier(&self, args: &[&str]) -> Output {
         let mut command = self.program();
         command.arg("frontier").args(args);
-        command.args(["--frontier", &self.served.url, "--crawl", &self.name]);
+        self.name_groups(&mut command);
         command.output().unwrap()
     }
 

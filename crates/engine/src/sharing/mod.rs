@@ -21,6 +21,10 @@ const LOOKS_PER_LEASE: u32 = 60;
 const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Looks in a row that find a group without a worker, until that is warned of: workers that are
+/// started together don't begin at one moment.
+const LOOKS_BEFORE_WARNING: u32 = 20;
+
 /// The most pages that a worker is given leave for at a time.
 const MAX_ALLOWED_AT_ONCE: u64 = 256;
 
@@ -86,6 +90,7 @@ impl WorkerThread {
             crawl_meta: 0,
             wanted: None,
             living: 1,
+            unserved: None,
         };
         let thread = std::thread::Builder::new()
             .name("crawl-workers".to_owned())
@@ -124,6 +129,8 @@ struct Links<Tell> {
     /// The pages with which leave for more was asked for, and not given yet.
     wanted: Option<u64>,
     living: u64,
+    /// A group that has work and no worker, and in how many looks in a row it was seen so.
+    unserved: Option<(i32, u32)>,
 }
 
 impl<Tell: Fn(Event) -> bool> Links<Tell> {
@@ -217,6 +224,10 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
             self.news(SharedNews::LinksWait);
         }
         self.ask_for_pages()?;
+        for group in &survey.to_forward {
+            self.frontier.forward_links(*group)?;
+        }
+        self.warn_of_unserved(survey.unserved_group);
         let rest = self.rest.filter(|_| is_over(&survey));
         if let Some(rest) = rest {
             // Buckets of those that ended before stay without an owner: they list what was put aside.
@@ -227,6 +238,20 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         Ok(())
     }
 
+    /// Warns of a group that has work and no worker for a while, once for as long as it has none.
+    fn warn_of_unserved(&mut self, group: Option<i32>) {
+        self.unserved = group.map(|group| match self.unserved {
+            Some((before, looks)) if before == group => (group, looks.saturating_add(1)),
+            _ => (group, 1),
+        });
+        if let Some((group, LOOKS_BEFORE_WARNING)) = self.unserved {
+            tracing::warn!(
+                "group {group} of the frontier has URLs to fetch and no worker, so this crawl does \
+                 not end; hint: start a worker with a --worker name that is new: it works there"
+            );
+        }
+    }
+
     /// Notes that this worker has something to do. The coordinator says when it has not.
     fn be_at_work(&mut self) -> Result<(), FrontierError> {
         match self.rest.take() {
@@ -235,11 +260,19 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         }
     }
 
-    /// Takes buckets that nobody owns, and hands over those that are more than a fair share.
+    /// Takes buckets that nobody owns, and hands over those that are more than a fair share, or are to
+    /// be moved to another group.
     fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
+        // Another group is to have them, whatever is fair.
+        let moving = survey.moving.iter().copied();
+        let moving: Vec<i32> = moving.filter(|b| self.leaving.insert(*b)).collect();
+        if !moving.is_empty() {
+            self.news(SharedNews::Leave(moving));
+        }
         let owned = self.frontier.owned_buckets();
         let count = owned.len() as u64;
-        let fair = self.frontier.all_buckets().div_ceil(survey.living.max(1));
+        let served = self.frontier.served_buckets();
+        let fair = served.div_ceil(survey.group_living.max(1));
         let wanted = fair.saturating_sub(count).min(survey.free_buckets);
         if wanted > 0 {
             // Before they are taken: what waits in them is not at rest.
@@ -285,11 +318,11 @@ mod tests {
         assert!(is_over(&survey));
         let waits = Survey {
             links_wait: true,
-            ..survey
+            ..survey.clone()
         };
         let works = Survey {
             pending_open: 3,
-            ..survey
+            ..survey.clone()
         };
         assert!(!is_over(&waits) && !is_over(&works));
     }

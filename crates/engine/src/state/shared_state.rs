@@ -73,7 +73,8 @@ pub(super) fn open(
         last_life: known.map(|known| known.life),
         ..Options::new(&shared.crawl, &shared.worker)
     };
-    let frontier = SharedFrontier::open(&shared.url, &options).map_err(EngineError::shared)?;
+    let frontier = SharedFrontier::open_groups(&shared.urls, &options);
+    let frontier = frontier.map_err(EngineError::shared)?;
     if is_new && !frontier.marks()?.is_empty() {
         frontier.give_up()?;
         return Err(EngineError::WorkerElsewhere {

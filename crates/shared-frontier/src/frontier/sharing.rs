@@ -1,20 +1,22 @@
 //! Buckets that workers of one crawl hand to each other, and the counts of all workers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::Totals;
 use crawl_frontier::{Frontier as _, FrontierError};
 use crawl_weburl::{HostKey, Origin};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::{Memory, SharedFrontier, Writer};
-use crate::engine_tables::params;
+use crate::connection::params;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
 use crate::ownership::Ownership;
-use crate::rows::{Reader, sum};
+use crate::rows::{ForeignLinks, Reader, sum};
 use crate::sql::Sql;
+use crate::worker_homes::{self, lower_allowed, read_map};
 
 /// The part of a lease, counted from its end, in which nothing more is sent: a tenth.
 const MARGIN_PARTS: u32 = 10;
@@ -39,31 +41,87 @@ impl SendGuard {
     }
 }
 
-/// The facts that a worker has to know of all others, at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The most links that are sent on to another group at a time.
+const MAX_FORWARDED: i64 = 4_096;
+
+/// The facts that a worker has to know of all others, at one moment; of several groups, at one
+/// moment each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
     /// Workers that live and were not asked to end, this one among them.
     pub living: u64,
-    /// Buckets that nobody owns.
+    /// Those of this worker's group.
+    pub group_living: u64,
+    /// Buckets of this worker's group that nobody owns.
     pub free_buckets: u64,
     /// URLs that are pending or leased, but for those of workers that have nothing to do until
     /// something comes.
     pub pending_open: u64,
-    /// Those of them in buckets that nobody owns.
-    pub pending_unowned: u64,
-    /// True if links wait for their owners, or for that of a bucket that nobody owns, or URLs that
-    /// are to be reopened.
+    /// A group, by its number, that has pending URLs, or links that wait, and no worker.
+    pub unserved_group: Option<i32>,
+    /// True if links wait for their owners, or for that of a bucket that nobody owns, or are on
+    /// their way from one group to another, or if URLs are to be reopened.
     pub links_wait: bool,
     /// True if links wait for this worker, or URLs that are to be reopened.
     pub own_links_wait: bool,
+    /// The groups, by their numbers, that have links for others, and that this worker is to send on.
+    pub to_forward: Vec<i32>,
     /// True if this worker was asked to hand its buckets over, and to end.
     pub is_drained: bool,
+    /// Buckets of this worker that are to be moved to another group.
+    pub moving: Vec<i32>,
     /// How much is kept of the crawl ([`SharedFrontier::crawl_meta`]).
     pub crawl_meta: u64,
     /// Rows of `pages.jsonl` of all workers.
     pub pages: u64,
     /// Bytes of bodies of all other workers.
     pub others_bytes: u64,
+}
+
+/// What a survey says of one group.
+struct GroupSurvey {
+    group: i32,
+    living: u64,
+    free_buckets: u64,
+    pending_open: u64,
+    pending_unowned: u64,
+    links_wait: bool,
+    own_links_wait: bool,
+    is_drained: bool,
+    crawl_meta: u64,
+    pages: u64,
+    others_bytes: u64,
+    /// Commits of all workers.
+    commits: u64,
+    /// How often the map of buckets changed there.
+    map: i64,
+    groups: i32,
+    moving: Vec<i32>,
+    foreign_links_wait: bool,
+}
+
+impl GroupSurvey {
+    fn of(group: i32, row: &Row) -> Option<GroupSurvey> {
+        let mut reader = Reader::new(row);
+        Some(GroupSurvey {
+            group,
+            living: reader.count()?,
+            free_buckets: reader.count()?,
+            pending_open: reader.count()?,
+            pending_unowned: reader.count()?,
+            links_wait: reader.next()?,
+            own_links_wait: reader.next()?,
+            is_drained: reader.next()?,
+            crawl_meta: reader.count()?,
+            pages: reader.count()?,
+            others_bytes: reader.count()?,
+            commits: reader.count()?,
+            map: reader.next()?,
+            groups: reader.next()?,
+            moving: reader.next()?,
+            foreign_links_wait: reader.next()?,
+        })
+    }
 }
 
 impl SharedFrontier {
@@ -200,30 +258,157 @@ impl SharedFrontier {
         change(&mut memory);
     }
 
-    /// Reads the facts that this worker has to know of all others.
+    /// Reads the facts that this worker has to know of all others, and which group serves which
+    /// buckets.
     ///
     /// # Errors
-    /// [`FrontierError`] where the engine fails.
+    /// [`FrontierError`] where an engine fails, or the crawl has a group that this worker was not
+    /// given.
     pub fn survey(&self) -> Result<Survey, FrontierError> {
-        let owned = &self.tables.owned;
-        let params = params![owned.crawl, owned.owner.clone(), owned.buckets()];
-        let rows = self.tables.read(Sql::Survey, params)?;
-        let survey = rows.first().and_then(|row| {
-            let mut reader = Reader::new(row);
-            Some(Survey {
-                living: reader.count()?,
-                free_buckets: reader.count()?,
-                pending_open: reader.count()?,
-                pending_unowned: reader.count()?,
-                links_wait: reader.next()?,
-                own_links_wait: reader.next()?,
-                is_drained: reader.next()?,
-                crawl_meta: reader.count()?,
-                pages: reader.count()?,
-                others_bytes: reader.count()?,
-            })
+        let groups = &self.tables.groups;
+        let first = self.survey_groups()?;
+        for group in &first {
+            if usize::try_from(group.groups).is_ok_and(|count| count > groups.count()) {
+                return Err(self.tables.owned.lose(
+                    "the crawl has a further group of engines by now, which has to be named too",
+                ));
+            }
+            if group.group == groups.own && groups.count() > 1 && group.map != groups.map().version
+            {
+                self.learn_map(group.map)?;
+            }
+        }
+        let mut survey = self.sum_up(&first);
+        let is_quiet = |survey: &Survey| !survey.links_wait && survey.pending_open == 0;
+        if groups.count() > 1 && is_quiet(&survey) {
+            // Each was asked at another moment, and a link goes to a group before its page is
+            // settled in another. Where nothing was committed anywhere from one look to the next,
+            // all had nothing to do at the moment between them.
+            let second = self.survey_groups()?;
+            let commits =
+                |of: &[GroupSurvey]| -> Vec<u64> { of.iter().map(|group| group.commits).collect() };
+            let is_same = commits(&first) == commits(&second);
+            survey = self.sum_up(&second);
+            survey.links_wait |= !is_same;
+        }
+        Ok(survey)
+    }
+
+    /// Asks all groups at once; gives this worker's first.
+    fn survey_groups(&self) -> Result<Vec<GroupSurvey>, FrontierError> {
+        let tables = &self.tables;
+        let (groups, owned) = (&tables.groups, &tables.owned);
+        let map = groups.map();
+        let life = &owned.owner;
+        let params = |group: i32, crawl: i32, buckets: Vec<i32>| {
+            params![crawl, life.clone(), buckets, group, map.foreign_to(group)]
+        };
+        let others = groups.others.iter().map(|group| {
+            let params = Arc::new(params(group.number, group.crawl, Vec::new()));
+            (group, params)
         });
-        survey.ok_or_else(|| self.tables.corrupt("worker"))
+        let others: Vec<_> = others
+            .map(|(group, params)| {
+                let asked = group.query(Sql::Survey, &params);
+                (group, params, asked)
+            })
+            .collect();
+        let own = params(groups.own, owned.crawl, owned.buckets());
+        let rows = tables.read(Sql::Survey, own)?;
+        let read = |group: i32, rows: &[Row]| {
+            let survey = rows.first().and_then(|row| GroupSurvey::of(group, row));
+            survey.ok_or_else(|| tables.corrupt("worker"))
+        };
+        let mut surveys = vec![read(groups.own, &rows)?];
+        for (group, params, asked) in others {
+            let rows = group.wait(asked, Sql::Survey, &params)?;
+            surveys.push(read(group.number, &rows)?);
+        }
+        Ok(surveys)
+    }
+
+    fn sum_up(&self, groups: &[GroupSurvey]) -> Survey {
+        let own = self.tables.groups.own;
+        let mut survey = Survey::default();
+        for group in groups {
+            survey.living += group.living;
+            survey.pending_open += group.pending_open;
+            survey.links_wait |= group.links_wait;
+            survey.crawl_meta += group.crawl_meta;
+            survey.pages += group.pages;
+            survey.others_bytes += group.others_bytes;
+            let is_served = group.living > 0;
+            if !is_served && (group.pending_unowned > 0 || group.links_wait) {
+                survey.unserved_group.get_or_insert(group.group);
+            }
+            if group.foreign_links_wait && (group.group == own || !is_served) {
+                survey.to_forward.push(group.group);
+            }
+            if group.group == own {
+                survey.group_living = group.living;
+                survey.free_buckets = group.free_buckets;
+                survey.own_links_wait = group.own_links_wait;
+                survey.is_drained = group.is_drained;
+                survey.moving.clone_from(&group.moving);
+            }
+        }
+        survey
+    }
+
+    /// Reads which group serves which buckets, as the home of this worker has it.
+    fn learn_map(&self, version: i64) -> Result<(), FrontierError> {
+        let rows = self
+            .tables
+            .read(Sql::Map, params![self.tables.owned.crawl])?;
+        let map = read_map(&rows, version).ok_or_else(|| self.tables.corrupt("bucket"))?;
+        self.tables.groups.learn(map);
+        Ok(())
+    }
+
+    /// Sends links on that came to a group for buckets which others serve: each is put there, then
+    /// removed here. Where that is cut it is done again, and a link that is admitted twice is known
+    /// the second time.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where an engine fails.
+    pub fn forward_links(&self, group: i32) -> Result<(), FrontierError> {
+        let tables = &self.tables;
+        let buckets = tables.groups.map().foreign_to(group);
+        let rows = tables.read_in(group, Sql::ForeignLinks, |crawl| {
+            params![crawl, buckets, group, MAX_FORWARDED]
+        })?;
+        for row in &rows {
+            let links = Reader::new(row).foreign_links();
+            let links = links.ok_or_else(|| tables.corrupt("link"))?;
+            if links.home != tables.groups.own && tables.groups.other(links.home).is_none() {
+                // A survey tells that there is a group more.
+                continue;
+            }
+            let ForeignLinks {
+                home,
+                json,
+                b,
+                sender,
+                number,
+            } = links;
+            tables.read_in(home, Sql::ForwardLinks, |crawl| params![crawl, json])?;
+            tables.read_in(group, Sql::TakeLinks, |crawl| {
+                params![crawl, b, sender, number]
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The number of buckets that this worker's group serves.
+    #[must_use]
+    pub fn served_buckets(&self) -> u64 {
+        self.tables.served_buckets()
+    }
+
+    /// The number of the group that this worker works in.
+    #[must_use]
+    pub fn home(&self) -> i32 {
+        self.tables.groups.own
     }
 
     /// Notes whether this worker has nothing to do until something comes, and that it needs no more
@@ -235,7 +420,11 @@ impl SharedFrontier {
         let owned = &self.tables.owned;
         let pages = pages.map(|pages| pages as i64);
         let params = params![owned.crawl, owned.owner.clone(), rests, pages];
-        self.tables.read(Sql::Rest, params).map(drop)
+        self.tables.read(Sql::Rest, params)?;
+        match pages {
+            Some(pages) if self.tables.groups.count() > 1 => lower_allowed(&self.tables, pages),
+            _ => Ok(()),
+        }
     }
 
     /// Asks for leave to have so many more pages than `pages`, of those that the crawl may have.
@@ -244,6 +433,9 @@ impl SharedFrontier {
     /// # Errors
     /// [`FrontierError`] where the engine fails.
     pub fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError> {
+        if self.tables.groups.count() > 1 {
+            return worker_homes::allow(&self.tables, pages, more, of);
+        }
         // No commit is under way meanwhile: the connection is theirs.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (owned, session) = (&self.tables.owned, self.tables.writing_session()?);
@@ -285,7 +477,13 @@ impl SharedFrontier {
         let owned = &self.tables.owned;
         let params = params![owned.crawl, owned.worker.clone(), LISTED.to_owned()];
         let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
-        for row in self.tables.read(Sql::OthersMeta, params)? {
+        let mut rows = self.tables.read(Sql::OthersMeta, params)?;
+        for group in &self.tables.groups.others {
+            // The bucket may have been another group's then.
+            let (worker, name) = (owned.worker.clone(), LISTED.to_owned());
+            rows.extend(group.read(Sql::OthersMeta, params![group.crawl, worker, name])?);
+        }
+        for row in rows {
             let listed: Option<&[u8]> = Reader::new(&row).next();
             let listed = listed.ok_or_else(|| self.tables.corrupt("meta"))?;
             for bytes in listed.as_chunks().0 {
@@ -312,15 +510,20 @@ impl SharedFrontier {
     /// # Errors
     /// [`FrontierError`] where the engine fails.
     pub fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
-        let rows = self
+        let mut rows = self
             .tables
             .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
+        // A commit puts it into all groups, but into none that joined later.
+        for group in &self.tables.groups.others {
+            rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
+        }
         let kept = rows.iter().map(|row| {
             let mut reader = Reader::new(row);
             Some((reader.next()?, reader.next()?))
         });
-        let kept: Option<Vec<_>> = kept.collect();
-        kept.ok_or_else(|| self.tables.corrupt("meta"))
+        let kept: Option<BTreeMap<_, _>> = kept.collect();
+        let kept = kept.ok_or_else(|| self.tables.corrupt("meta"))?;
+        Ok(kept.into_iter().collect())
     }
 }
 

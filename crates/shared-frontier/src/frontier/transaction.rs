@@ -20,7 +20,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use self::commit_rows::CommitRows;
 use super::{SharedFrontier, Writer};
-use crate::engine_tables::{Param, params};
+use crate::connection::{Param, params};
 use crate::rows::{BucketToReopen, LinkKey, Reader, UrlKey, state_columns};
 use crate::sql::Sql;
 

@@ -22,7 +22,12 @@ fn open(served: &Served, options: &Options) -> SharedFrontier {
 }
 
 fn lose(served: &Served, crawl: &str, worker: &str) -> Result<LostWorker, OpenError> {
-    reopen(&served.url, &Credentials::default(), crawl, worker)
+    reopen(
+        std::slice::from_ref(&served.url),
+        &Credentials::default(),
+        crawl,
+        worker,
+    )
 }
 
 /// The values of a lease that a reopened URL must have again.
@@ -123,7 +128,8 @@ fn two_workers(served: &Served, crawl: &str) -> [(SharedFrontier, Settled); 2] {
     second.take_links(999).unwrap();
     [first, second].map(|frontier| {
         let settled = settle_all(&frontier);
-        assert!(settled.ways.len() > 20, "hosts are divided");
+        // By a drawn key: one host alone has four or more.
+        assert!(settled.ways.len() > 3, "hosts are divided");
         (frontier, settled)
     })
 }
@@ -322,11 +328,21 @@ fn a_worker_that_lives_is_not_given_up_and_one_that_was_commits_no_more() {
     lose(&served, &crawl, "w1").unwrap();
     let refused = transaction.commit().unwrap_err();
     assert!(matches!(refused, FrontierError::LeaseLost { .. }));
-    let told = overview(&served.url, &Credentials::default(), Some(&crawl)).unwrap();
+    let told = overview(
+        std::slice::from_ref(&served.url),
+        &Credentials::default(),
+        Some(&crawl),
+    )
+    .unwrap();
     assert_eq!((told[0].buckets_to_reopen, told[0].pending), (1, 1));
     let second = open(&served, &options(&crawl, "w1"));
     second.take_links(99).unwrap();
     assert_eq!((second.counts().pending, second.counts().fetched), (2, 0));
-    let told = overview(&served.url, &Credentials::default(), Some(&crawl)).unwrap();
+    let told = overview(
+        std::slice::from_ref(&served.url),
+        &Credentials::default(),
+        Some(&crawl),
+    )
+    .unwrap();
     assert_eq!((told[0].buckets_to_reopen, told[0].pending), (0, 2));
 }

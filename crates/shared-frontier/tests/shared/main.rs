@@ -7,7 +7,9 @@
 
 mod bench;
 mod conforms;
+mod groups;
 mod lost_directory;
+mod moves;
 mod postgres;
 mod proxy;
 mod security;

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Postgres {
     server: Child,
     pub(crate) port: u16,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 /// Settings and files of a server beside the usual.
@@ -32,14 +32,29 @@ pub(crate) struct Setup<'a> {
 pub(crate) struct Served {
     pub(crate) port: u16,
     pub(crate) url: String,
+    which: usize,
 }
 
-/// How many need the server, and the server while any does.
-static SERVER: Mutex<(usize, Option<Postgres>)> = Mutex::new((0, None));
+/// Two servers: how many need each, and the server while any does.
+static SERVERS: [Mutex<(usize, Option<Postgres>)>; 2] = [
+    const { Mutex::new((0, None)) },
+    const { Mutex::new((0, None)) },
+];
 
 impl Served {
     pub(crate) fn new() -> Served {
-        let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+        Served::at(0)
+    }
+
+    /// Another server, as a further group of engines.
+    pub(crate) fn second() -> Served {
+        Served::at(1)
+    }
+
+    fn at(which: usize) -> Served {
+        let mut server = SERVERS[which]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         server.0 += 1;
         let port = server
             .1
@@ -48,6 +63,7 @@ impl Served {
         Served {
             port,
             url: format!("postgres://crawl@127.0.0.1:{port}/postgres"),
+            which,
         }
     }
 
@@ -60,7 +76,9 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut server = SERVERS[self.which]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         server.0 -= 1;
         if server.0 == 0 {
             server.1 = None;
@@ -82,6 +100,17 @@ pub(crate) fn try_execute(url: &str, sql: &str) -> Result<(), tokio_postgres::Er
         drop(client);
         serving.await.unwrap()?;
         done
+    })
+}
+
+/// The one text that a query gives.
+pub(crate) fn text(url: &str, sql: &str) -> String {
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        client.query_one(sql, &[]).await.unwrap().get(0)
     })
 }
 
@@ -136,14 +165,15 @@ impl Postgres {
         // Another may take a port that was free a moment ago.
         for _ in 0..10 {
             if let Some((server, port)) = serve(dir.path(), &data, setup) {
-                return Postgres {
-                    server,
-                    port,
-                    _dir: dir,
-                };
+                return Postgres { server, port, dir };
             }
         }
         panic!("PostgreSQL does not start: {}", log(dir.path()));
+    }
+
+    /// What the server logged until now.
+    pub(crate) fn log(&self) -> String {
+        log(self.dir.path())
     }
 }
 

@@ -139,9 +139,10 @@ impl SharedTransaction<'_> {
     /// Links to hosts of other workers, those of theirs that are admitted, and how far it was looked
     /// for URLs that are to be reopened.
     fn put_links(&mut self, batch: &mut CommitBatch, sums: &mut Sums) {
+        let groups = &self.frontier.tables.groups;
         for (b, admission) in std::mem::take(&mut self.links) {
             self.writer.links += 1;
-            batch.link(b, self.writer.links, admission);
+            batch.link(groups.elsewhere(b), b, self.writer.links, admission);
         }
         self.writer.met.extend(self.told.drain());
         for key in std::mem::take(&mut self.taken) {

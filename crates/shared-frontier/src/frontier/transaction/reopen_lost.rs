@@ -5,7 +5,7 @@ use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, ReopenedUrls
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::{Before, SharedTransaction};
-use crate::engine_tables::params;
+use crate::connection::params;
 use crate::rows::{BucketToReopen, Reader, UrlKey, url_at};
 use crate::sql::Sql;
 

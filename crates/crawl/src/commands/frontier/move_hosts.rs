@@ -1,0 +1,121 @@
+//! `crawl frontier move`: buckets of hosts that another group of engines is to serve.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use crawl_shared_frontier::{BucketChoice, GroupName, MoveStep, MovedBuckets, move_buckets};
+use serde_json::json;
+
+use super::place_of_crawl;
+use crate::cli::args::FrontierPlaceArgs;
+use crate::error::engine::of_shared;
+use crate::error::{CommandError, FINISHED};
+use crate::settings::{check_url, credentials};
+use crate::terminal::{note, print};
+
+/// Before a group all of whose buckets are meant.
+const ALL_OF: &str = "all-of:";
+
+/// The most buckets that a crawl may have.
+const MAX_BUCKETS: i32 = u16::MAX as i32;
+
+pub(super) fn run(
+    buckets: &str,
+    to: &str,
+    args: &FrontierPlaceArgs,
+    as_json: bool,
+) -> Result<u8, CommandError> {
+    let (urls, crawl) = place_of_crawl(args)?;
+    let (wanted, to) = (choice(buckets)?, group(to)?);
+    let mut moved = 0_u64;
+    let mut told = |step| {
+        match step {
+            MoveStep::Waiting(buckets) => {
+                note(&format!(
+                    "{buckets} buckets are waited for, until their workers hand them over"
+                ));
+            }
+            MoveStep::Moved { .. } => moved += 1,
+            _ => {}
+        }
+        if let (MoveStep::Moved { .. }, true) = (step, moved.is_multiple_of(64)) {
+            note(&format!("{moved} buckets are moved"));
+        }
+        ControlFlow::Continue(())
+    };
+    let done = move_buckets(&urls, &credentials(), &crawl, (&wanted, &to), &mut told);
+    let done = done.map_err(|why| of_shared(&why))?;
+    let code = match as_json {
+        true => print(format!("{:#}\n", object(&done, &crawl)).as_bytes())?,
+        false => FINISHED,
+    };
+    note(&format!(
+        "{} buckets with {} URLs were moved to group {}, {} were there",
+        done.moved, done.urls, done.to, done.were_there
+    ));
+    Ok(code)
+}
+
+fn object(done: &MovedBuckets, crawl: &str) -> serde_json::Value {
+    json!({
+        "crawl": crawl,
+        "group": done.to,
+        "buckets_moved": done.moved,
+        "buckets_there_before": done.were_there,
+        "urls": done.urls,
+    })
+}
+
+/// A group by its number or its connection string.
+fn group(text: &str) -> Result<GroupName, CommandError> {
+    match text.parse() {
+        Ok(number) => Ok(GroupName::Number(number)),
+        Err(_) if text.contains("://") => {
+            check_url(text)?;
+            Ok(GroupName::Url(text.to_owned()))
+        }
+        Err(_) => Err(CommandError::usage(format!("`{text}` is no group"))
+            .hint("give its number as `crawl frontier status` shows it, such as 1, or its URL")),
+    }
+}
+
+/// Numbers and ranges of buckets, or all of a group.
+fn choice(text: &str) -> Result<BucketChoice, CommandError> {
+    if let Some(of) = text.strip_prefix(ALL_OF) {
+        return Ok(BucketChoice::AllOf(group(of)?));
+    }
+    let mut numbers = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        match (first.trim().parse(), last.trim().parse()) {
+            (Ok(first), Ok(last)) if 0 <= first && first <= last && last < MAX_BUCKETS => {
+                numbers.extend(first..=last);
+            }
+            _ => {
+                return Err(CommandError::usage(format!("`{part}` names no buckets"))
+                    .hint("give numbers and ranges, such as 0-99,512; or all-of:GROUP"));
+            }
+        }
+    }
+    Ok(BucketChoice::Numbers(numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_buckets_are_named_by_numbers_ranges_or_their_group() {
+        let numbers = |of: &[i32]| BucketChoice::Numbers(of.iter().copied().collect());
+        assert_eq!(choice("7").unwrap(), numbers(&[7]));
+        assert_eq!(choice("0-2, 9,1-3").unwrap(), numbers(&[0, 1, 2, 3, 9]));
+        let all = BucketChoice::AllOf(GroupName::Number(1));
+        assert_eq!(choice("all-of:1").unwrap(), all);
+        let by_url = BucketChoice::AllOf(GroupName::Url("postgres://db/c".to_owned()));
+        assert_eq!(choice("all-of:postgres://db/c").unwrap(), by_url);
+        for text in ["", "x", "3-1", "-1", "1-", "0-99999999", "1,,2", "all-of:x"] {
+            let refused = choice(text).unwrap_err();
+            assert!(refused.hint.is_some(), "{text}");
+        }
+    }
+}

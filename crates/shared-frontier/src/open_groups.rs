@@ -1,0 +1,393 @@
+//! The groups of a crawl: those that are there, and those that are begun.
+//!
+//! Each engine has a row of the crawl with the number of its group, and how many groups there are.
+//! At the first start they are numbered as they are named. They count once all of them were made: a
+//! start that is cut before is begun again, and one that finds a group missing is refused.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_frontier::{FingerprintKey, FrontierError};
+use tokio_postgres::Client;
+
+use crate::connection::{Answer, EngineConfig, EngineThread};
+use crate::credentials::Credentials;
+use crate::engine::{engine_at, judged};
+use crate::error::OpenError;
+use crate::groups::MAX_GROUPS;
+
+/// An engine, before it is known what it has.
+pub(crate) struct Engine {
+    pub(crate) thread: EngineThread,
+    pub(crate) config: EngineConfig,
+    client: Arc<Client>,
+    /// The time that it takes to answer.
+    pub(crate) took: Duration,
+}
+
+/// A group of a crawl.
+pub(crate) struct Group {
+    pub(crate) engine: Engine,
+    pub(crate) crawl: CrawlRow,
+}
+
+/// A crawl as an engine has it.
+#[derive(Clone, Debug)]
+pub(crate) struct CrawlRow {
+    pub(crate) number: i32,
+    pub(crate) buckets: i32,
+    pub(crate) key: FingerprintKey,
+    /// The number of the group.
+    pub(crate) group: i32,
+    /// The number of groups.
+    pub(crate) groups: i32,
+    is_whole: bool,
+}
+
+/// A group that is to be begun.
+pub(crate) struct NewCrawl {
+    /// None where one is to be drawn.
+    key: Option<FingerprintKey>,
+    group: i32,
+    groups: i32,
+    is_whole: bool,
+    /// The group that serves each bucket.
+    homes: Vec<i32>,
+}
+
+impl NewCrawl {
+    /// A crawl of one group, with so many buckets.
+    pub(crate) fn alone(buckets: u16) -> NewCrawl {
+        NewCrawl::one_of(1, buckets.max(1).into())
+    }
+
+    /// The first of some groups, which have a like share of the buckets each.
+    fn one_of(groups: i32, buckets: i32) -> NewCrawl {
+        NewCrawl {
+            key: None,
+            group: 0,
+            groups,
+            is_whole: groups == 1,
+            homes: (0..buckets).map(|b| b % groups.max(1)).collect(),
+        }
+    }
+}
+
+/// Connects to the engines at some connection strings.
+fn reach(urls: &[String], credentials: &Credentials) -> Result<Vec<Engine>, OpenError> {
+    if urls.len() > MAX_GROUPS {
+        return Err(OpenError::TooManyGroups {
+            found: urls.len(),
+            most: MAX_GROUPS,
+        });
+    }
+    let engines = urls.iter().map(|url| {
+        let (thread, config) = engine_at(url, credentials)?;
+        let (client, took) = judged(&thread, &config)?;
+        Ok(Engine {
+            thread,
+            config,
+            client,
+            took,
+        })
+    });
+    engines.collect()
+}
+
+impl Engine {
+    fn address(&self) -> String {
+        self.thread.address.clone()
+    }
+
+    fn find(&self, crawl: &str) -> Result<Option<CrawlRow>, FrontierError> {
+        let (client, name) = (Arc::clone(&self.client), crawl.to_owned());
+        self.thread.run(async move { find(&client, &name).await })
+    }
+
+    /// The crawl of that name; begun where there is none.
+    fn begin(&self, name: &str, new: NewCrawl) -> Result<CrawlRow, FrontierError> {
+        let (client, name) = (Arc::clone(&self.client), name.to_owned());
+        self.thread
+            .run(async move { crawl(&client, &name, &new).await })
+    }
+
+    /// Executes a statement about a crawl, whose number is the first value, and another.
+    fn execute(&self, crawl: i32, value: i32, text: &'static str) -> Result<(), FrontierError> {
+        let client = Arc::clone(&self.client);
+        self.thread
+            .run(async move { client.execute(text, &[&crawl, &value]).await })
+            .map(drop)
+    }
+
+    fn homes(&self, crawl: i32) -> Result<Vec<i32>, FrontierError> {
+        let client = Arc::clone(&self.client);
+        self.thread.run(async move {
+            let text = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
+            let rows = client.query(text, &[&crawl]).await?;
+            rows.iter().map(|row| row.try_get(0)).collect()
+        })
+    }
+}
+
+/// The groups of a crawl at some connection strings, by their numbers; begun where there are none.
+pub(crate) fn begin_groups(
+    urls: &[String],
+    credentials: &Credentials,
+    name: &str,
+    buckets: u16,
+    judge: impl Fn(&Engine) -> Result<(), OpenError>,
+) -> Result<Vec<Group>, OpenError> {
+    refuse_twice(urls, name)?;
+    let engines = reach(urls, credentials)?;
+    engines.iter().try_for_each(judge)?;
+    let found = engines.iter().map(|engine| engine.find(name));
+    let found = found.collect::<Result<Vec<_>, _>>()?;
+    let has_begun = found.iter().flatten().any(|row| row.is_whole);
+    let mut groups = match has_begun {
+        true => go_on(engines, found, name)?,
+        false => first_start(engines, name, buckets.max(1).into())?,
+    };
+    groups.sort_by_key(|group| group.crawl.group);
+    Ok(groups)
+}
+
+/// The groups of a crawl that is there, by their numbers.
+pub(crate) fn find_groups(
+    urls: &[String],
+    credentials: &Credentials,
+    name: &str,
+) -> Result<Vec<Group>, OpenError> {
+    refuse_twice(urls, name)?;
+    let groups = reach(urls, credentials)?.into_iter().map(|engine| {
+        let found = engine.find(name)?.filter(|row| row.is_whole);
+        let crawl = found.ok_or_else(|| OpenError::NoSuchCrawl {
+            address: engine.address(),
+            crawl: name.to_owned(),
+        })?;
+        Ok(Group { engine, crawl })
+    });
+    let mut groups = groups.collect::<Result<Vec<_>, OpenError>>()?;
+    check(&groups, name)?;
+    groups.sort_by_key(|group| group.crawl.group);
+    Ok(groups)
+}
+
+fn refuse_twice(urls: &[String], crawl: &str) -> Result<(), OpenError> {
+    for (at, url) in urls.iter().enumerate() {
+        if urls.iter().take(at).any(|before| before == url) {
+            return Err(OpenError::GroupTwice {
+                address: crate::ConnectionString::parse(url)?.address(),
+                crawl: crawl.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Begins all groups of a crawl, numbered as they were named. Those that a start made that was cut
+/// short are taken.
+fn first_start(engines: Vec<Engine>, name: &str, buckets: i32) -> Result<Vec<Group>, OpenError> {
+    let count = number_of(engines.len());
+    let mut groups: Vec<Group> = Vec::with_capacity(engines.len());
+    for (number, engine) in (0..).zip(engines) {
+        let new = match groups.first() {
+            None => NewCrawl::one_of(count, buckets),
+            Some(first) => NewCrawl {
+                key: Some(first.crawl.key),
+                group: number,
+                ..NewCrawl::one_of(count, first.crawl.buckets)
+            },
+        };
+        let crawl = engine.begin(name, new)?;
+        if crawl.group != number {
+            return Err(
+                match groups.iter().any(|it| it.crawl.group == crawl.group) {
+                    true => OpenError::GroupTwice {
+                        address: engine.address(),
+                        crawl: name.to_owned(),
+                    },
+                    false => differs(&engine, name, "it was begun as another group"),
+                },
+            );
+        }
+        groups.push(Group { engine, crawl });
+    }
+    check_alike(&groups, name)?;
+    for group in &mut groups {
+        make_whole(group, count)?;
+    }
+    Ok(groups)
+}
+
+/// Goes on with a crawl that has begun. Engines without it join as further groups.
+fn go_on(
+    engines: Vec<Engine>,
+    found: Vec<Option<CrawlRow>>,
+    name: &str,
+) -> Result<Vec<Group>, OpenError> {
+    let (mut groups, mut new) = (Vec::new(), Vec::new());
+    for (engine, crawl) in engines.into_iter().zip(found) {
+        match crawl {
+            Some(crawl) => groups.push(Group { engine, crawl }),
+            None => new.push(engine),
+        }
+    }
+    check(&groups, name)?;
+    let mut count = count_of(&groups);
+    for group in &mut groups {
+        make_whole(group, count)?;
+    }
+    for engine in new {
+        let Some(first) = groups.first() else { break };
+        let crawl = engine.begin(
+            name,
+            NewCrawl {
+                key: Some(first.crawl.key),
+                group: count,
+                groups: count + 1,
+                is_whole: true,
+                homes: first.engine.homes(first.crawl.number)?,
+            },
+        )?;
+        count += 1;
+        groups.push(Group { engine, crawl });
+    }
+    check(&groups, name)?;
+    for group in &mut groups {
+        if group.crawl.groups < count {
+            let text = "UPDATE crawl_frontier.crawl SET groups = greatest(groups, $2)
+                WHERE number = $1";
+            group.engine.execute(group.crawl.number, count, text)?;
+            group.crawl.groups = count;
+        }
+    }
+    Ok(groups)
+}
+
+/// Notes that all groups of a crawl were made; from then on its buckets have homes.
+fn make_whole(group: &mut Group, groups: i32) -> Result<(), FrontierError> {
+    if group.crawl.is_whole {
+        return Ok(());
+    }
+    let text = "WITH whole AS (
+            UPDATE crawl_frontier.crawl SET is_whole = true, groups = $2
+            WHERE number = $1 AND NOT is_whole RETURNING number)
+        UPDATE crawl_frontier.bucket k SET home = k.b % $2
+        FROM whole WHERE k.crawl = whole.number";
+    group.engine.execute(group.crawl.number, groups, text)?;
+    (group.crawl.is_whole, group.crawl.groups) = (true, groups);
+    Ok(())
+}
+
+/// Refuses groups that are not those of one crawl, or not all of them.
+fn check(groups: &[Group], name: &str) -> Result<(), OpenError> {
+    check_alike(groups, name)?;
+    let mut missing: BTreeSet<i32> = (0..count_of(groups)).collect();
+    let mut seen = BTreeSet::new();
+    for group in groups {
+        missing.remove(&group.crawl.group);
+        if !seen.insert(group.crawl.group) {
+            return Err(OpenError::GroupTwice {
+                address: group.engine.address(),
+                crawl: name.to_owned(),
+            });
+        }
+    }
+    match missing.first() {
+        None => Ok(()),
+        Some(number) => Err(OpenError::GroupMissing {
+            crawl: name.to_owned(),
+            number: *number,
+            groups: count_of(groups),
+        }),
+    }
+}
+
+fn check_alike(groups: &[Group], name: &str) -> Result<(), OpenError> {
+    let Some(first) = groups.first() else {
+        return Ok(());
+    };
+    for group in groups {
+        if group.crawl.key.bytes() != first.crawl.key.bytes() {
+            let what = "its URLs have other fingerprints";
+            return Err(differs(&group.engine, name, what));
+        }
+        if group.crawl.buckets != first.crawl.buckets {
+            return Err(differs(&group.engine, name, "it has other buckets"));
+        }
+    }
+    Ok(())
+}
+
+fn differs(engine: &Engine, crawl: &str, what: &'static str) -> OpenError {
+    OpenError::GroupsDiffer {
+        address: engine.address(),
+        crawl: crawl.to_owned(),
+        what,
+    }
+}
+
+/// The number of groups, as those say that have it.
+fn count_of(groups: &[Group]) -> i32 {
+    let whole = groups.iter().filter(|group| group.crawl.is_whole);
+    whole.map(|group| group.crawl.groups).max().unwrap_or(0)
+}
+
+fn number_of(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+async fn find(client: &Client, name: &str) -> Answer<Option<CrawlRow>> {
+    let text = "SELECT number, buckets, fingerprint_key, group_number, groups, is_whole
+        FROM crawl_frontier.crawl WHERE name = $1";
+    let Some(row) = client.query_opt(text, &[&name]).await? else {
+        return Ok(None);
+    };
+    let key: Vec<u8> = row.try_get(2)?;
+    let mut bytes = [0; 16];
+    for (byte, kept) in bytes.iter_mut().zip(key) {
+        *byte = kept;
+    }
+    Ok(Some(CrawlRow {
+        number: row.try_get(0)?,
+        buckets: row.try_get(1)?,
+        key: FingerprintKey::new(bytes),
+        group: row.try_get(3)?,
+        groups: row.try_get(4)?,
+        is_whole: row.try_get(5)?,
+    }))
+}
+
+/// The crawl of that name; begun where there is none.
+pub(crate) async fn crawl(client: &Client, name: &str, new: &NewCrawl) -> Answer<CrawlRow> {
+    loop {
+        if let Some(row) = find(client, name).await? {
+            return Ok(row);
+        }
+        // Whoever comes second finds the row of the first, or that number taken, and reads again.
+        let begin = "WITH begun AS (
+                INSERT INTO crawl_frontier.crawl (map, homes, number, buckets, workers,
+                    group_number, groups, name, is_whole, fingerprint_key, program, settings)
+                SELECT 0, 0, coalesce(max(number), 0) + 1, cardinality($3::int[]), 0, $4::int,
+                    $5::int, $1::text, $6::bool, $2::bytea, '', ''
+                FROM crawl_frontier.crawl
+                ON CONFLICT DO NOTHING RETURNING number)
+            INSERT INTO crawl_frontier.bucket (crawl, b, owner, epoch, lease_until, seq,
+                pending, deferred, fetched, failed, excluded, home)
+            SELECT number, at - 1, '', 0, '-infinity', 0, 0, 0, 0, 0, 0, home
+            FROM begun, unnest($3::int[]) WITH ORDINALITY AS k(home, at)";
+        let key = new.key.unwrap_or_else(FingerprintKey::random).bytes();
+        let NewCrawl {
+            group,
+            groups,
+            is_whole,
+            ref homes,
+            ..
+        } = *new;
+        let key = key.as_slice();
+        client
+            .execute(begin, &[&name, &key, homes, &group, &groups, &is_whole])
+            .await?;
+    }
+}

@@ -1,0 +1,303 @@
+//! The group that each worker works in, and the pages that workers of all groups may have together.
+//! The first group keeps both for all; whoever changes them does so by compare-and-set.
+
+use std::collections::BTreeMap;
+
+use crawl_frontier::FrontierError;
+use tokio_postgres::Row;
+
+use crate::connection::{EngineConfig, EngineThread, params};
+use crate::engine_tables::EngineTables;
+use crate::error::OpenError;
+use crate::groups::{BucketMap, OtherGroup};
+use crate::open_groups::{CrawlRow, Group};
+use crate::options::Options;
+use crate::rows::Reader;
+use crate::sql::Sql;
+
+/// The group that keeps what is kept once: it is there as long as the crawl is.
+pub(crate) const FIRST_GROUP: i32 = 0;
+
+/// How often a change is tried while others make theirs.
+const MAX_TRIES: usize = 1_000;
+
+/// The group that a worker works in, and the others.
+pub(crate) struct Home {
+    pub(crate) crawl: CrawlRow,
+    pub(crate) thread: EngineThread,
+    pub(crate) config: EngineConfig,
+    pub(crate) others: Vec<OtherGroup>,
+    pub(crate) map: BucketMap,
+}
+
+/// A worker, as its group has it.
+struct WorkerFacts {
+    name: String,
+    life: String,
+    pages: u64,
+    is_alive: bool,
+}
+
+/// The homes of all workers, and how often they changed.
+struct Homes {
+    version: i64,
+    workers: BTreeMap<String, WorkerHome>,
+}
+
+struct WorkerHome {
+    group: i32,
+    /// It was given a moment ago, so the worker may not have begun.
+    is_new: bool,
+    /// The life that was allowed pages.
+    life: String,
+    allowed: u64,
+}
+
+/// Finds the home of a worker among the groups of a crawl.
+pub(crate) fn find_home(found: Vec<Group>, options: &Options) -> Result<Home, OpenError> {
+    let rows: Vec<CrawlRow> = found.iter().map(|group| group.crawl.clone()).collect();
+    let mut others: Vec<OtherGroup> = found.into_iter().map(Group::into_other).collect();
+    let (home, map) = match others.len() {
+        1 => (others.first().map(|it| it.number), BucketMap::default()),
+        _ => {
+            let home = home_of(&others, &options.worker)?;
+            let group = others.iter().find(|it| it.number == home);
+            let map = group.map(map_of).transpose()?.unwrap_or_default();
+            (Some(home), map)
+        }
+    };
+    let at = others.iter().position(|it| Some(it.number) == home);
+    let at = at.filter(|at| *at < rows.len());
+    let Some(at) = at else {
+        return Err(OpenError::GroupMissing {
+            crawl: options.crawl.clone(),
+            number: home.unwrap_or_default(),
+            groups: i32::try_from(rows.len()).unwrap_or(i32::MAX),
+        });
+    };
+    let own = others.remove(at);
+    let (thread, config) = own.into_parts();
+    Ok(Home {
+        crawl: rows[at].clone(),
+        thread,
+        config,
+        others,
+        map,
+    })
+}
+
+/// The group that a worker works in. It is given one where it has none.
+fn home_of(groups: &[OtherGroup], worker: &str) -> Result<i32, FrontierError> {
+    let Some(first) = groups.iter().find(|group| group.number == FIRST_GROUP) else {
+        return Ok(FIRST_GROUP);
+    };
+    for _ in 0..MAX_TRIES {
+        let mut facts = Vec::with_capacity(groups.len());
+        for group in groups {
+            let rows = group.read(Sql::Workers, params![group.crawl])?;
+            facts.push((group.number, read_workers(&rows, group)?));
+        }
+        let homes = read_homes(&first.read(Sql::Homes, params![first.crawl])?)
+            .ok_or_else(|| corrupt(first, "worker_home"))?;
+        if let Some(home) = homes.workers.get(worker) {
+            return Ok(home.group);
+        }
+        // One of the time when there was one group has no home yet, but a name there.
+        let began = facts.iter().find_map(|(group, workers)| {
+            let mut names = workers.iter();
+            names.any(|it| it.name == worker).then_some(*group)
+        });
+        let home = match began {
+            Some(group) => group,
+            None => emptiest(&map_of(first)?, &facts, &homes),
+        };
+        let params = params![first.crawl, homes.version, worker.to_owned(), home];
+        if !first.read(Sql::PutHome, params)?.is_empty() {
+            return Ok(home);
+        }
+    }
+    Err(busy(&first.thread))
+}
+
+/// The group with the fewest workers for the buckets that it serves, the first among equals. Those
+/// that serve none come last.
+fn emptiest(map: &BucketMap, facts: &[(i32, Vec<WorkerFacts>)], homes: &Homes) -> i32 {
+    let served = map.served();
+    let workers = |group: i32, facts: &[WorkerFacts]| {
+        let living = facts.iter().filter(|it| it.is_alive).count();
+        let begins = homes.workers.iter().filter(|(name, home)| {
+            let is_known = facts.iter().any(|it| it.name == **name);
+            home.group == group && home.is_new && !is_known
+        });
+        (living + begins.count()) as u64
+    };
+    let groups = facts.iter().map(|(group, facts)| {
+        let buckets = served.get(group).copied().unwrap_or(0);
+        (*group, workers(*group, facts), buckets)
+    });
+    let emptiest = groups.min_by(|(_, workers, buckets), (_, others, theirs)| {
+        let by_share = (workers * theirs).cmp(&(others * buckets));
+        (*buckets == 0).cmp(&(*theirs == 0)).then(by_share)
+    });
+    emptiest.map_or(FIRST_GROUP, |(group, ..)| group)
+}
+
+/// Returns whether another worker lives in a group that is not the first.
+pub(crate) fn is_anybody_elsewhere(tables: &EngineTables) -> Result<bool, FrontierError> {
+    let groups = &tables.groups;
+    if groups.count() == 1 {
+        return Ok(false);
+    }
+    let mut numbers = groups
+        .others
+        .iter()
+        .map(|group| group.number)
+        .collect::<Vec<_>>();
+    numbers.push(groups.own);
+    for number in numbers.into_iter().filter(|number| *number != FIRST_GROUP) {
+        let rows = tables.read_in(number, Sql::Workers, |crawl| params![crawl])?;
+        let workers = read(&rows).ok_or_else(|| tables.corrupt("worker"))?;
+        let life = &tables.owned.owner;
+        if workers.iter().any(|it| it.is_alive && it.life != *life) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Allows a worker so many more pages than `pages`, of those that workers of all groups may have.
+/// Workers that live may have what they were allowed, those that do not had what they have.
+pub(crate) fn allow(
+    tables: &EngineTables,
+    pages: u64,
+    more: u64,
+    of: u64,
+) -> Result<u64, FrontierError> {
+    let owned = &tables.owned;
+    for _ in 0..MAX_TRIES {
+        let mut facts = Vec::new();
+        let rows = tables.read(Sql::Workers, params![owned.crawl])?;
+        facts.extend(read(&rows).ok_or_else(|| tables.corrupt("worker"))?);
+        for group in &tables.groups.others {
+            let rows = group.read(Sql::Workers, params![group.crawl])?;
+            facts.extend(read_workers(&rows, group)?);
+        }
+        let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
+        let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
+        let others = facts.iter().filter(|it| it.name != owned.worker);
+        let others: u64 = others.map(|it| homes.may_have(it)).sum();
+        let own = homes.workers.get(&owned.worker);
+        let own = own.filter(|home| home.life == owned.owner);
+        let before = own.map_or(pages, |home| home.allowed.max(pages));
+        let allowed = before.max((pages + more).min(of.saturating_sub(others)));
+        if allowed == before {
+            return Ok(allowed);
+        }
+        let (worker, life) = (owned.worker.clone(), owned.owner.clone());
+        let all = i64::try_from(allowed).unwrap_or(i64::MAX);
+        let put = tables.read_in(FIRST_GROUP, Sql::PutAllowed, |crawl| {
+            params![crawl, homes.version, worker, life, all]
+        })?;
+        if !put.is_empty() {
+            return Ok(allowed);
+        }
+    }
+    Err(busy(&tables.thread))
+}
+
+/// Notes that a worker needs no more pages than these.
+pub(crate) fn lower_allowed(tables: &EngineTables, pages: i64) -> Result<(), FrontierError> {
+    let owned = &tables.owned;
+    let (worker, life) = (owned.worker.clone(), owned.owner.clone());
+    let lowered = tables.read_in(FIRST_GROUP, Sql::LowerAllowed, |crawl| {
+        params![crawl, worker, life, pages]
+    });
+    lowered.map(drop)
+}
+
+impl Homes {
+    /// The most pages that a worker may come to have.
+    fn may_have(&self, worker: &WorkerFacts) -> u64 {
+        match self.workers.get(&worker.name) {
+            // What it was allowed, its end leaves to others.
+            Some(home) if worker.is_alive || home.life != worker.life => {
+                home.allowed.max(worker.pages)
+            }
+            _ => worker.pages,
+        }
+    }
+}
+
+impl Group {
+    /// The group as one that a worker of another asks.
+    fn into_other(self) -> OtherGroup {
+        let Group { engine, crawl } = self;
+        OtherGroup::new(crawl.group, crawl.number, engine.thread, engine.config)
+    }
+}
+
+/// Reads the groups that serve the buckets, as a group has it.
+fn map_of(group: &OtherGroup) -> Result<BucketMap, FrontierError> {
+    let rows = group.read(Sql::Map, params![group.crawl])?;
+    // The first survey tells how often it changed, and has it read again.
+    read_map(&rows, -1).ok_or_else(|| corrupt(group, "bucket"))
+}
+
+/// Reads rows of [`Sql::Map`].
+pub(crate) fn read_map(rows: &[Row], version: i64) -> Option<BucketMap> {
+    let homes = rows.iter().map(|row| Reader::new(row).next());
+    let homes: Option<Vec<i32>> = homes.collect();
+    Some(BucketMap::new(version, homes?))
+}
+
+fn read_workers(rows: &[Row], group: &OtherGroup) -> Result<Vec<WorkerFacts>, FrontierError> {
+    read(rows).ok_or_else(|| corrupt(group, "worker"))
+}
+
+fn read(rows: &[Row]) -> Option<Vec<WorkerFacts>> {
+    let worker = |row| {
+        let mut reader = Reader::new(row);
+        Some(WorkerFacts {
+            name: reader.next()?,
+            life: reader.next()?,
+            pages: reader.count()?,
+            is_alive: reader.next()?,
+        })
+    };
+    rows.iter().map(worker).collect()
+}
+
+fn read_homes(rows: &[Row]) -> Option<Homes> {
+    let mut homes = Homes {
+        version: Reader::new(rows.first()?).next()?,
+        workers: BTreeMap::new(),
+    };
+    for row in rows {
+        let mut reader = Reader::new(row);
+        let _: i64 = reader.next()?;
+        let Some(name) = reader.next::<Option<String>>()? else {
+            continue;
+        };
+        let home = WorkerHome {
+            group: reader.next()?,
+            is_new: reader.next()?,
+            life: reader.next()?,
+            allowed: reader.count()?,
+        };
+        homes.workers.insert(name, home);
+    }
+    Some(homes)
+}
+
+fn corrupt(group: &OtherGroup, table: &str) -> FrontierError {
+    group
+        .thread
+        .corrupt(&format!("a row of crawl_frontier.{table}"))
+}
+
+fn busy(thread: &EngineThread) -> FrontierError {
+    FrontierError::Engine {
+        address: thread.address.clone(),
+        source: "others changed the homes of workers again and again".into(),
+    }
+}

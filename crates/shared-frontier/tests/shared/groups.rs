@@ -1,0 +1,578 @@
+//! Crawls that lie in two groups of engines, each a server of its own.
+
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawl_frontier::conformance::helpers::{admit, settle, url};
+use crawl_frontier::{Admission, Exclusion, Frontier as _, NewState, Outcome, Reason};
+use crawl_shared_frontier::{
+    BucketChoice, Credentials, GroupName, MovedBuckets, OpenError, Options, SharedFrontier,
+    move_buckets, overview, reopen,
+};
+use crawl_weburl::CanonicalUrl;
+
+use crate::bench::{end_leases, new_crawl, options};
+use crate::postgres::{Postgres, Served, Setup, execute, number, text};
+
+pub(crate) const FETCHED: Outcome = Outcome::Fetched { status: 200 };
+
+/// Two servers, and a crawl in both.
+pub(crate) struct TwoGroups {
+    _served: [Served; 2],
+    pub(crate) urls: Vec<String>,
+    pub(crate) crawl: String,
+}
+
+impl TwoGroups {
+    pub(crate) fn new() -> TwoGroups {
+        let served = [Served::new(), Served::second()];
+        TwoGroups {
+            urls: served.iter().map(|it| it.url.clone()).collect(),
+            _served: served,
+            crawl: new_crawl(),
+        }
+    }
+
+    pub(crate) fn try_open(&self, worker: &str) -> Result<SharedFrontier, OpenError> {
+        SharedFrontier::open_groups(&self.urls, &options(&self.crawl, worker))
+    }
+
+    pub(crate) fn open(&self, worker: &str) -> SharedFrontier {
+        self.try_open(worker).unwrap()
+    }
+
+    /// A worker in each group, which owns all of its buckets.
+    pub(crate) fn two_workers(&self) -> [SharedFrontier; 2] {
+        let workers = [self.open("w1"), self.open("w2")];
+        assert_eq!(workers.each_ref().map(SharedFrontier::home), [0, 1]);
+        assert_eq!(workers.each_ref().map(SharedFrontier::buckets), [2, 2]);
+        workers
+    }
+
+    /// A number that one group has of the crawl: `K` is its number there.
+    pub(crate) fn number(&self, group: usize, sql: &str) -> i64 {
+        number(&self.urls[group], &self.of_crawl(sql))
+    }
+
+    pub(crate) fn text(&self, group: usize, sql: &str) -> String {
+        text(&self.urls[group], &self.of_crawl(sql))
+    }
+
+    pub(crate) fn execute(&self, group: usize, sql: &str) {
+        execute(&self.urls[group], &self.of_crawl(sql));
+    }
+
+    fn of_crawl(&self, sql: &str) -> String {
+        let number = format!(
+            "(SELECT number FROM crawl_frontier.crawl WHERE name = '{}')",
+            self.crawl
+        );
+        sql.replace("$K", &number)
+    }
+
+    pub(crate) fn links(&self, group: usize) -> i64 {
+        self.number(
+            group,
+            "SELECT count(*) FROM crawl_frontier.link WHERE crawl = $K",
+        )
+    }
+
+    pub(crate) fn move_to(&self, buckets: &[i32], to: i32) -> Result<MovedBuckets, OpenError> {
+        let wanted = BucketChoice::Numbers(buckets.iter().copied().collect());
+        move_buckets(
+            &self.urls,
+            &Credentials::default(),
+            &self.crawl,
+            (&wanted, &GroupName::Number(to)),
+            &mut |_| std::ops::ControlFlow::Continue(()),
+        )
+    }
+}
+
+/// A URL of a host in the bucket.
+pub(crate) fn url_in(frontier: &SharedFrontier, b: i32, path: &str) -> CanonicalUrl {
+    let hosts = (0..).map(|n| url(&format!("http://h{n}.example/{path}")));
+    let mut of_bucket = hosts.filter(|url| frontier.bucket_of(&url.host_key()) == b);
+    of_bucket.next().unwrap()
+}
+
+pub(crate) fn link_to(url: CanonicalUrl) -> Admission {
+    Admission::link(url, 1, self::url("/"))
+}
+
+fn refusal(opened: Result<SharedFrontier, OpenError>) -> String {
+    opened.err().unwrap().to_string()
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn both_groups_have_the_map_and_each_worker_works_in_one() {
+    let groups = TwoGroups::new();
+    let [first, second] = groups.two_workers();
+    for group in 0..2 {
+        let right = "SELECT count(*) FROM crawl_frontier.bucket WHERE crawl = $K AND home = b % 2";
+        assert_eq!(groups.number(group, right), 4);
+    }
+    assert_eq!(
+        (first.owned_buckets(), second.owned_buckets()),
+        (vec![0, 2], vec![1, 3])
+    );
+    // A third worker has its share of the first group, and a name its home for good.
+    let third = groups.open("w3");
+    assert_eq!((third.home(), third.buckets()), (0, 0));
+    second.give_up().unwrap();
+    first.give_up().unwrap();
+    assert_eq!(groups.open("w2").home(), 1);
+    let told = overview(&groups.urls, &Credentials::default(), Some(&groups.crawl)).unwrap();
+    let shown: Vec<_> = told[0]
+        .groups
+        .iter()
+        .map(|it| (it.number, it.buckets, it.workers))
+        .collect();
+    assert_eq!(shown, [(0, 2, 1), (1, 2, 1)]);
+    assert_eq!((told[0].group_count, told[0].workers.len()), (2, 3));
+    // A number of a worker is one worker's, over all groups.
+    let numbers: Vec<i64> = (0..2)
+        .map(|group| {
+            let sql = "SELECT sum(number)::bigint FROM crawl_frontier.worker WHERE crawl = $K";
+            groups.number(group, sql)
+        })
+        .collect();
+    assert_eq!(numbers, [64 + 128, 65]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn groups_that_are_not_all_those_of_the_crawl_are_refused() {
+    let groups = TwoGroups::new();
+    let options = options(&groups.crawl, "w1");
+    let open = |urls: &[&String]| {
+        let urls: Vec<String> = urls.iter().map(|url| (*url).clone()).collect();
+        SharedFrontier::open_groups(&urls, &options)
+    };
+    let [a, b] = [&groups.urls[0], &groups.urls[1]];
+    let twice = refusal(open(&[a, a]));
+    assert!(
+        twice.contains("is named twice") && twice.contains("hint: "),
+        "{twice}"
+    );
+    drop(open(&[a, b]).unwrap());
+    for group in 0..2 {
+        end_leases(&groups.urls[group], &groups.crawl);
+    }
+    let missing = refusal(open(&[b]));
+    assert!(
+        missing.contains("has 2 groups of engines, and group 0 is none")
+            && missing.contains("hint: "),
+        "{missing}"
+    );
+    // Once it has begun the order of names is no matter.
+    assert_eq!(open(&[b, a]).unwrap().home(), 0);
+    // Two crawls of one name are not the groups of one.
+    let other = TwoGroups::new();
+    for url in &other.urls {
+        SharedFrontier::open(url, &crate::bench::options(&other.crawl, "w")).unwrap();
+    }
+    let differ = refusal(other.try_open("w1"));
+    assert!(
+        differ.contains("is another than that of the first group") && differ.contains("hint: "),
+        "{differ}"
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_first_start_that_was_cut_short_is_begun_again_and_a_further_group_joins() {
+    let groups = TwoGroups::new();
+    drop(groups.open("w1"));
+    end_leases(&groups.urls[0], &groups.crawl);
+    // As if it had died before the second group was made, and before the first knew that it was.
+    groups.execute(
+        0,
+        "UPDATE crawl_frontier.crawl SET is_whole = false WHERE number = $K",
+    );
+    groups.execute(1, "DELETE FROM crawl_frontier.bucket WHERE crawl = $K");
+    groups.execute(1, "DELETE FROM crawl_frontier.crawl WHERE number = $K");
+    let first = groups.open("w1");
+    assert_eq!((first.home(), first.buckets()), (0, 2));
+    // A group that is named later joins, and those at work end, as they do not know it.
+    let mut urls = groups.urls.clone();
+    urls.push(Served::new().database(&groups.crawl.replace(' ', "_")));
+    let joined = SharedFrontier::open_groups(&urls, &options(&groups.crawl, "w9")).unwrap();
+    assert_eq!((joined.home(), joined.buckets()), (1, 2));
+    let ended = first.survey().unwrap_err().to_string();
+    assert!(ended.contains("a further group of engines"), "{ended}");
+    let told = overview(&urls, &Credentials::default(), Some(&groups.crawl)).unwrap();
+    let buckets: Vec<_> = told[0].groups.iter().map(|it| it.buckets).collect();
+    assert_eq!((told[0].group_count, buckets), (3, vec![2, 2, 0]));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_name_is_used_once_over_all_groups() {
+    let groups = TwoGroups::new();
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let (urls, options) = (groups.urls.clone(), options(&groups.crawl, "w1"));
+            std::thread::spawn(move || SharedFrontier::open_groups(&urls, &options))
+        })
+        .collect();
+    let opened = threads.into_iter().map(|thread| thread.join().unwrap());
+    let (began, refused): (Vec<_>, Vec<_>) = opened.partition(Result::is_ok);
+    assert_eq!((began.len(), refused.len()), (1, 2));
+    for why in refused {
+        assert!(matches!(why, Err(OpenError::WorkerInUse { .. })));
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn workers_of_two_groups_have_the_same_settings() {
+    let groups = TwoGroups::new();
+    let with = |worker: &str, settings: &str| Options {
+        settings: settings.to_owned(),
+        ..options(&groups.crawl, worker)
+    };
+    let first = SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 1")).unwrap();
+    let refused = SharedFrontier::open_groups(&groups.urls, &with("w2", "a = 2"));
+    assert!(matches!(refused, Err(OpenError::OtherSettings { .. })));
+    let second = SharedFrontier::open_groups(&groups.urls, &with("w3", "a = 1")).unwrap();
+    first.give_up().unwrap();
+    assert_eq!(second.home(), 1);
+    // One that lives in the second group has them still.
+    let refused = SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2"));
+    assert!(matches!(refused, Err(OpenError::OtherSettings { .. })));
+    second.give_up().unwrap();
+    SharedFrontier::open_groups(&groups.urls, &with("w1", "a = 2")).unwrap();
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_link_to_another_group_is_there_before_its_page_and_is_admitted_once() {
+    let groups = TwoGroups::new();
+    let [first, second] = groups.two_workers();
+    let (page, target) = (url_in(&first, 0, "page"), url_in(&first, 1, "target"));
+    let out = Admission {
+        state: NewState::Excluded(Exclusion::of(Reason::Scope)),
+        ..link_to(url_in(&first, 3, "out"))
+    };
+    admit(&first, [link_to(page.clone())]);
+    let links = [link_to(target.clone()), out];
+    let lease = first.lease(&page.origin()).unwrap().unwrap();
+    let mut transaction = first.begin().unwrap();
+    transaction.settle(lease, FETCHED).unwrap();
+    transaction.admit_all(&links).unwrap();
+    transaction.keep_meta("crawl target", b"");
+    // Its leases end before the commit, which fails: the links are there, the page is pending.
+    end_leases(&groups.urls[0], &groups.crawl);
+    let next = groups.open("w3");
+    assert_eq!(next.home(), 0, "nobody lives there");
+    assert!(transaction.commit().is_err());
+    assert_eq!((groups.links(0), groups.links(1)), (0, 2));
+    assert_eq!(second.crawl_meta().unwrap().len(), 1);
+    // Whoever has the page now sends them once more.
+    let lease = next.lease(&page.origin()).unwrap().unwrap();
+    let mut transaction = next.begin().unwrap();
+    transaction.settle(lease, FETCHED).unwrap();
+    transaction.admit_all(&links).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!((groups.links(0), groups.links(1)), (0, 4));
+    assert_eq!(second.take_links(2).unwrap().origins.len(), 1);
+    second.take_links(99).unwrap();
+    let counts = second.counts();
+    assert_eq!((counts.known, counts.pending, counts.excluded), (2, 1, 1));
+    assert!(second.lease(&target.origin()).unwrap().is_some());
+    assert_eq!(groups.links(1), 0);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_link_that_goes_by_an_old_map_is_sent_on() {
+    let groups = TwoGroups::new();
+    let [first, second] = groups.two_workers();
+    second.hand_over(&[3]).unwrap();
+    groups.move_to(&[3], 0).unwrap();
+    // The first does not know yet that bucket 3 is its own group's.
+    let target = url_in(&first, 3, "target");
+    admit(&first, [link_to(target.clone())]);
+    assert_eq!((groups.links(0), groups.links(1)), (0, 1));
+    // It learns what was moved, then looks for what waits there.
+    second.survey().unwrap();
+    let survey = second.survey().unwrap();
+    assert!(survey.links_wait && survey.to_forward == [1], "{survey:?}");
+    second.forward_links(1).unwrap();
+    assert_eq!((groups.links(0), groups.links(1)), (1, 0));
+    assert_eq!(first.take_free(9).unwrap().0, 1);
+    first.take_links(9).unwrap();
+    assert!(first.lease(&target.origin()).unwrap().is_some());
+    // Once it looked it knows, and where nobody works any more the others send links on.
+    second.survey().unwrap();
+    admit(&second, [link_to(url_in(&first, 3, "next"))]);
+    assert_eq!((groups.links(0), groups.links(1)), (1, 0));
+    second.give_up().unwrap();
+    let sql = "UPDATE crawl_frontier.link SET b = 1 WHERE crawl = $K";
+    groups.execute(0, sql);
+    assert_eq!(first.survey().unwrap().to_forward, [0]);
+    first.forward_links(0).unwrap();
+    assert_eq!((groups.links(0), groups.links(1)), (0, 1));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_group_that_can_not_be_reached_is_waited_for_as_long_as_a_lease() {
+    let groups = TwoGroups::new();
+    let proxy = Gate::before(groups.urls[1].rsplit_once(':').unwrap().1);
+    let through = [groups.urls[0].clone(), proxy.url.clone()];
+    let brief = Options {
+        lease: Duration::from_secs(2),
+        heartbeat: Duration::from_millis(200),
+        ..options(&groups.crawl, "w1")
+    };
+    let first = SharedFrontier::open_groups(&through, &brief).unwrap();
+    admit(&first, [link_to(url_in(&first, 1, "a"))]);
+    // Cut and open again: the link waits, and is sent.
+    proxy.close();
+    let opens = std::thread::spawn({
+        let proxy = proxy.clone();
+        move || {
+            std::thread::sleep(Duration::from_millis(500));
+            proxy.open();
+        }
+    });
+    admit(&first, [link_to(url_in(&first, 1, "b"))]);
+    opens.join().unwrap();
+    assert_eq!((groups.links(0), groups.links(1)), (0, 2));
+    first.survey().unwrap();
+    // For longer than a lease: the commit fails as a whole, while its own leases hold.
+    proxy.close();
+    let page = url_in(&first, 0, "page");
+    let mut transaction = first.begin().unwrap();
+    transaction
+        .admit_all(&[link_to(page.clone()), link_to(url_in(&first, 1, "c"))])
+        .unwrap();
+    let failed = transaction.commit().unwrap_err().to_string();
+    assert!(failed.contains("127.0.0.1"), "{failed}");
+    assert!(first.check().is_ok() && first.known(&page).unwrap().is_none());
+    assert!(first.survey().is_err());
+}
+
+/// A way to an engine that can be closed.
+#[derive(Clone)]
+struct Gate {
+    url: String,
+    is_open: Arc<AtomicBool>,
+    connections: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Gate {
+    fn before(port_and_database: &str) -> Gate {
+        let (port, database) = port_and_database.split_once('/').unwrap();
+        let engine = format!("127.0.0.1:{port}");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = listener.local_addr().unwrap();
+        let gate = Gate {
+            url: format!("postgres://crawl@{own}/{database}"),
+            is_open: Arc::new(AtomicBool::new(true)),
+            connections: Arc::default(),
+        };
+        let served = gate.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if !served.is_open.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let engine = TcpStream::connect(&engine).unwrap();
+                for (from, to) in [(&client, &engine), (&engine, &client)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+                served.connections.lock().unwrap().extend([client, engine]);
+            }
+        });
+        gate
+    }
+
+    fn open(&self) {
+        self.is_open.store(true, Ordering::SeqCst);
+    }
+
+    fn close(&self) {
+        self.is_open.store(false, Ordering::SeqCst);
+        for connection in self.connections.lock().unwrap().drain(..) {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_crawl_is_over_when_no_group_has_anything_left() {
+    let groups = TwoGroups::new();
+    let [first, second] = groups.two_workers();
+    let target = url_in(&first, 1, "target");
+    let is_over = |of: &SharedFrontier| {
+        let survey = of.survey().unwrap();
+        !survey.links_wait && survey.pending_open == 0
+    };
+    assert!(is_over(&first) && is_over(&second));
+    admit(&first, [link_to(target.clone())]);
+    assert!(!is_over(&first) && !is_over(&second));
+    let survey = second.survey().unwrap();
+    assert!(survey.own_links_wait && !first.survey().unwrap().own_links_wait);
+    assert_eq!((survey.living, survey.group_living), (2, 1));
+    second.take_links(9).unwrap();
+    assert_eq!(first.survey().unwrap().pending_open, 1);
+    // A group without a worker is told of.
+    second.give_up().unwrap();
+    assert_eq!(first.survey().unwrap().unserved_group, Some(1));
+    let second = groups.open("w2");
+    assert_eq!(first.survey().unwrap().unserved_group, None);
+    let lease = second.lease(&target.origin()).unwrap().unwrap();
+    settle(&second, lease, FETCHED);
+    assert!(is_over(&first) && is_over(&second));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
+    let groups = TwoGroups::new();
+    let [first, second] = groups.two_workers();
+    assert_eq!(first.allow(0, 6, 10).unwrap(), 6);
+    assert_eq!(second.allow(0, 6, 10).unwrap(), 4);
+    assert_eq!(first.allow(6, 6, 10).unwrap(), 6);
+    // Leave that is not needed is for others.
+    second.rest(true, Some(1)).unwrap();
+    assert_eq!(first.allow(6, 6, 10).unwrap(), 9);
+    // And so is that of one that died, but for the pages that it has.
+    let mut transaction = first.begin().unwrap();
+    transaction.mark("pages.jsonl", 100);
+    transaction.note_spent(3, 100);
+    transaction.commit().unwrap();
+    assert_eq!(second.allow(1, 9, 10).unwrap(), 1);
+    end_leases(&groups.urls[0], &groups.crawl);
+    assert_eq!(second.allow(1, 9, 10).unwrap(), 7);
+    assert_eq!(second.survey().unwrap().others_bytes, 100);
+    // Several at once are allowed no more than there is.
+    let crowd = TwoGroups::new();
+    let workers: Vec<_> = (0..4).map(|n| crowd.open(&format!("w{n}"))).collect();
+    let allowed: u64 = std::thread::scope(|scope| {
+        let asked = workers.iter().map(|worker| {
+            scope.spawn(move || {
+                let mut allowed = 0;
+                for _ in 0..8 {
+                    allowed = worker.allow(allowed, 5, 57).unwrap();
+                }
+                allowed
+            })
+        });
+        let asked: Vec<_> = asked.collect();
+        asked.into_iter().map(|it| it.join().unwrap()).sum()
+    });
+    assert_eq!(allowed, 57);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn what_a_lost_worker_settled_is_reopened_in_the_group_that_has_it_now() {
+    let groups = TwoGroups::new();
+    let [first, second] = groups.two_workers();
+    let page = url_in(&first, 1, "page");
+    admit(
+        &second,
+        [link_to(page.clone()), link_to(url_in(&first, 3, "other"))],
+    );
+    for b in [1, 3] {
+        let path = if b == 1 { "page" } else { "other" };
+        let origin = url_in(&first, b, path).origin();
+        let lease = second.lease(&origin).unwrap().unwrap();
+        settle(&second, lease, FETCHED);
+    }
+    second.hand_over(&[1]).unwrap();
+    groups.move_to(&[1], 0).unwrap();
+    second.give_up().unwrap();
+    let lost = reopen(&groups.urls, &Credentials::default(), &groups.crawl, "w2").unwrap();
+    assert_eq!(lost.buckets_to_reopen, 2);
+    assert_eq!(first.take_free(9).unwrap().0, 1);
+    first.take_links(99).unwrap();
+    assert!(first.lease(&page.origin()).unwrap().is_some());
+    // Its name is free in any group: the second has none now.
+    let again = groups.open("w2");
+    again.take_links(99).unwrap();
+    assert_eq!((again.home(), again.counts().pending), (1, 1));
+}
+
+/// An engine ends a transaction by itself, so one that spans two would have to be prepared in each,
+/// or be open in one while the other is asked.
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn no_transaction_spans_two_groups() {
+    let setup = Setup {
+        settings: &["log_statement=all", "log_line_prefix=%p "],
+        files: &[],
+    };
+    let servers = [Postgres::start(&setup), Postgres::start(&setup)];
+    let groups = TwoGroups {
+        urls: servers
+            .iter()
+            .map(|it| format!("postgres://crawl@127.0.0.1:{}/postgres", it.port))
+            .collect(),
+        _served: [Served::new(), Served::second()],
+        crawl: new_crawl(),
+    };
+    let workers = groups.two_workers();
+    for n in 0..3 {
+        for worker in &workers {
+            let links = (0..4).map(|b| link_to(url_in(worker, b, &format!("{n}"))));
+            admit(worker, links);
+            worker.take_links(99).unwrap();
+            worker.survey().unwrap();
+        }
+    }
+    workers[1].hand_over(&[1]).unwrap();
+    // All that was logged so far is of workers: the move has transactions of its own.
+    let logs = servers.each_ref().map(Postgres::log);
+    groups.move_to(&[1], 0).unwrap();
+    assert_eq!(workers[0].take_free(9).unwrap().0, 1);
+    for (group, log) in logs.iter().enumerate() {
+        let said = log.to_uppercase();
+        for word in [
+            "PREPARE TRANSACTION",
+            "DBLINK",
+            "POSTGRES_FDW",
+            "NOTIFY",
+            "SKIP LOCKED",
+        ] {
+            assert!(!said.contains(word), "{word}");
+        }
+        // Each transaction of several statements is a commit of a worker of this group; all else is a
+        // statement alone, such as the links of the others.
+        let begun = log
+            .lines()
+            .filter(|line| line.ends_with("statement: BEGIN"))
+            .count();
+        let sql = "SELECT sum(commits)::bigint FROM crawl_frontier.worker WHERE crawl = $K";
+        let commits = groups.number(group, sql);
+        assert_eq!(i64::try_from(begun).unwrap(), commits, "group {group}");
+        let linked = log
+            .lines()
+            .filter(|line| line.contains("INSERT INTO crawl_frontier.link"));
+        assert!(linked.count() > 0, "the others sent links");
+        assert!(commits >= 3);
+    }
+    let moved = servers
+        .each_ref()
+        .map(Postgres::log)
+        .concat()
+        .to_uppercase();
+    assert!(!moved.contains("PREPARE TRANSACTION"));
+    for server in &servers {
+        // And the engine would refuse to.
+        let url = format!("postgres://crawl@127.0.0.1:{}/postgres", server.port);
+        assert_eq!(text(&url, "SHOW max_prepared_transactions"), "0");
+    }
+}
