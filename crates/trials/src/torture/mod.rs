@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// Have four workers share each crawl, and break their engine, network and disks too
     #[arg(long)]
     shared: bool,
+    /// With --shared: have each crawl lie in so many groups of engines, and move hosts between them
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "shared", value_parser = clap::value_parser!(u8).range(1..=4))]
+    groups: u8,
     /// The seed of webs and moments; another one each time, if it is not given
     #[arg(long, value_name = "N")]
     seed: Option<u64>,

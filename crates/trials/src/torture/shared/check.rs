@@ -166,7 +166,7 @@ impl Rack<'_> {
     fn engine_agrees(&self, rows: &Rows, breaches: &mut Breaches) -> Result<()> {
         let text = self
             .crawl
-            .frontier_command(self.engines.ports(), &["status", "--json"])?;
+            .frontier_command(&self.ports(), &["status", "--json"])?;
         let told: serde_json::Value = serde_json::from_str(&text)?;
         let crawl = &told["crawls"][0];
         let count = |name: &str| crawl[name].as_u64().unwrap_or(u64::MAX);

@@ -5,6 +5,8 @@
 //! workers, each with a directory, a home and a network to the engines of its own. From the seed
 //! follow the faults: workers are killed, frozen for longer than their leases, cut off from the
 //! engine, told that their disk is full, or lose it; the primary is killed, and its standby takes its place.
+//! Where a crawl lies in several groups of engines, each has a primary and a standby, and hosts are
+//! moved from one to another meanwhile by commands, some of which are killed and given again.
 //! When the crawl came to its end, the web's own log, the rows, the archives and the engine are held
 //! against what the web says must be found.
 
@@ -18,6 +20,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -27,7 +30,7 @@ use xtask::debian;
 use xtask::workspace::Workspace;
 
 use self::engines::{Engines, Programs};
-use self::network::Network;
+use self::network::{Network, Ports};
 use self::worker::{Crawl, Under, Worker};
 use super::breaches::Tally;
 use super::program_run::Death;
@@ -49,6 +52,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The pause between two commands that reopen what a worker settled.
 const REOPEN_INTERVAL: Duration = Duration::from_millis(300);
+
+/// The buckets of a crawl, and how many of them are moved at once.
+const BUCKETS: u64 = 1024;
+const MOVED: u64 = 300;
 
 /// The program ends so where its disk, or the engine, failed it: the same command goes on.
 const DISK: i32 = 3;
@@ -119,7 +126,11 @@ pub(super) struct Fault {
 /// A crawl with its engines and workers.
 struct Rack<'a> {
     crawl: Crawl<'a>,
-    engines: Engines<'a>,
+    /// The engines of each group.
+    engines: Vec<Engines<'a>>,
+    /// The move of hosts that is under way, or is to be given again.
+    moving: Option<(Move, Option<Child>)>,
+    moves: Moves,
     workers: Vec<Worker>,
     dice: SeededRandom,
     faults: Vec<Fault>,
@@ -129,10 +140,28 @@ struct Rack<'a> {
     ends: u32,
 }
 
+/// Hosts that are moved from one group to another.
+#[derive(Clone)]
+struct Move {
+    /// As the command takes them.
+    buckets: String,
+    to: String,
+}
+
+/// Commands by which hosts were moved.
+#[derive(Clone, Copy, Default)]
+struct Moves {
+    done: u32,
+    killed: u32,
+    /// Those that ended since an engine failed them.
+    failed: u32,
+}
+
 /// The results of all crawls.
 #[derive(Default)]
 struct Sum {
     crawls: u32,
+    moves: Moves,
     ends: u32,
     faults: Vec<Kind>,
     tally: Tally,
@@ -157,7 +186,8 @@ pub(super) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         }
         let dir = dir.join(seed.to_string());
         let left = most - sum.faults.len();
-        torment(&programs, &program, &dir, (seed, left), &mut sum).with_context(|| {
+        let amounts = (args.groups.into(), left);
+        torment(&programs, &program, &dir, (seed, amounts), &mut sum).with_context(|| {
             format!(
                 "a crawl broke; it lies in {}\nsame web again: --shared --seed {seed}",
                 dir.display()
@@ -174,7 +204,7 @@ fn torment(
     programs: &Programs,
     program: &Path,
     dir: &Path,
-    (seed, most): (u64, usize),
+    (seed, (groups, most)): (u64, (usize, usize)),
     sum: &mut Sum,
 ) -> Result<()> {
     ensure!(
@@ -184,9 +214,11 @@ fn torment(
     );
     fs::create_dir_all(dir)?;
     let web = Web::draw_large(seed)?;
-    let engines = Engines::start(programs, &dir.join("engines"))?;
-    let ports = engines.ports();
-    let workers = (1..=WORKERS).map(|number| Worker::new(format!("w{number}"), ports));
+    let engines: Vec<Engines<'_>> = (0..groups)
+        .map(|group| Engines::start(programs, &dir.join(format!("engines-{group}"))))
+        .collect::<Result<_>>()?;
+    let ports: Vec<Ports> = engines.iter().map(Engines::ports).collect();
+    let workers = (1..=WORKERS).map(|number| Worker::new(format!("w{number}"), &ports));
     let mut rack = Rack {
         crawl: Crawl {
             program,
@@ -195,6 +227,8 @@ fn torment(
             lease: format!("{}s", LEASE.as_secs()),
         },
         engines,
+        moving: None,
+        moves: Moves::default(),
         workers: workers.collect::<Result<_>>()?,
         dice: SeededRandom::of(seed ^ 0x7368_6172),
         faults: Vec::new(),
@@ -213,10 +247,23 @@ fn torment(
     );
     sum.crawls += 1;
     sum.ends += rack.ends;
+    sum.moves.done += rack.moves.done;
+    sum.moves.killed += rack.moves.killed;
+    sum.moves.failed += rack.moves.failed;
     sum.faults
         .extend(rack.faults.iter().map(|fault| fault.kind));
     sum.tally.add(&tally);
     Ok(())
+}
+
+impl Drop for Rack<'_> {
+    fn drop(&mut self) {
+        if let Some((_, Some(process))) = &mut self.moving {
+            // It is ours, and nobody waits for it any more.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
 }
 
 impl Rack<'_> {
@@ -231,6 +278,7 @@ impl Rack<'_> {
             }
             if Instant::now() >= next && self.faults.len() < most {
                 self.make_fault()?;
+                self.move_hosts()?;
                 next = Instant::now() + Duration::from_millis(200) + self.dice.millis(2000);
             }
             ensure!(began.elapsed() < MAX_CRAWL, "no end: {}", self.last_words());
@@ -245,7 +293,7 @@ impl Rack<'_> {
             worker.relieve()?;
             worker.starts_at = began;
         }
-        while self.workers.iter().any(|worker| !worker.is_done) {
+        while self.moving.is_some() || self.workers.iter().any(|worker| !worker.is_done) {
             self.attend()?;
             ensure!(began.elapsed() < MAX_CRAWL, "no end: {}", self.last_words());
             sleep(LOOK_INTERVAL);
@@ -293,12 +341,72 @@ impl Rack<'_> {
                 }
             }
         }
+        self.attend_to_move()?;
         lost.iter().try_for_each(|name| self.reopen(name))
+    }
+
+    /// Starts to move hosts where nobody does, or kills the command that does, one time of three.
+    fn move_hosts(&mut self) -> Result<()> {
+        if self.engines.len() == 1 {
+            return Ok(());
+        }
+        match &mut self.moving {
+            None => {
+                let first = self.dice.below(BUCKETS - MOVED);
+                let hosts = Move {
+                    buckets: format!("{first}-{}", first + MOVED - 1),
+                    to: self.dice.below(self.engines.len() as u64).to_string(),
+                };
+                self.moving = Some((hosts, None));
+            }
+            Some((_, process)) if self.dice.below(3) == 0 => {
+                if let Some(mut process) = process.take() {
+                    process.kill()?;
+                    process.wait()?;
+                    self.moves.killed += 1;
+                }
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Has a move go on until it is done: the same command again, wherever it was cut.
+    fn attend_to_move(&mut self) -> Result<()> {
+        let ports = self.ports();
+        let Some((hosts, process)) = &mut self.moving else {
+            return Ok(());
+        };
+        let Some(running) = process else {
+            *process = Some(self.crawl.start_move(&ports, hosts)?);
+            return Ok(());
+        };
+        let Some(status) = running.try_wait()? else {
+            return Ok(());
+        };
+        *process = None;
+        match status.code() {
+            Some(0) => {
+                self.moves.done += 1;
+                self.moving = None;
+            }
+            Some(DISK) => self.moves.failed += 1,
+            // Nobody was there before to begin the crawl in all groups.
+            Some(USAGE) if self.crawl.last_words().contains("has no crawl") => {
+                self.moves.failed += 1;
+            }
+            _ => bail!("a move ended with {status}: {}", self.crawl.last_words()),
+        }
+        Ok(())
+    }
+
+    fn ports(&self) -> Vec<Ports> {
+        self.engines.iter().map(Engines::ports).collect()
     }
 
     /// Has all fetched again that a worker settled whose disk is lost, once its lease has ended.
     fn reopen(&mut self, name: &str) -> Result<()> {
-        let is_reopened = self.crawl.reopen(self.engines.ports(), name)?;
+        let is_reopened = self.crawl.reopen(&self.ports(), name)?;
         for worker in &mut self.workers {
             if is_reopened {
                 // The crawl goes on, so each of them lists anew what it puts aside.
@@ -381,8 +489,11 @@ impl Rack<'_> {
     /// Kills the primary, has the standby promoted, and gives it a standby of its own.
     fn kill_primary(&mut self) -> Result<()> {
         let from = self.now();
-        self.engines.fail_over()?;
-        let until = self.now();
+        let Some(group) = self.dice.take(&mut self.engines.iter_mut().collect()) else {
+            return Ok(());
+        };
+        group.fail_over()?;
+        let until = self.crawl.web.web.now_us();
         self.faults.push(Fault {
             kind: Kind::Primary,
             worker: None,
@@ -390,7 +501,7 @@ impl Rack<'_> {
             until,
             lost: BTreeSet::new(),
         });
-        self.engines.add_standby()
+        group.add_standby()
     }
 
     fn now(&self) -> u64 {
@@ -418,6 +529,9 @@ fn table(sum: &Sum, took: Duration) -> String {
         row(&format!("  {}", kind.name()), count as u64);
     }
     row("ends that went on", sum.ends.into());
+    row("moves of hosts", sum.moves.done.into());
+    row("  that were killed", sum.moves.killed.into());
+    row("  that an engine failed", sum.moves.failed.into());
     row("crawls", sum.crawls.into());
     row("pages", tally.pages);
     row("requests", tally.requests);

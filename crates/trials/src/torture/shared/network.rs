@@ -17,10 +17,13 @@ pub(super) enum Network {
     Stalled,
 }
 
+/// The ports of the two engines of a group.
+pub(super) type Ports = [u16; 2];
+
 /// The network of one worker. It lasts until the program ends.
 pub(super) struct Link {
-    /// The ports at which the worker finds the engines.
-    pub(super) ports: [u16; 2],
+    /// The ports at which the worker finds the engines of each group.
+    pub(super) ports: Vec<Ports>,
     shared: Arc<Shared>,
 }
 
@@ -37,8 +40,8 @@ struct State {
 }
 
 impl Link {
-    /// A network before engines at these ports.
-    pub(super) fn to(engines: [u16; 2]) -> Result<Link> {
+    /// A network before groups of engines at these ports.
+    pub(super) fn to(groups: &[Ports]) -> Result<Link> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 network: Network::Whole,
@@ -46,8 +49,9 @@ impl Link {
             }),
             changed: Condvar::new(),
         });
-        let mut ports = [0; 2];
-        for (port, engine) in ports.iter_mut().zip(engines) {
+        let mut ports = groups.to_vec();
+        for port in ports.as_flattened_mut() {
+            let engine = *port;
             let listener = TcpListener::bind("127.0.0.1:0")?;
             *port = listener.local_addr()?.port();
             let shared = Arc::clone(&shared);

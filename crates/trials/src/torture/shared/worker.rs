@@ -11,8 +11,8 @@ use crawl_archive::rows::RequestRow;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::network::{Link, Network};
-use super::{DISK, USAGE};
+use super::network::{Link, Network, Ports};
+use super::{DISK, Move, USAGE};
 use crate::torture::web::Web;
 
 /// The settings that all workers of a crawl have alike.
@@ -59,12 +59,15 @@ impl Under {
 }
 
 impl Crawl<'_> {
-    /// A connection string by which a worker finds whichever engine is the primary.
-    fn frontier(ports: [u16; 2]) -> String {
-        let [a, b] = ports;
-        format!(
-            "postgres://crawl@127.0.0.1:{a},127.0.0.1:{b}/postgres?target_session_attrs=read-write"
-        )
+    /// Flags by which the program finds whichever engine of each group is the primary.
+    fn frontier(groups: &[Ports]) -> Vec<String> {
+        let urls = groups.iter().map(|[a, b]| {
+            format!(
+                "postgres://crawl@127.0.0.1:{a},127.0.0.1:{b}/postgres?target_session_attrs=read-write"
+            )
+        });
+        let flags = urls.flat_map(|url| ["--frontier".to_owned(), url]);
+        flags.chain(["--crawl", CRAWL].map(str::to_owned)).collect()
     }
 
     pub(super) fn output(&self, worker: &str) -> PathBuf {
@@ -96,11 +99,10 @@ impl Crawl<'_> {
         // As on a machine of its own: on one machine a host waits for who asks it, frozen or not.
         command.env("HOME", self.dir.join(format!("home of {}", worker.name)));
         let delay = format!("{}ms", self.web.delay.as_millis());
-        let url = Crawl::frontier(worker.link.ports);
         command.args(["--seed", &self.web.web.url(0, "/"), "--delay", &delay]);
         command.args(["--delay-factor", "0", "--scope", "any", "--allow-private"]);
         command.args(["--progress", "off", "-q", "--output", &worker.name]);
-        command.args(["--frontier", &url, "--crawl", CRAWL]);
+        command.args(Crawl::frontier(&worker.link.ports));
         command.args(["--worker", &worker.name, "--frontier-lease", &self.lease]);
         if self.web.links {
             command.args(["--links", "on"]);
@@ -120,14 +122,23 @@ impl Crawl<'_> {
         Ok(command.output()?)
     }
 
-    fn run_frontier(&self, engines: [u16; 2], args: &[&str]) -> Result<Output> {
-        let url = Crawl::frontier(engines);
-        let place = ["--frontier", &url, "--crawl", CRAWL];
+    fn run_frontier(&self, groups: &[Ports], args: &[&str]) -> Result<Output> {
+        let place = Crawl::frontier(groups);
+        let place: Vec<&str> = place.iter().map(String::as_str).collect();
         self.run(&[&["frontier"], args, &place].concat())
     }
 
+    /// Starts `crawl frontier move`.
+    pub(super) fn start_move(&self, groups: &[Ports], hosts: &Move) -> Result<Child> {
+        let mut command = self.command()?;
+        command.env("HOME", self.dir.join("home"));
+        command.args(["frontier", "move", &hosts.buckets, "--to", &hosts.to]);
+        command.args(Crawl::frontier(groups));
+        command.spawn().context("the program does not start")
+    }
+
     /// Runs `crawl frontier` with what is given; what it prints.
-    pub(super) fn frontier_command(&self, engines: [u16; 2], args: &[&str]) -> Result<String> {
+    pub(super) fn frontier_command(&self, engines: &[Ports], args: &[&str]) -> Result<String> {
         let output = self.run_frontier(engines, args)?;
         ensure!(
             output.status.success(),
@@ -157,17 +168,18 @@ impl Crawl<'_> {
     }
 
     /// Has all fetched again that a worker settled whose disk is lost. False where that is to be
-    /// tried again: its lease holds, or the engine does not answer.
-    pub(super) fn reopen(&self, engines: [u16; 2], worker: &str) -> Result<bool> {
+    /// tried again: its lease holds, hosts are being moved, or the engine does not answer.
+    pub(super) fn reopen(&self, engines: &[Ports], worker: &str) -> Result<bool> {
         let output = self.run_frontier(engines, &["reopen", worker])?;
         let said = String::from_utf8_lossy(&output.stderr);
         let is_alive = said.contains("is at work on crawl");
+        let hosts_move = said.contains("are being moved to another group");
         // It may have been killed before the engine heard of it.
         let is_unknown = said.contains("has no worker");
         match output.status.code() {
             Some(0) => Ok(true),
             Some(USAGE) if is_unknown => Ok(true),
-            Some(USAGE) if is_alive => Ok(false),
+            Some(USAGE) if is_alive || hosts_move => Ok(false),
             Some(DISK) => Ok(false),
             _ => bail!("`crawl frontier reopen {worker}`: {said}"),
         }
@@ -181,7 +193,7 @@ impl Crawl<'_> {
 }
 
 impl Worker {
-    pub(super) fn new(name: String, engines: [u16; 2]) -> Result<Worker> {
+    pub(super) fn new(name: String, engines: &[Ports]) -> Result<Worker> {
         Ok(Worker {
             name,
             process: None,
