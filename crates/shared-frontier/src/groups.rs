@@ -142,7 +142,7 @@ pub(crate) struct OtherGroup {
     session: Mutex<Option<Arc<Session>>>,
 }
 
-/// What was asked, and the connection that it was asked over.
+/// A question on its way, and the connection that it was asked over.
 pub(crate) type AskedOver<T> = Asked<(Arc<Session>, T)>;
 
 impl OtherGroup {

@@ -21,7 +21,7 @@ pub struct LostWorker {
     pub buckets_to_reopen: u64,
 }
 
-/// What an engine says of a worker.
+/// The state in which an engine has a worker that is to be given up.
 enum Found {
     Nothing,
     Alive,

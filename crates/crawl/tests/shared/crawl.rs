@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -71,6 +72,14 @@ impl Worker {
 
     pub(crate) fn wait(mut self) -> Ended {
         Ended::of(&self.0.take().unwrap().wait_with_output().unwrap())
+    }
+
+    /// Waits until it says a line with this text; gives that line.
+    pub(crate) fn wait_to_say(&mut self, text: &str) -> String {
+        let said = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
+        let lines = BufReader::new(said).lines().map(Result::unwrap);
+        let mut lines = lines.skip_while(|line| !line.contains(text));
+        lines.next().expect("it ended, and did not say so")
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
@@ -219,12 +228,21 @@ impl Crawl {
 
     /// The URLs with a row of `pages.jsonl`, each once.
     pub(crate) fn pages(&self, workers: &[&str]) -> BTreeSet<String> {
-        let mut pages = BTreeSet::new();
-        for row in self.rows(workers, "pages.jsonl") {
+        self.urls_of(workers, "pages.jsonl")
+    }
+
+    fn urls_of(&self, workers: &[&str], file: &str) -> BTreeSet<String> {
+        let mut urls = BTreeSet::new();
+        for row in self.rows(workers, file) {
             let url = row["url"].as_str().unwrap().to_owned();
-            assert!(pages.insert(url), "twice: {row}");
+            assert!(urls.insert(url), "twice: {row}");
         }
-        pages
+        urls
+    }
+
+    /// The URLs with a row of `excluded.jsonl`, each once.
+    pub(crate) fn excluded(&self, workers: &[&str]) -> BTreeSet<String> {
+        self.urls_of(workers, "excluded.jsonl")
     }
 
     /// Each page of the web has a row, once, and each host was given its gaps, by the log of the

@@ -43,15 +43,7 @@ impl Crawl {
 
     /// Nothing is listed twice, or left to be looked at.
     fn check_rows(&self, workers: &[&str]) {
-        let rows = self.rows(workers, "excluded.jsonl");
-        let mut excluded: Vec<&str> = rows
-            .iter()
-            .map(|row| row["url"].as_str().unwrap())
-            .collect();
-        let count = excluded.len();
-        excluded.sort_unstable();
-        excluded.dedup();
-        assert_eq!(excluded.len(), count);
+        let count = self.excluded(workers).len();
         let told = self.frontier(&["status", "--json"]);
         let told: Value = serde_json::from_slice(&told.stdout).unwrap();
         let told = &told["crawls"][0];

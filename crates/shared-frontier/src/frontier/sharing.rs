@@ -78,7 +78,7 @@ pub struct Survey {
     pub others_bytes: u64,
 }
 
-/// What a survey says of one group.
+/// The facts of one group, as a survey finds them.
 struct GroupSurvey {
     group: i32,
     living: u64,

@@ -27,7 +27,7 @@ pub(super) struct MoveGroup {
     session: Arc<Session>,
 }
 
-/// What a group says of a bucket.
+/// The row of a bucket in one group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BucketRow {
     pub(super) b: i32,
@@ -86,7 +86,7 @@ impl MoveGroup {
         })
     }
 
-    /// What the group says of some buckets.
+    /// The rows of some buckets in this group.
     pub(super) fn rows(&self, buckets: &[i32]) -> Result<Vec<BucketRow>, FrontierError> {
         let text = "SELECT b, home, moving_to, epoch FROM crawl_frontier.bucket
             WHERE crawl = $1 AND b = ANY($2) ORDER BY b";

@@ -105,17 +105,15 @@ pub(crate) fn try_execute(url: &str, sql: &str) -> Result<(), tokio_postgres::Er
 
 /// The one text that a query gives.
 pub(crate) fn text(url: &str, sql: &str) -> String {
-    runtime().block_on(async {
-        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
-            .await
-            .unwrap();
-        tokio::spawn(connection);
-        client.query_one(sql, &[]).await.unwrap().get(0)
-    })
+    value(url, sql)
 }
 
 /// The one number that a query gives.
 pub(crate) fn number(url: &str, sql: &str) -> i64 {
+    value(url, sql)
+}
+
+fn value<T: tokio_postgres::types::FromSqlOwned>(url: &str, sql: &str) -> T {
     runtime().block_on(async {
         let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
             .await
@@ -171,7 +169,7 @@ impl Postgres {
         panic!("PostgreSQL does not start: {}", log(dir.path()));
     }
 
-    /// What the server logged until now.
+    /// The log of the server until now.
     pub(crate) fn log(&self) -> String {
         log(self.dir.path())
     }
