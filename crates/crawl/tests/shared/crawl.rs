@@ -20,8 +20,12 @@ pub(crate) const DELAY: Duration = Duration::from_millis(30);
 /// Whatever is waited for is there within seconds.
 const MAX_WAIT: Duration = Duration::from_secs(240);
 
-/// So short that tests need not wait long for the hosts of a dead worker.
-const LEASE: &str = "3s";
+/// So long that no machine is too busy for a heartbeat within it.
+const LEASE: &str = "240s";
+
+/// Of a worker that is to die: so short that tests need not wait long for its hosts. Where its lease
+/// ends sooner, it has lost them all the same.
+const SHORT_LEASE: &str = "3s";
 
 pub(crate) struct Crawl {
     pub(crate) web: TestWeb,
@@ -149,7 +153,10 @@ impl Crawl {
         // As on a machine of its own: on one machine a host waits for who asks it, frozen or not.
         command.env("HOME", self.dir.path().join(format!("home of {worker}")));
         self.name_groups(&mut command);
-        command.args(["--worker", worker, "--frontier-lease", LEASE]);
+        command.args(["--worker", worker]);
+        if !flags.contains("--frontier-lease") {
+            command.args(["--frontier-lease", LEASE]);
+        }
         command
     }
 
@@ -180,6 +187,12 @@ impl Crawl {
     /// Starts a worker that follows links everywhere.
     pub(crate) fn start(&self, worker: &str) -> Worker {
         self.start_with(worker, "--scope any --allow-private")
+    }
+
+    /// The same for a worker that is to die, or to be frozen.
+    pub(crate) fn start_mortal(&self, worker: &str) -> Worker {
+        let flags = format!("--scope any --allow-private --frontier-lease {SHORT_LEASE}");
+        self.start_with(worker, &flags)
     }
 
     pub(crate) fn start_with(&self, worker: &str, flags: &str) -> Worker {

@@ -16,7 +16,7 @@ fn crawl(seed: u64) -> Crawl {
 #[ignore = "needs PostgreSQL"]
 fn ours_the_hosts_of_a_worker_that_is_killed_are_taken_over() {
     let crawl = crawl(11);
-    let (first, second) = (crawl.start("w1"), crawl.start("w2"));
+    let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
     first.kill();
     second.wait().expect(0);
@@ -41,7 +41,7 @@ fn ours_a_worker_that_is_killed_goes_on_at_once() {
 #[ignore = "needs PostgreSQL"]
 fn ours_a_worker_that_was_frozen_too_long_ends_and_goes_on_by_the_same_command() {
     let crawl = crawl(13);
-    let (first, second) = (crawl.start("w1"), crawl.start("w2"));
+    let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
     first.signal("STOP");
     // It ends when nothing is left to do: so it took over what the first had.

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::crawl::{Crawl, Ended};
 
-/// Longer than any lease of these tests.
-const MAX_LEASE: Duration = Duration::from_secs(30);
+/// Longer than the lease of a worker that is to die, however busy the machine is.
+const MAX_LEASE: Duration = Duration::from_secs(240);
 
 /// A web that takes some seconds.
 fn crawl(seed: u64) -> Crawl {
@@ -63,9 +63,9 @@ impl Crawl {
 #[ignore = "needs PostgreSQL"]
 fn ours_what_a_worker_fetched_whose_directory_is_lost_is_fetched_by_the_others() {
     let crawl = crawl(41);
-    let (first, second) = (crawl.start("w1"), crawl.start("w2"));
+    let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(600);
-    let said = Ended::of(&crawl.frontier(&["reopen", "w1"])).expect(2);
+    let said = Ended::of(&crawl.frontier(&["reopen", "w2"])).expect(2);
     assert!(
         said.contains("is at work") && said.contains("hint: "),
         "{said}"
@@ -87,13 +87,12 @@ fn ours_what_a_worker_fetched_whose_directory_is_lost_is_fetched_by_the_others()
 #[ignore = "needs PostgreSQL"]
 fn ours_a_worker_begins_anew_in_an_empty_directory() {
     let crawl = crawl(42);
-    let (first, mut second) = (crawl.start("w1"), crawl.start("w2"));
+    let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(600);
     first.kill();
     crawl.lose("w1");
     crawl.reopen("w1");
     // What was put aside is listed once by those who are there at the end.
-    assert!(!second.has_ended(), "the hosts of the first had a lease");
     crawl.start("w1").wait().expect(0);
     second.wait().expect(0);
     crawl.check_whole(&["w1", "w2"]);
