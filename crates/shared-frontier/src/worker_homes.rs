@@ -175,6 +175,9 @@ pub(crate) fn allow(
 ) -> Result<u64, FrontierError> {
     let owned = &tables.owned;
     for _ in 0..MAX_TRIES {
+        // First: who begins after it, and is allowed some, changes the version.
+        let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
+        let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let mut facts = Vec::new();
         let rows = tables.read(Sql::Workers, params![owned.crawl])?;
         facts.extend(read(&rows).ok_or_else(|| tables.corrupt("worker"))?);
@@ -182,8 +185,6 @@ pub(crate) fn allow(
             let rows = group.read(Sql::Workers, params![group.crawl])?;
             facts.extend(read_workers(&rows, group)?);
         }
-        let rows = tables.read_in(FIRST_GROUP, Sql::Homes, |crawl| params![crawl])?;
-        let homes = read_homes(&rows).ok_or_else(|| tables.corrupt("worker_home"))?;
         let others = facts.iter().filter(|it| it.name != owned.worker);
         let others: u64 = others.map(|it| homes.may_have(it)).sum();
         let own = homes.workers.get(&owned.worker);

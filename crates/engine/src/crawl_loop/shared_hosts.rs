@@ -147,7 +147,9 @@ impl Coordinator {
                     self.write(WriterMessage::TakeLinks, out);
                 }
             }
-            SharedNews::Allowed(pages) => {
+            // A rest that began since it was asked for gave it back.
+            SharedNews::Allowed { rests, .. } if rests != shared.rests => {}
+            SharedNews::Allowed { pages, .. } => {
                 shared.asks_for_pages = false;
                 shared.allowed = Some(pages);
             }
@@ -185,7 +187,8 @@ impl Coordinator {
             .is_some_and(|allowed| allowed < pages + FEW_PAGES);
         let may_have = self.ending.is_none() && !shared.rests() && !shared.are_pages_spent;
         if is_short && may_have && !std::mem::replace(&mut shared.asks_for_pages, true) {
-            out.push(Effect::Share(SharedRequest::MorePages { pages }));
+            let rests = shared.rests;
+            out.push(Effect::Share(SharedRequest::MorePages { pages, rests }));
         }
         if !shared.leaving.is_empty() && now.since(shared.looked_at) >= HAND_OVER_INTERVAL {
             shared.looked_at = now;
@@ -366,6 +369,39 @@ mod tests {
         );
         assert_eq!(step(over(2)), (false, Vec::new()));
         assert_eq!(step(over(3)), (true, Vec::new()));
+    }
+
+    /// Else it would have pages that the store takes for free, and gives to another.
+    #[test]
+    fn ours_leave_that_was_asked_for_before_a_rest_counts_no_longer() {
+        let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));
+        coordinator.share_crawl(Arc::new(OneBucket));
+        let mut step = |news: Option<SharedNews>| {
+            let mut out = Vec::new();
+            if let Some(news) = news {
+                coordinator.handle(at(20), Event::Shared(news), &mut out);
+            }
+            coordinator.attend_to_workers(at(20), &mut out);
+            let asked = out.iter().find_map(|effect| match effect {
+                Effect::Share(SharedRequest::MorePages { rests, .. }) => Some(*rests),
+                _ => None,
+            });
+            let may_ask = coordinator.may_ask();
+            let _ = coordinator.advance(at(20), &mut out);
+            (asked, may_ask)
+        };
+        let allowed = |rests| Some(SharedNews::Allowed { pages: 7, rests });
+        assert_eq!(step(None), (Some(0), false));
+        assert_eq!(step(allowed(0)), (None, false), "it rested meanwhile");
+        assert_eq!(step(Some(SharedNews::Taken(Vec::new()))), (Some(1), false));
+        assert_eq!(step(allowed(1)), (None, false), "and once more");
+        let mut out = Vec::new();
+        let shared = coordinator.shared.as_mut().unwrap();
+        shared.end_rest(0, &mut out);
+        let rests = shared.rests;
+        let news = SharedNews::Allowed { pages: 7, rests };
+        coordinator.handle(at(20), Event::Shared(news), &mut out);
+        assert!(coordinator.may_ask());
     }
 
     /// Learning that the redirect leads to a host of another worker, the next owner would take the

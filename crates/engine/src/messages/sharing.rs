@@ -43,8 +43,13 @@ pub(crate) enum SharedNews {
     /// Links to hosts of this worker wait, URLs are to be reopened, or seeds turned out to lead
     /// elsewhere.
     LinksWait,
-    /// So many pages may be had by this worker in all.
-    Allowed(u64),
+    /// So many pages may be had by this worker in all, unless a rest began since it asked.
+    Allowed {
+        /// Rows of `pages.jsonl`.
+        pages: u64,
+        /// See [`SharedRequest::MorePages`].
+        rests: u64,
+    },
     /// Bytes of bodies of all other workers.
     OthersBytes(u64),
     /// No worker may have any more pages.
@@ -75,5 +80,7 @@ pub(crate) enum SharedRequest {
     MorePages {
         /// Rows of `pages.jsonl`, and leases that may become some.
         pages: u64,
+        /// The rests that it began before. What it is allowed, the next one gives back.
+        rests: u64,
     },
 }

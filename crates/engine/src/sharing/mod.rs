@@ -126,8 +126,8 @@ struct Links<Tell> {
     leaving: BTreeSet<i32>,
     /// How much was kept of the crawl when its links were taken last.
     crawl_meta: u64,
-    /// The pages with which leave for more was asked for, and not given yet.
-    wanted: Option<u64>,
+    /// The pages with which leave for more was asked for, and not given yet, and the rests before.
+    wanted: Option<(u64, u64)>,
     living: u64,
     /// A group that has work and no worker, and in how many looks in a row it was seen so.
     unserved: Option<(i32, u32)>,
@@ -180,8 +180,8 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
                 let pages = self.max_pages.and(rest).map(|_| pages);
                 self.frontier.rest(rest.is_some(), pages)
             }
-            SharedRequest::MorePages { pages } => {
-                self.wanted = Some(pages);
+            SharedRequest::MorePages { pages, rests } => {
+                self.wanted = Some((pages, rests));
                 self.ask_for_pages()
             }
         }
@@ -189,7 +189,7 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
 
     /// Asks for leave to have more pages; where there is none left, the next look asks again.
     fn ask_for_pages(&mut self) -> Result<(), FrontierError> {
-        let (Some(pages), Some(max)) = (self.wanted, self.max_pages) else {
+        let (Some((pages, rests)), Some(max)) = (self.wanted, self.max_pages) else {
             return Ok(());
         };
         let fair = max / (4 * self.living.max(1));
@@ -197,7 +197,8 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
         let allowed = self.frontier.allow(pages, more, max)?;
         if allowed > pages {
             self.wanted = None;
-            self.news(SharedNews::Allowed(allowed));
+            let pages = allowed;
+            self.news(SharedNews::Allowed { pages, rests });
         }
         Ok(())
     }
