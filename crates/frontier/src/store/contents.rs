@@ -1,14 +1,20 @@
-//! All that a store holds, part by part, for one that moves it elsewhere.
+//! All that a store holds, part by part, for one that moves it elsewhere, or here.
 
-use crawl_weburl::{HostKey, Origin};
+use std::sync::PoisonError;
+
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use fjall::{Keyspace, Readable as _, UserKey, UserValue};
 
 use super::FjallFrontier;
 use super::meta_keys;
-use crate::admit_rule::QueuePlace;
+use super::record_codec::Note;
+use super::transaction::FjallTransaction;
+use super::url_changes::{Change, StoredState};
+use crate::admit_rule::{Deferred, QueuePlace, Queued, capped, capped_exclusion};
 use crate::contents::StoredPart;
 use crate::error::FrontierError;
 use crate::record::{RecordState, UrlRecord};
+use crate::transaction::Transaction as _;
 use crate::visit::StoredVisit;
 
 impl FjallFrontier {
@@ -49,6 +55,25 @@ impl FjallFrontier {
             let bytes = value.to_vec();
             show(StoredPart::Meta { name, bytes })
         })
+    }
+
+    /// Puts parts of another frontier here, all of them in one commit. Each replaces what was kept
+    /// here of the same thing. Pending URLs of one origin come in the order of their queue, from one
+    /// call to the next.
+    ///
+    /// # Errors
+    /// [`FrontierError`] where the store fails; then none of them is here.
+    pub fn put_parts(
+        &self,
+        parts: impl IntoIterator<Item = StoredPart>,
+    ) -> Result<(), FrontierError> {
+        self.sieve.make_room()?;
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut transaction = Box::new(FjallTransaction::new(self, writer));
+        for part in parts {
+            transaction.put_part(part)?;
+        }
+        transaction.commit().map(drop)
     }
 
     fn each_waiting<E: From<FrontierError>>(
@@ -109,6 +134,63 @@ impl FjallFrontier {
             let (key, value) = row.into_inner().map_err(|why| self.tables.failed(why))?;
             show(&key, &value)?;
         }
+        Ok(())
+    }
+}
+
+impl FjallTransaction<'_> {
+    fn put_part(&mut self, part: StoredPart) -> Result<(), FrontierError> {
+        match part {
+            StoredPart::Url { url, record } => self.put_url(url, record)?,
+            StoredPart::Host { host, wake, bytes } => self.keep_host(&host, wake, &bytes),
+            StoredPart::Robots { origin, bytes } => self.keep_robots(&origin, &bytes),
+            StoredPart::Visit(visit) => {
+                let key = self.frontier.tables.key.fingerprint(&visit.url);
+                self.visits.insert(key, visit);
+            }
+            StoredPart::Meta { name, bytes } => self.keep_meta(&name, &bytes),
+        }
+        Ok(())
+    }
+
+    fn put_url(&mut self, url: CanonicalUrl, record: UrlRecord) -> Result<(), FrontierError> {
+        let key = self.frontier.tables.key.fingerprint(&url);
+        let (origin, before) = (url.origin(), self.state(key)?);
+        let UrlRecord { state, place, via } = record;
+        let depth = place.depth;
+        let now = match state {
+            RecordState::Pending { attempt } => StoredState::Pending(Queued {
+                place: QueuePlace {
+                    seq: self.next_sequence(),
+                    ..place
+                },
+                attempt,
+                url,
+                via,
+            }),
+            RecordState::Deferred(exclusion) => StoredState::Deferred(Deferred {
+                url,
+                via,
+                depth,
+                redirects: place.redirects,
+                exclusion: capped_exclusion(exclusion),
+            }),
+            RecordState::Fetched { status } => StoredState::Fetched { depth, status },
+            RecordState::Failed { why } => StoredState::Noted {
+                depth,
+                note: Note::Why(capped(why)),
+            },
+            RecordState::Excluded(exclusion) => StoredState::Noted {
+                depth,
+                note: Note::Exclusion(capped_exclusion(exclusion)),
+            },
+        };
+        self.changes.put(Change {
+            key,
+            origin,
+            before,
+            now,
+        });
         Ok(())
     }
 }

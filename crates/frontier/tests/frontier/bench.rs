@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crawl_frontier::conformance::{Bench, FaultyDisk};
-use crawl_frontier::{Durability, FjallFrontier, Frontier, OpenError, Options};
+use crawl_frontier::parts::{StoredPart, UrlRecord};
+use crawl_frontier::{Durability, FjallFrontier, Frontier, FrontierError, OpenError, Options};
+use crawl_weburl::CanonicalUrl;
 use tempfile::TempDir;
 
 use crate::disk::journal;
@@ -75,6 +77,48 @@ impl Bench for OnDisk {
                 Err(why) => panic!("{why}"),
             }
         }
+    }
+}
+
+/// The same, where all that is stored is moved to another directory with each death.
+pub(crate) struct Moved {
+    /// The texts of all URLs that are admitted: of those that are settled the store has none.
+    pub(crate) urls: Vec<CanonicalUrl>,
+    pub(crate) on_disk: OnDisk,
+}
+
+impl Bench for Moved {
+    fn frontier(&self) -> &dyn Frontier {
+        self.on_disk.frontier()
+    }
+
+    fn die(&mut self) {
+        self.on_disk.die();
+        let from = self.on_disk.frontier.as_ref().unwrap();
+        let mut parts = Vec::new();
+        for url in &self.urls {
+            let known = from.known(url).unwrap();
+            let settled = known.and_then(UrlRecord::settled);
+            let url = url.clone();
+            parts.extend(settled.map(|record| StoredPart::Url { url, record }));
+        }
+        let shown = from.each_part::<FrontierError>(&mut |part| {
+            parts.push(part);
+            Ok(())
+        });
+        shown.unwrap();
+        let moved = OnDisk::new();
+        let to = moved.frontier.as_ref().unwrap();
+        let mut parts = parts.into_iter().peekable();
+        while parts.peek().is_some() {
+            to.put_parts(parts.by_ref().take(3)).unwrap();
+        }
+        let mut transaction = to.begin().unwrap();
+        for (file, length) in from.marks().unwrap() {
+            transaction.mark(&file, length);
+        }
+        transaction.commit().unwrap();
+        self.on_disk = moved;
     }
 }
 

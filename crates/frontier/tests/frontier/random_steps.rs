@@ -48,6 +48,13 @@ fn a_url() -> impl Strategy<Value = CanonicalUrl> {
         .prop_map(|(origin, path)| url(&format!("http://h{origin}.example/{path}")))
 }
 
+/// All URLs that there are.
+pub(crate) fn all_urls() -> Vec<CanonicalUrl> {
+    let urls = (0..ORIGINS).flat_map(|n| (0..PATHS).map(move |path| (n, path)));
+    urls.map(|(n, path)| url(&format!("http://h{n}.example/{path}")))
+        .collect()
+}
+
 fn an_exclusion() -> impl Strategy<Value = Exclusion> {
     let reason = prop::sample::select(Reason::ALL);
     (
@@ -161,8 +168,7 @@ fn view(frontier: &dyn Frontier) -> String {
             frontier.pending(&origin),
             frontier.robots(&origin).unwrap()
         ));
-        for path in 0..PATHS {
-            let url = url(&format!("http://h{n}.example/{path}"));
+        for url in all_urls().into_iter().filter(|url| url.origin() == origin) {
             let known = frontier.known(&url).unwrap();
             let visit = frontier.visit(&url).unwrap();
             lines.push(format!("{url} {known:?} {visit:?}"));
