@@ -114,7 +114,7 @@ pub use surt::surt;
 pub use timestamp::Timestamp;
 pub use warc::{EncodedCapture, Encoder, Warcinfo};
 pub use warc_copy::{CopiedWarc, copy_renamed, is_warc, marked_name};
-pub use warc_files::{Archive, ArchiveOptions, Receipt};
+pub use warc_files::{Archive, ArchiveOptions, Receipt, marks_at_rest};
 pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, read_place,
     read_record,

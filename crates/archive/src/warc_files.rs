@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
@@ -258,6 +259,27 @@ impl Archive {
         });
         Ok(())
     }
+}
+
+/// The lengths of an archive's files, as [`Archive::marks`] names them, in a directory where nothing
+/// runs and all of them count.
+///
+/// # Errors
+/// Those of the file system.
+pub fn marks_at_rest(dir: &Path) -> io::Result<BTreeMap<String, u64>> {
+    let mut marks = BTreeMap::new();
+    let entries = match fs::read_dir(dir.join(FOLDER)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(marks),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().into_string().unwrap_or_default();
+        if name == CAPTURES || serial(&name).is_some() {
+            marks.insert(mark(&name), entry.metadata()?.len());
+        }
+    }
+    Ok(marks)
 }
 
 /// The committed lengths of this folder's files.

@@ -155,6 +155,42 @@ pub enum EngineError {
         /// Why not.
         what: &'static str,
     },
+    /// A directory is named of a worker that the crawl does not have.
+    #[error("the crawl has no worker `{worker}`, whose directory is named")]
+    NotItsWorker {
+        /// The name of the worker.
+        worker: String,
+    },
+    /// The directory of a worker is not named.
+    #[error(
+        "the directory of worker `{worker}`, with {pages} pages, is not among those that are named"
+    )]
+    WorkerMissing {
+        /// The name of the worker.
+        worker: String,
+        /// Rows of `pages.jsonl` that it committed.
+        pages: u64,
+    },
+    /// The directory of a worker has other rows than it committed.
+    #[error(
+        "the directory of worker `{worker}` has {rows} rows in pages.jsonl, and {committed} are committed"
+    )]
+    RecordsDiffer {
+        /// The name of the worker.
+        worker: String,
+        /// Those that were read.
+        rows: u64,
+        /// Those that the frontier knows of.
+        committed: u64,
+    },
+    /// The directory came to have other URLs than the frontier that was moved there.
+    #[error("{found:?} came to be in the directory, and {expected:?} were to be moved")]
+    ExportDiffers {
+        /// The URLs in each state that the crawl has.
+        expected: crawl_frontier::parts::Totals,
+        /// Those that came to be in the directory.
+        found: crawl_frontier::parts::Totals,
+    },
     /// The command needs a frontier in the directory, and the one of this directory is shared.
     #[error("`{}` is the directory of worker `{worker}` of crawl `{crawl}`, whose frontier lies elsewhere", dir.display())]
     SharedState {

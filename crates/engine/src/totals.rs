@@ -35,6 +35,18 @@ impl Totals {
         }
     }
 
+    /// The sums of two workers.
+    pub(crate) fn plus(self, other: Totals) -> Totals {
+        Totals {
+            pages: self.pages + other.pages,
+            failed: self.failed + other.failed,
+            bytes: self.bytes + other.bytes,
+            seeds_fetched: self.seeds_fetched + other.seeds_fetched,
+            messages: self.messages + other.messages,
+            changes: self.changes.plus(other.changes),
+        }
+    }
+
     /// As the next round begins with.
     pub(crate) fn without_changes(self) -> Totals {
         Totals {
@@ -121,6 +133,16 @@ pub struct Changes {
 }
 
 impl Changes {
+    fn plus(self, other: Changes) -> Changes {
+        Changes {
+            new: self.new + other.new,
+            changed: self.changed + other.changed,
+            same: self.same + other.same,
+            gone: self.gone + other.gone,
+            broken: self.broken + other.broken,
+        }
+    }
+
     pub(crate) fn add(&mut self, change: Change) {
         let count = match change {
             Change::New => &mut self.new,

@@ -79,8 +79,8 @@ fn differing_key(one: &Table, other: &Table) -> Option<String> {
 }
 
 /// The text of the `crawl.toml` of what was gathered: that of the first worker, with the times of
-/// all.
-pub(crate) fn gathered_config(workers: &[Worker]) -> String {
+/// all. A crawl that goes on there has no other workers.
+pub(crate) fn gathered_config(workers: &[Worker], goes_on: bool) -> String {
     let mut config = workers
         .first()
         .map(|first| first.config.clone())
@@ -89,6 +89,9 @@ pub(crate) fn gathered_config(workers: &[Worker]) -> String {
         if let Some(Value::Table(table)) = config.get_mut(table) {
             table.remove(key);
         }
+    }
+    if goes_on {
+        config.remove(WORKER.0);
     }
     let configs: Vec<&Table> = workers.iter().map(|worker| &worker.config).collect();
     let times = Times::of(&configs);
@@ -108,6 +111,11 @@ pub(crate) fn gathered_config(workers: &[Worker]) -> String {
                 None => drop(notes.remove(key)),
             }
         }
+    }
+    if goes_on {
+        return format!(
+            "# The configuration that was in force in all workers of this crawl.\n{config}"
+        );
     }
     format!(
         "# The configuration that was in force in all workers, from whose directories this one was\n\

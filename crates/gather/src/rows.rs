@@ -5,9 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::path::Path;
 
-use crawl_archive::rows::{
-    DelayRow, ExcludedRow, LinkRow, PageRow, RequestRow, TombstoneRow, WorkerRow,
-};
+use crawl_archive::rows::{DelayRow, LinkRow, PageRow, RequestRow, TombstoneRow, WorkerRow};
 use crawl_archive::{RowFile, RowReader};
 use crawl_records::{GATHERED_DELAYS, WORKERS};
 use serde::Serialize;
@@ -17,6 +15,9 @@ use crate::archive::Places;
 use crate::error::GatherError;
 use crate::settled::{ToldByOthers, sound};
 use crate::worker::Worker;
+
+/// Where a crawl keeps the delays that operators set.
+const DELAYS: &str = "state/delays.jsonl";
 
 /// Which worker asked a host last, by host key.
 pub(crate) type LastWorkers = HashMap<String, usize>;
@@ -77,7 +78,7 @@ pub(crate) fn excluded(
     const NAME: &str = "excluded.jsonl";
     let mut out = None;
     for (number, worker) in workers.iter_mut().enumerate() {
-        let mut rows = RowReader::<ExcludedRow>::open_if_any(&worker.dir.join(NAME))?;
+        let mut rows = worker.excluded()?;
         while let Some(row) = rows.next() {
             let Some(row) = sound(row)? else {
                 worker.row.unreadable += 1;
@@ -115,8 +116,17 @@ pub(crate) fn links(workers: &mut [Worker], to: &Path) -> Result<(), GatherError
     sync(out)
 }
 
-/// Writes `tombstones.jsonl` and the delays that operators set, in the order of time.
-pub(crate) fn operators_rows(workers: &mut [Worker], to: &Path) -> Result<(), GatherError> {
+/// Writes `tombstones.jsonl` and the delays that operators set, in the order of time; these to where
+/// a crawl has them that goes on.
+pub(crate) fn operators_rows(
+    workers: &mut [Worker],
+    goes_on: bool,
+    to: &Path,
+) -> Result<(), GatherError> {
+    let delays = match goes_on {
+        true => DELAYS,
+        false => GATHERED_DELAYS,
+    };
     let mut out = None;
     merge(
         workers,
@@ -130,12 +140,12 @@ pub(crate) fn operators_rows(workers: &mut [Worker], to: &Path) -> Result<(), Ga
         workers,
         |dir| match dir.join(WORKERS).exists() {
             true => GATHERED_DELAYS,
-            false => "state/delays.jsonl",
+            false => DELAYS,
         },
         |row: &DelayRow| row.at,
         |_, worker, mut row| {
             row.worker.get_or_insert_with(|| worker.worker.clone());
-            append(&mut out, to, GATHERED_DELAYS, &row)
+            append(&mut out, to, delays, &row)
         },
     )?;
     sync(out)

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{ExcludedRow, PageRow};
+use crawl_archive::rows::PageRow;
 use crawl_archive::{LineSort, ReadError, RowReader};
 
 use crate::error::{GatherError, SettledTwice};
@@ -184,8 +184,7 @@ fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError>
                 push(&row.url, PAGE, &round, number, pages.line())?;
             }
         }
-        let path = worker.dir.join("excluded.jsonl");
-        let mut excluded = RowReader::<ExcludedRow>::open_if_any(&path)?;
+        let mut excluded = worker.excluded()?;
         while let Some(row) = excluded.next() {
             if let Some(row) = sound(row)? {
                 push(&row.url, EXCLUDED, &row.reason, number, excluded.line())?;

@@ -6,8 +6,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crawl_archive::rows::{WaitingRow, WorkerRow};
-use crawl_archive::{MAX_CONFIG_BYTES, check_entries, read_text};
+use crawl_archive::rows::{ExcludedRow, WaitingRow, WorkerRow};
+use crawl_archive::{MAX_CONFIG_BYTES, ReadError, RowReader, check_entries, read_text};
 use crawl_records::{CrawlSettings, RecordsError, waiting};
 use toml::Table;
 
@@ -32,6 +32,8 @@ pub(crate) struct Worker {
     pub(crate) waiting: Vec<WaitingRow>,
     /// Its counts so far.
     pub(crate) row: WorkerRow,
+    /// The bytes of its `excluded.jsonl` that are read, where not all are.
+    pub(crate) excluded_bytes: Option<u64>,
     _locks: Vec<File>,
 }
 
@@ -78,8 +80,18 @@ impl Worker {
             ended,
             waiting: rows,
             row,
+            excluded_bytes: None,
             _locks: locks,
         })
+    }
+
+    /// Its rows of `excluded.jsonl`.
+    pub(crate) fn excluded(&self) -> Result<RowReader<ExcludedRow>, ReadError> {
+        let path = self.dir.join("excluded.jsonl");
+        match self.excluded_bytes {
+            Some(bytes) if path.exists() => RowReader::open(&path, Some(bytes)),
+            _ => RowReader::open_if_any(&path),
+        }
     }
 
     /// The name by which its rows are told from those of others.

@@ -291,6 +291,44 @@ pub enum OpenError {
         /// The name of the crawl.
         crawl: String,
     },
+    /// A crawl is to be moved into a directory while a worker's lease holds.
+    #[error(
+        "worker `{worker}` is at work on crawl `{crawl}`, which can't be moved meanwhile\nhint: end all workers by Ctrl-C, or by `crawl frontier drain {worker}`; of one that died, wait until its lease ends"
+    )]
+    StillAtWork {
+        /// The name of the crawl.
+        crawl: String,
+        /// The name of the worker.
+        worker: String,
+    },
+    /// A crawl is to be moved into a directory before its owners looked for URLs to fetch again.
+    #[error(
+        "crawl `{crawl}` has {buckets} buckets that are to be looked at for URLs whose records are lost\nhint: start a worker, which looks at them, and end it once `crawl frontier status` shows none"
+    )]
+    ToReopen {
+        /// The name of the crawl.
+        crawl: String,
+        /// The number of buckets.
+        buckets: u64,
+    },
+    /// Somebody worked on a crawl while it was moved into a directory.
+    #[error(
+        "a worker began on crawl `{crawl}`, or its hosts were moved, while it was moved into a directory\nhint: nothing was moved; end all workers, and give the same command again"
+    )]
+    WentOn {
+        /// The name of the crawl.
+        crawl: String,
+    },
+    /// The crawl lies in a directory by now.
+    #[error(
+        "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: go on there with `crawl --output {to}`; where that is lost, docs/scale-out.md says how workers go on"
+    )]
+    Exported {
+        /// The name of the crawl.
+        crawl: String,
+        /// The directory.
+        to: String,
+    },
     /// A crawl is to be imported under a name that one has.
     #[error(
         "the frontier at {address} has a crawl `{crawl}` already\nhint: give --crawl another name; `crawl frontier status` lists those that there are"

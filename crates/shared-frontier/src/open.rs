@@ -11,6 +11,7 @@ use foldhash::{HashMap, HashMapExt, HashSet};
 use crate::connection::{EngineConfig, EngineThread, Session, params};
 use crate::engine_tables::EngineTables;
 use crate::error::OpenError;
+use crate::export::EXPORTED;
 use crate::frontier::{Memory, SharedFrontier, Writer};
 use crate::groups::Groups;
 use crate::open_groups::{CrawlRow, Engine, Group, begin_groups};
@@ -57,7 +58,8 @@ impl SharedFrontier {
         };
         let groups = Groups::new(crawl.group, others, map);
         let tables = EngineTables::new(thread, config, keys, owned, groups, sessions);
-        if let Err(refusal) = take_settings(&tables, options) {
+        let begun = refuse_exported(&tables, options);
+        if let Err(refusal) = begun.and_then(|()| take_settings(&tables, options)) {
             // Its name is free at once.
             tables.end_leases()?;
             return Err(refusal);
@@ -174,6 +176,23 @@ fn take_name(
     };
     let owned = Ownership::new(number, life, options.lease, asked);
     Ok((Arc::new(owned), commits))
+}
+
+/// Refuses a crawl that was moved into a directory. It is asked once the name is taken: whoever moves
+/// it sees that, or is seen.
+fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
+    let (crawl, name) = (tables.owned.crawl, EXPORTED.to_owned());
+    let rows = tables.read(Sql::Meta, params![crawl, String::new(), name])?;
+    let Some(row) = rows.first() else {
+        return Ok(());
+    };
+    let to: Vec<u8> = Reader::new(row)
+        .next()
+        .ok_or_else(|| tables.corrupt("meta"))?;
+    Err(OpenError::Exported {
+        crawl: options.crawl.clone(),
+        to: String::from_utf8_lossy(&to).into_owned(),
+    })
 }
 
 /// Goes on with a crawl, unless other workers are at work on it by another version of the program or

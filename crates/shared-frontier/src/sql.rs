@@ -23,11 +23,15 @@ macro_rules! record_columns {
     };
 }
 
-/// Visits with the state and the name of their URLs, by a condition.
+/// Visits with the state and the name of their URLs, behind other columns, by a condition.
 macro_rules! visits {
     ($condition:literal) => {
+        visits!("SELECT ", $condition)
+    };
+    ($select:literal, $condition:literal) => {
         concat!(
-            "SELECT v.b, v.origin, v.fingerprint, v.made_at, v.due, v.distance, v.priority, \
+            $select,
+            "v.b, v.origin, v.fingerprint, v.made_at, v.due, v.distance, v.priority, \
              v.redirects, v.flags, v.is_settled, v.via, v.kept, u.state, o.name, u.path
             FROM crawl_frontier.visit v
             JOIN crawl_frontier.url u ON u.crawl = v.crawl AND u.b = v.b AND u.origin = v.origin
@@ -400,4 +404,114 @@ statements! {
                 THEN greatest(o.allowed, o.pages) ELSE o.pages END), 0)::bigint
             FROM crawl_frontier.worker o WHERE o.crawl = $1 AND o.owner <> $2)))
         WHERE w.crawl = $1 AND w.owner = $2 RETURNING w.allowed";
+}
+
+/// Statements that no worker needs, so none prepares them.
+pub(crate) mod export {
+    /// Rows of a table, part by part: crawl, buckets, how many, and the numbers of the key behind which
+    /// they are read, which stand first in each row.
+    pub(crate) struct Part {
+        pub(crate) table: &'static str,
+        /// The numbers of a key.
+        pub(crate) keys: usize,
+        pub(crate) text: &'static str,
+    }
+
+    /// URLs that are pending, those of an origin in the order of their queue.
+    pub(crate) const PENDING: Part = Part {
+        table: "url",
+        keys: 4,
+        text: concat!(
+            "SELECT u.b::bigint, u.origin, u.place, u.seq, o.name, u.path, ",
+            record_columns!(),
+            "
+        FROM crawl_frontier.url u
+        JOIN crawl_frontier.origin o ON o.crawl = u.crawl AND o.b = u.b AND o.origin = u.origin
+        WHERE u.crawl = $1 AND u.b = ANY($2::int[]) AND u.state = 0
+            AND (u.b, u.origin, u.place, u.seq) > ($4::bigint, $5, $6, $7)
+        ORDER BY u.b, u.origin, u.place, u.seq LIMIT $3"
+        ),
+    };
+    /// All other URLs.
+    pub(crate) const NOT_PENDING: Part = Part {
+        table: "url",
+        keys: 3,
+        text: concat!(
+            "SELECT u.b::bigint, u.origin, u.fingerprint, o.name, u.path, ",
+            record_columns!(),
+            "
+        FROM crawl_frontier.url u
+        JOIN crawl_frontier.origin o ON o.crawl = u.crawl AND o.b = u.b AND o.origin = u.origin
+        WHERE u.crawl = $1 AND u.b = ANY($2::int[]) AND u.state <> 0
+            AND (u.b, u.origin, u.fingerprint) > ($4::bigint, $5, $6)
+        ORDER BY u.b, u.origin, u.fingerprint LIMIT $3"
+        ),
+    };
+    /// States of hosts.
+    pub(crate) const HOSTS: Part = Part {
+        table: "host",
+        keys: 2,
+        text: "SELECT b::bigint, host, name, wake, politeness FROM crawl_frontier.host
+            WHERE crawl = $1 AND b = ANY($2::int[]) AND (b, host) > ($4::bigint, $5)
+            ORDER BY b, host LIMIT $3",
+    };
+    /// Copies of robots.txt.
+    pub(crate) const ROBOTS: Part = Part {
+        table: "origin",
+        keys: 2,
+        text: "SELECT b::bigint, origin, name, robots FROM crawl_frontier.origin
+            WHERE crawl = $1 AND b = ANY($2::int[]) AND robots IS NOT NULL
+                AND (b, origin) > ($4::bigint, $5)
+            ORDER BY b, origin LIMIT $3",
+    };
+    /// The last visits of URLs.
+    pub(crate) const VISITS: Part = Part {
+        table: "visit",
+        keys: 3,
+        text: visits!(
+            "SELECT v.b::bigint, v.origin, v.fingerprint, ",
+            "v.crawl = $1 AND v.b = ANY($2::int[])
+                AND (v.b, v.origin, v.fingerprint) > ($4::bigint, $5, $6)
+            ORDER BY v.b, v.origin, v.fingerprint LIMIT $3"
+        ),
+    };
+    /// Links that wait: crawl, how many, and the key behind which they are read.
+    pub(crate) const LINKS: &str = "SELECT b, sender, number, state, distance, priority, redirects,
+            flags, code, line, via, note, url
+        FROM crawl_frontier.link WHERE crawl = $1 AND (b, sender, number) > ($3, $4, $5)
+        ORDER BY b, sender, number LIMIT $2";
+    /// The buckets that a group serves, and the URLs in them: crawl, group.
+    pub(crate) const BUCKETS: &str = "SELECT b, pending, deferred, fetched, failed, excluded
+        FROM crawl_frontier.bucket WHERE crawl = $1 AND home = $2 ORDER BY b";
+    /// Workers, with the rows of their pages: crawl.
+    pub(crate) const WORKERS: &str = "SELECT name, pages FROM crawl_frontier.worker
+        WHERE crawl = $1 ORDER BY name";
+    /// The lengths of a worker's files: crawl, worker.
+    pub(crate) const FILES: &str = "SELECT file, length FROM crawl_frontier.row_file
+        WHERE crawl = $1 AND worker = $2";
+    /// What a worker keeps under names; the crawl, where the worker has no name: crawl, worker.
+    pub(crate) const META: &str = "SELECT name, value FROM crawl_frontier.meta
+        WHERE crawl = $1 AND worker = $2";
+    /// Workers that live: crawl.
+    pub(crate) const LIVING: &str = "SELECT name FROM crawl_frontier.worker
+        WHERE crawl = $1 AND lease_until > clock_timestamp() ORDER BY name";
+    /// What changes where anything is done: crawl.
+    pub(crate) const FACTS: &str = "SELECT
+            (SELECT coalesce(sum(commits), 0)::bigint FROM crawl_frontier.worker WHERE crawl = $1),
+            workers::bigint, map,
+            (SELECT count(*) FROM crawl_frontier.bucket WHERE crawl = $1 AND moving_to IS NOT NULL),
+            (SELECT count(DISTINCT b) FROM crawl_frontier.bucket_to_reopen WHERE crawl = $1)
+        FROM crawl_frontier.crawl WHERE number = $1";
+    /// Lock a crawl and its workers until the end of a transaction: crawl.
+    pub(crate) const LOCKS: [&str; 2] = [
+        "SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE",
+        "SELECT name FROM crawl_frontier.worker WHERE crawl = $1 ORDER BY name FOR UPDATE",
+    ];
+    /// Keeps something of the crawl: crawl, name, bytes.
+    pub(crate) const NOTE: &str = "INSERT INTO crawl_frontier.meta (crawl, worker, name, value)
+        VALUES ($1, '', $2, $3)
+        ON CONFLICT (crawl, worker, name) DO UPDATE SET value = excluded.value";
+    /// Removes it: crawl, name.
+    pub(crate) const FORGET: &str = "DELETE FROM crawl_frontier.meta
+        WHERE crawl = $1 AND worker = '' AND name = $2";
 }

@@ -250,6 +250,26 @@ pub(crate) enum FrontierCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Move a crawl that workers shared into a directory, where it goes on by itself
+    ///
+    /// The directories of all its workers are named, and are gathered as `crawl gather` does; URLs,
+    /// hosts, politeness, copies of robots.txt and visits are moved there. It appears whole or not at
+    /// all. The crawl stays in the engine, and no worker goes on with it. Refused while a worker is at
+    /// work. Exit code 0: moved; 2: it can't be; 3: the disk or the engine failed, and the same command
+    /// goes on; 4: two rows settle one URL in the same round.
+    Export {
+        /// The directories of the workers
+        #[arg(value_name = "DIR", required = true)]
+        dirs: Vec<PathBuf>,
+        /// The directory that is made: a new or an empty one
+        #[arg(long, value_name = "DIR")]
+        output: PathBuf,
+        #[command(flatten)]
+        place: FrontierPlaceArgs,
+        /// What was moved, as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Have what a worker settled fetched again, since its directory is lost
     ///
     /// Its name is free for a worker with an empty directory then. What it fetched is pending again

@@ -1,21 +1,20 @@
 //! `crawl frontier`: a frontier that workers share, its engine, its workers.
 
+mod move_crawl;
 mod move_hosts;
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
-use crawl_engine::{ImportTarget, Imported, import};
 use crawl_shared_frontier::{
     CrawlOverview, GroupOverview, LostWorker, WorkerOverview, check_engine, drain, overview, reopen,
 };
 use serde_json::json;
 
 use crate::cli::args::{FrontierArgs, FrontierCommand, FrontierPlaceArgs};
-use crate::error::engine::{of_engine, of_shared};
+use crate::error::engine::of_shared;
 use crate::error::{BREACH, CommandError, FINISHED};
-use crate::settings::{check_name, check_url, credentials, frontier_of_file};
+use crate::settings::{check_url, credentials, frontier_of_file};
 use crate::terminal::{note, print};
 
 pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
@@ -27,7 +26,13 @@ pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {
             worker,
             place,
             json,
-        } => import_crawl(dir, worker, place, *json),
+        } => move_crawl::import_crawl(dir, worker, place, *json),
+        FrontierCommand::Export {
+            dirs,
+            output,
+            place,
+            json,
+        } => move_crawl::export_crawl(dirs, output, place, *json),
         FrontierCommand::Reopen {
             worker,
             place,
@@ -173,82 +178,6 @@ fn drain_worker(worker: &str, args: &FrontierPlaceArgs) -> Result<u8, CommandErr
         ))
         .hint("`crawl frontier status` lists them")),
     }
-}
-
-fn import_crawl(
-    dir: &Path,
-    worker: &str,
-    args: &FrontierPlaceArgs,
-    as_json: bool,
-) -> Result<u8, CommandError> {
-    let (urls, crawl) = place_of_crawl(args)?;
-    let [url] = urls.as_slice() else {
-        return Err(CommandError::usage(format!(
-            "a crawl is imported into one group of engines, and {} are named",
-            urls.len()
-        ))
-        .hint(
-            "give --frontier URL once; workers that are started with all groups have the others \
-             join, and `crawl frontier move` moves hosts there",
-        ));
-    };
-    let url = url.clone();
-    check_name("crawl", &crawl)?;
-    check_name("worker", worker)?;
-    let target = ImportTarget {
-        url,
-        credentials: credentials(),
-        crawl: crawl.clone(),
-        worker: worker.to_owned(),
-    };
-    let imported = import(dir, &target).map_err(|error| of_engine(&error, dir))?;
-    let told = match as_json {
-        true => format!("{:#}\n", imported_object(&imported, &crawl, worker)),
-        false => imported_text(&imported, &crawl),
-    };
-    let code = print(told.as_bytes())?;
-    note(&format!(
-        "`{}` is the directory of worker `{worker}` now; the store that was there is in {}",
-        dir.display(),
-        imported.own_frontier.display()
-    ));
-    note(&format!(
-        "go on with its settings and --output {} --frontier URL --crawl {crawl} --worker {worker}",
-        dir.display()
-    ));
-    Ok(code)
-}
-
-fn imported_object(imported: &Imported, crawl: &str, worker: &str) -> serde_json::Value {
-    let states = imported.states;
-    json!({
-        "crawl": crawl,
-        "worker": worker,
-        "pending": states.pending,
-        "deferred": states.deferred,
-        "fetched": states.fetched,
-        "failed": states.failed,
-        "excluded": states.excluded,
-        "hosts": imported.hosts,
-        "robots": imported.robots,
-        "visits": imported.visits,
-    })
-}
-
-fn imported_text(imported: &Imported, crawl: &str) -> String {
-    let states = imported.states;
-    format!(
-        "crawl {crawl}\n  urls:   {} pending, {} fetched, {} failed, {} excluded, {} put aside\n  \
-         hosts:  {}, with {} copies of robots.txt\n  visits: {}\n",
-        states.pending,
-        states.fetched,
-        states.failed,
-        states.excluded,
-        states.deferred,
-        imported.hosts,
-        imported.robots,
-        imported.visits
-    )
 }
 
 fn object(crawl: &CrawlOverview) -> serde_json::Value {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crawl_archive::ReadError;
-use crawl_gather::{GatherError, Gathered};
+use crawl_gather::{GatherError, Gathered, Purpose};
 use crawl_index::export::{ExportError, NewFolder};
 use crawl_records::{counted, size};
 
@@ -23,15 +23,9 @@ pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
     // What was gathered before is not replaced: the workers' directories may be gone.
     let folder = NewFolder::create(&args.output, |_| false);
     let folder = folder.map_err(|error| of_folder(&error, &args.output))?;
-    let gathered = crawl_gather::gather(&args.dirs, folder.beside());
+    let gathered = crawl_gather::gather(&args.dirs, folder.beside(), &Purpose::Reading);
     let gathered = gathered.map_err(|error| of_gather(error, &args.output))?;
-    folder
-        .finish()
-        .map_err(|error| of_folder(&error, &args.output))?;
-    // Its new name is on the disk when this says so.
-    let above = args.output.parent().filter(|above| above.is_dir());
-    let synced = above.map_or(Ok(()), |above| File::open(above)?.sync_all());
-    synced.map_err(|why| unwritable(&args.output, &why))?;
+    put_in_place(folder, &args.output)?;
     match args.json {
         true => print_json(&gathered),
         false => {
@@ -39,6 +33,15 @@ pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
             Ok(FINISHED)
         }
     }
+}
+
+/// Gives a directory its name, which is on the disk when this returns.
+pub(super) fn put_in_place(folder: NewFolder, output: &Path) -> Result<(), CommandError> {
+    let finished = folder.finish();
+    finished.map_err(|error| of_folder(&error, output))?;
+    let above = output.parent().filter(|above| above.is_dir());
+    let synced = above.map_or(Ok(()), |above| File::open(above)?.sync_all());
+    synced.map_err(|why| unwritable(output, &why))
 }
 
 /// Has a command that is given the directories of several workers read them as one: `dir` is that one
@@ -58,7 +61,7 @@ pub(crate) fn as_one(
     // Tables and archives that are made of it have its name.
     *dir = folder.beside().join(name_of_all(dirs));
     fs::create_dir(&*dir).map_err(|why| unwritable(dir, &why))?;
-    let gathered = crawl_gather::gather(dirs, dir);
+    let gathered = crawl_gather::gather(dirs, dir, &Purpose::Reading);
     gathered.map_err(|error| of_gather(error, dir))?;
     Ok(Some(folder))
 }
@@ -95,7 +98,7 @@ fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     said
 }
 
-fn of_folder(error: &ExportError, output: &Path) -> CommandError {
+pub(super) fn of_folder(error: &ExportError, output: &Path) -> CommandError {
     match error {
         ExportError::Occupied { .. } => CommandError::usage(error.to_string())
             .hint("give --output a directory that does not exist yet, or an empty one"),
@@ -104,7 +107,7 @@ fn of_folder(error: &ExportError, output: &Path) -> CommandError {
     }
 }
 
-fn of_gather(error: GatherError, output: &Path) -> CommandError {
+pub(super) fn of_gather(error: GatherError, output: &Path) -> CommandError {
     let message = error.to_string();
     match error {
         GatherError::Records(error) => of_records(error),

@@ -41,6 +41,16 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
             .hint("give `crawl frontier import` once more, as before: it goes on"),
         EngineError::NotImportable { .. } => CommandError::usage(message)
             .hint("`crawl` goes on with it in its directory as before"),
+        EngineError::NotItsWorker { .. } => CommandError::usage(message)
+            .hint("name the directories of this crawl's workers alone; `crawl frontier status` lists them"),
+        EngineError::WorkerMissing { worker, .. } => CommandError::usage(message).hint(format!(
+            "name it too; where it is lost, `crawl frontier reopen {worker}` has its pages fetched again"
+        )),
+        EngineError::RecordsDiffer { worker, .. } => CommandError::usage(message).hint(format!(
+            "is it a copy from before? Start worker `{worker}` with it, which says what is missing"
+        )),
+        EngineError::ExportDiffers { .. } => CommandError::disk(message)
+            .hint("nothing was moved: workers go on with the crawl as before; please report this"),
         EngineError::SharedState { .. } => CommandError::usage(message)
             .hint("give --frontier as before to crawl on; what asks the frontier itself is not possible there yet"),
         EngineError::OutputInUse { .. } => CommandError::usage(message)

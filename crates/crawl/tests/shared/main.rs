@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod crawl;
+mod export;
 mod groups;
 mod hand_over;
 mod import;

@@ -6,13 +6,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{ChangedFiles, DIGESTS, RowReader, write_digests};
-use crawl_frontier::parts::{StoredPart, Totals as States, UrlRecord};
+use crawl_frontier::parts::{StoredPart, UrlRecord};
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, Options};
 use crawl_shared_frontier::{Import, ImportedWorker, OpenError};
 use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
 use super::directory::{self, STATE};
+use super::moved_crawl::{MovedCrawl, states};
 use super::shared_state::{self, STORE};
 use super::swap;
 use crate::config::ImportTarget;
@@ -29,17 +30,11 @@ const IMPORTED: &str = "imported";
 /// committed lengths.
 const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"];
 
-/// Counts of an import.
+/// A crawl that was imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// URLs in each state.
-    pub states: States,
-    /// Hosts of which something is kept.
-    pub hosts: u64,
-    /// Copies of robots.txt.
-    pub robots: u64,
-    /// Visits that are kept.
-    pub visits: u64,
+    /// What was moved.
+    pub moved: MovedCrawl,
     /// The folder that the frontier of its own was moved to.
     pub own_frontier: PathBuf,
 }
@@ -75,12 +70,16 @@ pub fn import(dir: &Path, target: &ImportTarget) -> Result<Imported, EngineError
         _ => move_all(dir, &state, &frontier, target)?,
     };
     tracing::debug!(life, "the crawl is in the shared frontier");
-    let imported = count(&state, &frontier)?;
+    let moved = count(&frontier)?;
     drop(frontier);
     move_aside(&state)?;
     let listed = write_digests(dir, ChangedFiles::Named(&[STATE]));
     listed.map_err(EngineError::disk(&dir.join(DIGESTS)))?;
-    Ok(imported)
+    let own_frontier = state.join(IMPORTED);
+    Ok(Imported {
+        moved,
+        own_frontier,
+    })
 }
 
 fn is_imported(target: &ImportTarget, life: &str) -> Result<bool, EngineError> {
@@ -186,35 +185,16 @@ fn put_all(dir: &Path, frontier: &FjallFrontier, import: &mut Import) -> Result<
     Ok(())
 }
 
-fn states(frontier: &FjallFrontier) -> States {
-    let counts = frontier.counts();
-    States {
-        pending: counts.pending + counts.leased,
-        deferred: counts.deferred,
-        fetched: counts.fetched,
-        failed: counts.failed,
-        excluded: counts.excluded,
-    }
-}
-
-fn count(state: &Path, frontier: &FjallFrontier) -> Result<Imported, EngineError> {
-    let mut imported = Imported {
+fn count(frontier: &FjallFrontier) -> Result<MovedCrawl, FrontierError> {
+    let mut moved = MovedCrawl {
         states: states(frontier),
-        hosts: 0,
-        robots: 0,
-        visits: 0,
-        own_frontier: state.join(IMPORTED),
+        ..MovedCrawl::default()
     };
     frontier.each_part::<FrontierError>(&mut |part| {
-        match part {
-            StoredPart::Host { .. } => imported.hosts += 1,
-            StoredPart::Robots { .. } => imported.robots += 1,
-            StoredPart::Visit(_) => imported.visits += 1,
-            StoredPart::Url { .. } | StoredPart::Meta { .. } => {}
-        }
+        moved.count(&part);
         Ok(())
     })?;
-    Ok(imported)
+    Ok(moved)
 }
 
 /// Moves the frontier of its own aside. The store goes first: while it is there, the import is not

@@ -1,6 +1,6 @@
 //! The deferred kinds as bytes: a line for each.
 
-use crawl_weburl::HostKey;
+use crawl_weburl::{HostKey, SpellingRules};
 
 use super::deferred_kinds::{DeferredKind, DeferredKinds};
 use super::{FIRST_PROBE, MAX_PARKED, Traps};
@@ -32,22 +32,46 @@ impl Traps {
     /// Takes up what was deferred. Lines that can't be read are passed over: what they parked is
     /// judged anew.
     pub fn restore(&mut self, stored: &[u8]) {
-        let text = String::from_utf8_lossy(stored);
-        let mut lines = text.split('\n');
-        let has_hosts = match lines.next() {
-            Some(LAYOUT) => true,
-            Some(HOSTLESS) => false,
-            _ => return,
-        };
-        self.deferred = DeferredKinds::default();
-        let read = |line| match has_hosts {
-            true => with_host(line),
-            false => kind(line, None),
-        };
-        for (place, kind) in lines.take(MAX_PARKED).filter_map(read) {
+        if let Some(kinds) = read(stored) {
+            self.deferred = DeferredKinds::default();
+            self.put(kinds);
+        }
+    }
+
+    /// What several workers of one crawl stored, as one that has all of their hosts stores it; none
+    /// where nothing is deferred.
+    #[must_use]
+    pub fn merge_stored(all: &[&[u8]]) -> Option<Vec<u8>> {
+        let mut traps = Traps::new(SpellingRules::default(), true);
+        for kinds in all.iter().filter_map(|stored| read(stored)) {
+            traps.put(kinds);
+            traps.has_changed = true;
+        }
+        traps.stored()
+    }
+
+    fn put(&mut self, kinds: Vec<(u64, DeferredKind)>) {
+        let room = MAX_PARKED.saturating_sub(self.deferred.len());
+        for (place, kind) in kinds.into_iter().take(room) {
             self.deferred.insert(place, kind);
         }
     }
+}
+
+/// The kinds that were stored, each with its place; none in another layout.
+fn read(stored: &[u8]) -> Option<Vec<(u64, DeferredKind)>> {
+    let text = String::from_utf8_lossy(stored);
+    let mut lines = text.split('\n');
+    let has_hosts = match lines.next()? {
+        LAYOUT => true,
+        HOSTLESS => false,
+        _ => return None,
+    };
+    let read = |line| match has_hosts {
+        true => with_host(line),
+        false => kind(line, None),
+    };
+    Some(lines.filter_map(read).collect())
 }
 
 /// A line with its host behind the place.
@@ -111,8 +135,13 @@ mod tests {
         assert_eq!(traps.stored(), None, "nothing has changed");
         traps.has_changed = true;
         let stored = format!("parked 2\n{}", lines.join("\n"));
-        assert_eq!(traps.stored(), Some(stored.into_bytes()));
+        assert_eq!(traps.stored(), Some(stored.clone().into_bytes()));
         assert_eq!(traps.stored(), None);
+        let (one, two) = lines.split_at(1);
+        let [one, two] = [one, two].map(|lines| format!("parked 2\n{}", lines.concat()));
+        let merged = Traps::merge_stored(&[two.as_bytes(), b"parked 3", one.as_bytes()]);
+        assert_eq!(merged, Some(stored.clone().into_bytes()));
+        assert_eq!(Traps::merge_stored(&[]), None);
         // Another layout, and lines that can't be read.
         traps.restore(b"parked 3\n");
         assert_eq!(traps.deferred.len(), 2);

@@ -12,6 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::{Memory, SharedFrontier, Writer};
 use crate::connection::params;
+use crate::export::LISTED;
 use crate::open::{TakenBuckets, origins_of, take_buckets};
 use crate::ownership::Ownership;
 use crate::rows::{ForeignLinks, Reader, sum};
@@ -20,9 +21,6 @@ use crate::worker_homes::{self, lower_allowed, read_map};
 
 /// The part of a lease, counted from its end, in which nothing more is sent: a tenth.
 const MARGIN_PARTS: u32 = 10;
-
-/// The name under which a worker keeps which buckets it has listed.
-const LISTED: &str = "listed";
 
 /// Until when requests may be sent to the hosts of a worker.
 #[derive(Clone)]

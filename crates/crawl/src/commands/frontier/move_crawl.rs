@@ -1,0 +1,147 @@
+//! `crawl frontier import` and `crawl frontier export`: a crawl that is moved from its directory into
+//! a frontier that workers share, and from there into a directory.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crawl_engine::{ImportTarget, MovedCrawl, export, import};
+use crawl_gather::Purpose;
+use crawl_index::export::NewFolder;
+use crawl_shared_frontier::Export;
+use serde_json::{Value, json};
+
+use super::place_of_crawl;
+use crate::cli::args::FrontierPlaceArgs;
+use crate::commands::gather::{of_folder, of_gather, put_in_place};
+use crate::error::engine::{of_engine, of_shared};
+use crate::error::{CommandError, unwritable};
+use crate::settings::{check_name, credentials};
+use crate::terminal::{note, print};
+
+/// The file of a worker's rows that a run's end adds to, beyond what is committed.
+const EXCLUDED: &str = "excluded.jsonl";
+
+pub(super) fn import_crawl(
+    dir: &Path,
+    worker: &str,
+    args: &FrontierPlaceArgs,
+    as_json: bool,
+) -> Result<u8, CommandError> {
+    let (urls, crawl) = place_of_crawl(args)?;
+    let [url] = urls.as_slice() else {
+        return Err(CommandError::usage(format!(
+            "a crawl is imported into one group of engines, and {} are named",
+            urls.len()
+        ))
+        .hint(
+            "give --frontier URL once; workers that are started with all groups have the others \
+             join, and `crawl frontier move` moves hosts there",
+        ));
+    };
+    let url = url.clone();
+    check_name("crawl", &crawl)?;
+    check_name("worker", worker)?;
+    let target = ImportTarget {
+        url,
+        credentials: credentials(),
+        crawl: crawl.clone(),
+        worker: worker.to_owned(),
+    };
+    let imported = import(dir, &target).map_err(|error| of_engine(&error, dir))?;
+    let mut told = object(&imported.moved, &crawl);
+    told["worker"] = json!(worker);
+    let code = print_counts(&imported.moved, &crawl, as_json.then_some(told))?;
+    note(&format!(
+        "`{}` is the directory of worker `{worker}` now; the store that was there is in {}",
+        dir.display(),
+        imported.own_frontier.display()
+    ));
+    note(&format!(
+        "go on with its settings and --output {} --frontier URL --crawl {crawl} --worker {worker}",
+        dir.display()
+    ));
+    Ok(code)
+}
+
+/// Makes a directory of those of all workers, with the frontier that they shared. It appears whole or
+/// not at all, and no worker goes on with the crawl once it does.
+pub(super) fn export_crawl(
+    dirs: &[PathBuf],
+    output: &Path,
+    args: &FrontierPlaceArgs,
+    as_json: bool,
+) -> Result<u8, CommandError> {
+    let (urls, crawl) = place_of_crawl(args)?;
+    let folder = NewFolder::create(output, |_| false);
+    let folder = folder.map_err(|error| of_folder(&error, output))?;
+    let whole = std::path::absolute(output).map_err(|why| unwritable(output, &why))?;
+    let to = whole.display().to_string();
+    let source = Export::begin(&urls, &credentials(), &crawl, &to);
+    let source = source.map_err(|why| of_shared(&why))?;
+    let workers = source.workers().iter();
+    let excluded = workers.map(|worker| {
+        let committed = worker.marks.get(EXCLUDED).copied();
+        (worker.name.clone(), committed.unwrap_or(0))
+    });
+    let excluded: BTreeMap<String, u64> = excluded.collect();
+    let purpose = Purpose::GoingOn {
+        excluded: &excluded,
+    };
+    let gathered = crawl_gather::gather(dirs, folder.beside(), &purpose);
+    let gathered = gathered.map_err(|error| of_gather(error, output))?;
+    let rows = gathered.workers.into_iter();
+    let rows = rows.map(|worker| (worker.worker, worker.pages)).collect();
+    let moved = export(folder.beside(), &source, &rows);
+    let moved = moved.map_err(|error| of_engine(&error, output))?;
+    // From here on no worker goes on with it. The same command makes the directory again.
+    source.finish(&to).map_err(|why| of_shared(&why))?;
+    put_in_place(folder, output)?;
+    let mut told = object(&moved, &crawl);
+    told["output"] = json!(output);
+    let code = print_counts(&moved, &crawl, as_json.then_some(told))?;
+    note(&format!(
+        "`{}` holds the crawl now, and no worker goes on with it",
+        output.display()
+    ));
+    note(&format!(
+        "go on with `crawl --output {}`; the directories of the workers are not needed any more",
+        output.display()
+    ));
+    Ok(code)
+}
+
+fn object(moved: &MovedCrawl, crawl: &str) -> Value {
+    let states = moved.states;
+    json!({
+        "crawl": crawl,
+        "pending": states.pending,
+        "deferred": states.deferred,
+        "fetched": states.fetched,
+        "failed": states.failed,
+        "excluded": states.excluded,
+        "hosts": moved.hosts,
+        "robots": moved.robots,
+        "visits": moved.visits,
+    })
+}
+
+/// Prints JSON where there is some, and text elsewhere.
+fn print_counts(moved: &MovedCrawl, crawl: &str, json: Option<Value>) -> Result<u8, CommandError> {
+    let states = moved.states;
+    let text = match json {
+        Some(json) => format!("{json:#}\n"),
+        None => format!(
+            "crawl {crawl}\n  urls:   {} pending, {} fetched, {} failed, {} excluded, {} put aside\n  \
+             hosts:  {}, with {} copies of robots.txt\n  visits: {}\n",
+            states.pending,
+            states.fetched,
+            states.failed,
+            states.excluded,
+            states.deferred,
+            moved.hosts,
+            moved.robots,
+            moved.visits
+        ),
+    };
+    print(text.as_bytes())
+}

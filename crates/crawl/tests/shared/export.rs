@@ -1,0 +1,152 @@
+//! Crawls that workers shared, moved into a directory, where they go on by themselves.
+
+use std::fs;
+use std::time::Duration;
+
+use crawl_testweb::TestWeb;
+use serde_json::Value;
+
+use crate::crawl::{Crawl, Ended, asked_again};
+
+/// A web that takes some seconds.
+fn web(seed: u64) -> crawl_testweb::Spec {
+    let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
+    web.latency(Duration::from_millis(10))
+}
+
+impl Crawl {
+    fn export(&self, workers: &[&str], output: &str) -> Ended {
+        let args = [&["export"], workers, &["--output", output, "--json"]].concat();
+        Ended::of(&self.frontier(&args))
+    }
+
+    /// Runs a command that needs no frontier.
+    fn run(&self, args: &[&str]) -> Ended {
+        Ended::of(&self.program().args(args).output().unwrap())
+    }
+
+    /// The settings came from other machines, as far as the program knows: these are taken as ours.
+    fn go_on(&self, flags: &[&str]) -> Ended {
+        let settings = ["--output", "back", "--config", "back/crawl.toml"];
+        self.run(&[&settings, flags].concat())
+    }
+
+    /// Lets two workers begin, and ends them where much is left to do.
+    fn begin_with_two(&self) {
+        let workers = [self.start("w1"), self.start("w2")];
+        self.wait_for_requests(700);
+        let said = self.export(&["w1", "w2"], "back").expect(2);
+        assert!(
+            said.contains("is at work on crawl") && said.contains("hint: "),
+            "{said}"
+        );
+        for worker in workers {
+            worker.signal("INT");
+            worker.wait().expect(130);
+        }
+        assert!(!self.output("back").exists());
+    }
+
+    /// The crawl in `back` is whole, by the web's own log and by its records.
+    fn check_moved(&self) {
+        self.check_whole(&["back"]);
+        assert_eq!(asked_again(&self.web.log()), 0, "nobody died");
+        self.excluded(&["back"]);
+        self.run(&["audit", "back"]).expect(0);
+        self.run(&["verify", "back"]).expect(0);
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
+    let crawl = Crawl::of(web(51));
+    crawl.begin_with_two();
+    let before = crawl.pages(&["w1", "w2"]);
+    let moved = crawl.export(&["w1", "w2"], "back");
+    let told: Value = serde_json::from_str(&moved.printed).unwrap();
+    let said = moved.expect(0);
+    assert!(said.contains("go on with `crawl --output back`"), "{said}");
+    let count = |name: &str| told[name].as_u64().unwrap();
+    let fetched = count("fetched") + count("failed");
+    assert_eq!(fetched, before.len() as u64, "{told}");
+    assert!(count("pending") > 0 && count("visits") > 0, "{told}");
+    assert!(count("hosts") > 0 && count("robots") > 0, "{told}");
+    assert_eq!(crawl.pages(&["back"]), before);
+
+    // No worker goes on with it, and it is moved to no other place.
+    let flags = "--scope any --allow-private";
+    let said = Ended::of(&crawl.command("w1", flags).output().unwrap()).expect(2);
+    assert!(
+        said.contains("was moved to") && said.contains("back"),
+        "{said}"
+    );
+    let said = Ended::of(&crawl.command("w3", flags).output().unwrap()).expect(2);
+    assert!(said.contains("was moved to"), "{said}");
+    let said = crawl.export(&["w1", "w2"], "elsewhere").expect(2);
+    assert!(said.contains("was moved to"), "{said}");
+    // The same command makes the directory again, as where it was killed before the last step.
+    fs::remove_dir_all(crawl.output("back")).unwrap();
+    crawl.export(&["w1", "w2"], "back").expect(0);
+
+    let said = crawl.go_on(&[]).expect(0);
+    assert!(said.contains("finished"), "{said}");
+    let after = crawl.pages(&["back"]);
+    assert!(after.len() > before.len() && after.is_superset(&before));
+    crawl.check_moved();
+    crawl.run(&["report", "back"]).expect(0);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
+    let crawl = Crawl::in_two_groups(web(52));
+    crawl.begin_with_two();
+    crawl.export(&["w1", "w2"], "back").expect(0);
+    crawl.go_on(&["--max-pages", "900"]).expect(0);
+    // And back again, under another name.
+    let url = &crawl.groups()[0];
+    let place = ["--frontier", url, "--crawl", "again"];
+    let import = [&["frontier", "import", "back"], &place[..]].concat();
+    crawl.run(&import).expect(0);
+    let worker = ["--worker", "w1", "--max-pages", "unlimited"];
+    crawl.go_on(&[&place[..], &worker].concat()).expect(0);
+    crawl.check_moved();
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
+    let crawl = Crawl::of(TestWeb::builder().seed(53).hosts(12).pages(60));
+    for worker in [crawl.start("w1"), crawl.start("w2")] {
+        worker.wait().expect(0);
+    }
+    let said = crawl.export(&["w1"], "back").expect(2);
+    assert!(
+        said.contains("the directory of worker `w2`") && said.contains("is not among"),
+        "{said}"
+    );
+    let another = Crawl::of(TestWeb::builder().seed(53).hosts(1).pages(2));
+    another.start("w1").wait().expect(0);
+    let foreign = another.output("w1");
+    let said = crawl
+        .export(&[foreign.to_str().unwrap(), "w2"], "back")
+        .expect(2);
+    assert!(said.contains("not of one crawl"), "{said}");
+    // A row is lost.
+    let path = crawl.output("w1").join("pages.jsonl");
+    let rows = fs::read_to_string(&path).unwrap();
+    let (first, _) = rows.split_once('\n').unwrap();
+    fs::write(&path, &rows[first.len() + 1..]).unwrap();
+    let said = crawl.export(&["w1", "w2"], "back").expect(2);
+    assert!(said.contains("rows in pages.jsonl, and "), "{said}");
+    fs::write(&path, rows).unwrap();
+    assert!(!crawl.output("back").exists() && !crawl.output("back.new").exists());
+    // Workers go on with it as before.
+    let said = crawl.start("w1").wait().expect(0);
+    assert!(said.contains("nothing left to do"), "{said}");
+    crawl.export(&["w1", "w2"], "back").expect(0);
+    let said = crawl.go_on(&[]).expect(0);
+    assert!(said.contains("nothing left to do"), "{said}");
+    crawl.check_moved();
+}

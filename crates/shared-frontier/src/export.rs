@@ -1,0 +1,404 @@
+//! A crawl that workers shared, shown part by part to one that moves it into a directory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crawl_frontier::parts::{StoredPart, Totals};
+use crawl_frontier::{Admission, FrontierError};
+use crawl_weburl::{HostKey, Origin};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row};
+
+use crate::connection::{Answer, EngineThread, Param, connect, params};
+use crate::credentials::Credentials;
+use crate::error::OpenError;
+use crate::open_groups::{Group, find_groups};
+use crate::rows::{LinkKey, Reader, sum, url_at};
+use crate::sql::export;
+
+/// Rows that are read at a time.
+const PAGE_ROWS: i64 = 2_000;
+
+/// The name under which each group of a crawl keeps where it was moved to. No worker goes on with
+/// it.
+pub(crate) const EXPORTED: &str = "exported";
+
+/// A worker's own notes on what it listed, which say nothing to anyone else.
+pub(crate) const LISTED: &str = "listed";
+
+/// A crawl that is moved out of its engines. Nobody works on it meanwhile: [`Export::finish`] fails
+/// where somebody did.
+pub struct Export {
+    groups: Vec<ExportGroup>,
+    name: String,
+    workers: Vec<ExportedWorker>,
+}
+
+/// A worker that a crawl had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedWorker {
+    /// Its name.
+    pub name: String,
+    /// Rows of `pages.jsonl` that are committed.
+    pub pages: u64,
+    /// The committed lengths of its files.
+    pub marks: BTreeMap<String, u64>,
+    /// What it kept under names.
+    pub meta: Vec<(String, Vec<u8>)>,
+}
+
+/// A group of the crawl.
+struct ExportGroup {
+    /// The crawl's number there.
+    crawl: i32,
+    thread: EngineThread,
+    client: Arc<Client>,
+    /// The buckets that it serves.
+    buckets: Vec<i32>,
+    /// The URLs in them.
+    totals: Totals,
+    facts: GroupFacts,
+}
+
+/// The numbers by which it is known whether anything was done in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct GroupFacts {
+    /// Commits of all workers.
+    commits: i64,
+    /// Workers, by the numbers that they were given.
+    workers: i64,
+    /// Changes of the map of buckets.
+    map: i64,
+    /// Buckets that are being moved.
+    moving: i64,
+    to_reopen: i64,
+}
+
+impl Export {
+    /// Begins to move a crawl out of its engines, all of which are named, into the directory `to`.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what stands in the way: a worker that is at work, a bucket that is being
+    /// moved, URLs that are to be reopened, or that it was moved to another directory before.
+    pub fn begin(
+        urls: &[String],
+        credentials: &Credentials,
+        crawl: &str,
+        to: &str,
+    ) -> Result<Export, OpenError> {
+        let mut export = Export {
+            groups: Vec::new(),
+            name: crawl.to_owned(),
+            workers: Vec::new(),
+        };
+        for group in find_groups(urls, credentials, crawl)? {
+            let (group, workers) = ExportGroup::open(group)?;
+            export.groups.push(group);
+            export.workers.extend(workers);
+        }
+        for group in &export.groups {
+            if let Some(before) = group.exported_to()?.filter(|before| before != to) {
+                return Err(OpenError::Exported {
+                    crawl: crawl.to_owned(),
+                    to: before,
+                });
+            }
+            if let Some(worker) = group.living()? {
+                let crawl = crawl.to_owned();
+                return Err(OpenError::StillAtWork { crawl, worker });
+            }
+            if group.facts.moving > 0 {
+                let crawl = crawl.to_owned();
+                return Err(OpenError::BucketsMove { crawl });
+            }
+            if group.facts.to_reopen > 0 {
+                return Err(OpenError::ToReopen {
+                    crawl: crawl.to_owned(),
+                    buckets: u64::try_from(group.facts.to_reopen).unwrap_or(u64::MAX),
+                });
+            }
+        }
+        Ok(export)
+    }
+
+    /// The workers that it had.
+    #[must_use]
+    pub fn workers(&self) -> &[ExportedWorker] {
+        &self.workers
+    }
+
+    /// The number of its URLs in each state.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let each = self.groups.iter().map(|group| group.totals);
+        each.fold(Totals::default(), sum)
+    }
+
+    /// Shows all that is stored of the crawl, but for what each worker kept of its own. Pending URLs
+    /// of an origin come in the order of their queue.
+    ///
+    /// # Errors
+    /// Those of the engines, and of `show`.
+    pub fn each_part<E: From<FrontierError>>(
+        &self,
+        show: &mut dyn FnMut(StoredPart) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for group in &self.groups {
+            for part in [&export::PENDING, &export::NOT_PENDING] {
+                group.each_row(part, &mut |reader| {
+                    let origin = Origin::parse(reader.next()?).ok()?;
+                    let url = url_at(&origin, reader.next()?)?;
+                    let record = reader.record()?;
+                    Some(show(StoredPart::Url { url, record }))
+                })?;
+            }
+            group.each_row(&export::HOSTS, &mut |reader| {
+                let host = HostKey::parse(reader.next()?).ok()?;
+                let wake: i64 = reader.next()?;
+                let (wake, bytes) = (wake as u64, reader.next()?);
+                Some(show(StoredPart::Host { host, wake, bytes }))
+            })?;
+            group.each_row(&export::ROBOTS, &mut |reader| {
+                let origin = Origin::parse(reader.next()?).ok()?;
+                let bytes = reader.next()?;
+                Some(show(StoredPart::Robots { origin, bytes }))
+            })?;
+            group.each_row(&export::VISITS, &mut |reader| {
+                let (_, visit, _) = reader.visit()?;
+                Some(show(StoredPart::Visit(visit)))
+            })?;
+        }
+        // Of what is kept of the crawl all groups have the same.
+        let mut kept = BTreeMap::new();
+        for group in &self.groups {
+            kept.extend(group.meta("")?);
+        }
+        kept.remove(EXPORTED);
+        kept.into_iter()
+            .try_for_each(|(name, bytes)| show(StoredPart::Meta { name, bytes }))
+    }
+
+    /// Shows the links that no worker has taken yet. One may be shown twice.
+    ///
+    /// # Errors
+    /// Those of the engines, and of `show`.
+    pub fn each_link<E: From<FrontierError>>(
+        &self,
+        show: &mut dyn FnMut(Admission) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for group in &self.groups {
+            let mut last = LinkKey {
+                b: -1,
+                sender: String::new(),
+                number: -1,
+            };
+            loop {
+                let (b, sender, number) = (last.b, last.sender.clone(), last.number);
+                let params = params![group.crawl, PAGE_ROWS, b, sender, number];
+                let rows = group.query(export::LINKS, params)?;
+                for row in &rows {
+                    let link = Reader::new(row).link();
+                    let (key, link) = link.ok_or_else(|| group.corrupt("link"))?;
+                    last = key;
+                    show(link)?;
+                }
+                if (rows.len() as i64) < PAGE_ROWS {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the crawl lies in the directory `to` from now on: no worker goes on with it.
+    ///
+    /// # Errors
+    /// [`OpenError::WentOn`] where somebody worked on it meanwhile, and those of the engines. Then
+    /// workers may go on with it.
+    pub fn finish(&self, to: &str) -> Result<(), OpenError> {
+        for (at, group) in self.groups.iter().enumerate() {
+            let noted = group.note(to);
+            if !noted.as_ref().is_ok_and(|is_as_before| *is_as_before) {
+                for noted in &self.groups[..=at] {
+                    noted.forget()?;
+                }
+                noted?;
+                return Err(OpenError::WentOn {
+                    crawl: self.name.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ExportGroup {
+    fn open(group: Group) -> Result<(ExportGroup, Vec<ExportedWorker>), OpenError> {
+        let Group { engine, crawl } = group;
+        let config = engine.config;
+        let client = engine.thread.run(async move { connect(&config).await })?;
+        let (number, crawl) = (crawl.group, crawl.number);
+        let mut group = ExportGroup {
+            crawl,
+            thread: engine.thread,
+            client: Arc::new(client),
+            buckets: Vec::new(),
+            totals: Totals::default(),
+            facts: GroupFacts {
+                commits: 0,
+                workers: 0,
+                map: 0,
+                moving: 0,
+                to_reopen: 0,
+            },
+        };
+        // First: whatever is done from here on changes them.
+        let client = Arc::clone(&group.client);
+        group.facts = group
+            .thread
+            .run(async move { facts(&client, crawl).await })?;
+        for row in group.query(export::BUCKETS, params![crawl, number])? {
+            let mut reader = Reader::new(&row);
+            let bucket = reader.next().zip(reader.totals());
+            let (b, totals) = bucket.ok_or_else(|| group.corrupt("bucket"))?;
+            group.buckets.push(b);
+            group.totals = sum(group.totals, totals);
+        }
+        let workers = group.workers()?;
+        Ok((group, workers))
+    }
+
+    fn query(&self, text: &'static str, params: Vec<Param>) -> Result<Vec<Row>, FrontierError> {
+        let client = Arc::clone(&self.client);
+        self.thread.run(async move {
+            let refs = params.iter().map(|value| &**value as &(dyn ToSql + Sync));
+            client.query(text, &refs.collect::<Vec<_>>()).await
+        })
+    }
+
+    fn corrupt(&self, table: &str) -> FrontierError {
+        self.thread
+            .corrupt(&format!("a row of crawl_frontier.{table}"))
+    }
+
+    fn workers(&self) -> Result<Vec<ExportedWorker>, FrontierError> {
+        let rows = self.query(export::WORKERS, params![self.crawl])?;
+        let workers = rows.iter().map(|row| {
+            let mut reader = Reader::new(row);
+            let worker = reader.next::<String>().zip(reader.count());
+            let (name, pages) = worker.ok_or_else(|| self.corrupt("worker"))?;
+            let files = self.query(export::FILES, params![self.crawl, name.clone()])?;
+            let marks = files.iter().map(|row| {
+                let mut reader = Reader::new(row);
+                reader.next().zip(reader.count())
+            });
+            let marks: Option<BTreeMap<String, u64>> = marks.collect();
+            let mut meta = self.meta(&name)?;
+            meta.retain(|(name, _)| name != LISTED);
+            Ok(ExportedWorker {
+                name,
+                pages,
+                marks: marks.ok_or_else(|| self.corrupt("row_file"))?,
+                meta,
+            })
+        });
+        workers.collect()
+    }
+
+    /// The values that a worker kept; those of the crawl, where it has no name.
+    fn meta(&self, worker: &str) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
+        let rows = self.query(export::META, params![self.crawl, worker.to_owned()])?;
+        let kept = rows.iter().map(|row| {
+            let mut reader = Reader::new(row);
+            reader.next().zip(reader.next())
+        });
+        let kept: Option<Vec<_>> = kept.collect();
+        kept.ok_or_else(|| self.corrupt("meta"))
+    }
+
+    /// A worker that lives.
+    fn living(&self) -> Result<Option<String>, FrontierError> {
+        let rows = self.query(export::LIVING, params![self.crawl])?;
+        let worker = rows.first().map(|row| Reader::new(row).next());
+        worker.map_or(Ok(None), |name| {
+            name.map(Some).ok_or_else(|| self.corrupt("worker"))
+        })
+    }
+
+    /// The directory that the crawl was moved to.
+    fn exported_to(&self) -> Result<Option<String>, FrontierError> {
+        let kept = self.meta("")?;
+        let to = kept.into_iter().find(|(name, _)| name == EXPORTED);
+        Ok(to.map(|(_, to)| String::from_utf8_lossy(&to).into_owned()))
+    }
+
+    /// Shows rows in the order of their keys. `show` reads what stands behind the key; none where
+    /// that can't be read.
+    fn each_row<E: From<FrontierError>>(
+        &self,
+        part: &export::Part,
+        show: &mut dyn FnMut(&mut Reader<'_>) -> Option<Result<(), E>>,
+    ) -> Result<(), E> {
+        let mut last = vec![i64::MIN; part.keys];
+        loop {
+            let mut params = params![self.crawl, self.buckets.clone(), PAGE_ROWS];
+            params.extend(last.iter().map(|key| Box::new(*key) as Param));
+            let rows = self.query(part.text, params)?;
+            for row in &rows {
+                let mut reader = Reader::new(row);
+                let keys: Option<Vec<i64>> = (0..part.keys).map(|_| reader.next()).collect();
+                let shown = keys.zip(show(&mut reader));
+                let (key, shown) = shown.ok_or_else(|| self.corrupt(part.table))?;
+                shown?;
+                last = key;
+            }
+            if (rows.len() as i64) < PAGE_ROWS {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Notes where the crawl was moved to, if nothing was done since the export began. Says whether
+    /// that is so.
+    fn note(&self, to: &str) -> Result<bool, FrontierError> {
+        let (client, crawl, before) = (Arc::clone(&self.client), self.crawl, self.facts);
+        let to = to.as_bytes().to_vec();
+        self.thread.run(async move {
+            client.batch_execute("BEGIN").await?;
+            // A worker that takes its name now waits, and finds the note then.
+            for text in export::LOCKS {
+                client.query(text, &[&crawl]).await?;
+            }
+            let living = client.query(export::LIVING, &[&crawl]).await?;
+            let is_as_before = living.is_empty() && facts(&client, crawl).await? == before;
+            if is_as_before {
+                let params: [&(dyn ToSql + Sync); 3] = [&crawl, &EXPORTED, &to];
+                client.execute(export::NOTE, &params).await?;
+            }
+            client.batch_execute("COMMIT").await?;
+            Ok(is_as_before)
+        })
+    }
+
+    /// Lets workers go on with the crawl.
+    fn forget(&self) -> Result<(), FrontierError> {
+        let (client, crawl) = (Arc::clone(&self.client), self.crawl);
+        let forgotten = self.thread.run(async move {
+            // It may have failed within a transaction.
+            client.batch_execute("ROLLBACK").await?;
+            client.execute(export::FORGET, &[&crawl, &EXPORTED]).await
+        });
+        forgotten.map(drop)
+    }
+}
+
+async fn facts(client: &Client, crawl: i32) -> Answer<GroupFacts> {
+    let row = client.query_one(export::FACTS, &[&crawl]).await?;
+    Ok(GroupFacts {
+        commits: row.try_get(0)?,
+        workers: row.try_get(1)?,
+        map: row.try_get(2)?,
+        moving: row.try_get(3)?,
+        to_reopen: row.try_get(4)?,
+    })
+}
