@@ -7,6 +7,7 @@
 
 mod bench;
 mod conforms;
+mod export;
 mod groups;
 mod lost_directory;
 mod moves;

@@ -1,0 +1,209 @@
+//! Crawls that are moved out of their engines.
+
+use crawl_frontier::conformance::Bench;
+use crawl_frontier::conformance::helpers::admit;
+use crawl_frontier::parts::{StoredPart, Totals, UrlRecord};
+use crawl_frontier::{Durability, FjallFrontier, Frontier, FrontierError, Options, UrlCounts};
+use crawl_shared_frontier::{Credentials, Export, Import, ImportedWorker, OpenError};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::bench::new_crawl;
+use crate::groups::{TwoGroups, link_to, url_in};
+use crate::postgres::Served;
+use crate::random_steps::{a_step, all_urls, run};
+
+/// A frontier on disk that is moved into an engine, and from there to another disk, with each death.
+struct Moved {
+    frontier: Option<FjallFrontier>,
+    dir: TempDir,
+    served: Served,
+}
+
+impl Moved {
+    fn new() -> Moved {
+        let dir = TempDir::new().unwrap();
+        Moved {
+            frontier: Some(on_disk(&dir)),
+            dir,
+            served: Served::new(),
+        }
+    }
+
+    /// Moves all that is in the frontier into an engine.
+    fn import(&self, crawl: &str) {
+        let from = self.frontier.as_ref().unwrap();
+        let begun = Import::begin(&self.served.url, &Credentials::default(), crawl);
+        let mut import = begun.unwrap();
+        let shown = from.each_part::<FrontierError>(&mut |part| import.put(part));
+        shown.unwrap();
+        for url in all_urls() {
+            let known = from.known(&url).unwrap();
+            if let Some(record) = known.and_then(UrlRecord::settled) {
+                import.put(StoredPart::Url { url, record }).unwrap();
+            }
+        }
+        let worker = ImportedWorker {
+            name: "w1".to_owned(),
+            life: format!("the life of {crawl}"),
+            pages: 0,
+            bytes: 0,
+            marks: from.marks().unwrap(),
+        };
+        import.finish(worker, totals(from.counts())).unwrap();
+    }
+
+    /// Moves all that an engine has into a new frontier.
+    fn export(&mut self, crawl: &str) {
+        let urls = [self.served.url.clone()];
+        let begun = Export::begin(&urls, &Credentials::default(), crawl, "there");
+        let export = begun.unwrap();
+        let dir = TempDir::new().unwrap();
+        let to = on_disk(&dir);
+        let shown = export.each_part::<FrontierError>(&mut |part| to.put_parts([part]));
+        shown.unwrap();
+        assert_eq!(totals(to.counts()), export.totals());
+        let [worker] = export.workers() else {
+            panic!("{:?}", export.workers());
+        };
+        let mut transaction = to.begin().unwrap();
+        for (file, length) in &worker.marks {
+            transaction.mark(file, *length);
+        }
+        for (name, bytes) in &worker.meta {
+            transaction.keep_meta(name, bytes);
+        }
+        transaction.commit().unwrap();
+        export.finish("there").unwrap();
+        (self.frontier, self.dir) = (Some(to), dir);
+    }
+}
+
+impl Bench for Moved {
+    fn frontier(&self) -> &dyn Frontier {
+        self.frontier.as_ref().unwrap()
+    }
+
+    fn die(&mut self) {
+        // What was leased is pending again.
+        self.frontier = None;
+        self.frontier = Some(on_disk(&self.dir));
+        let crawl = new_crawl();
+        self.import(&crawl);
+        self.export(&crawl);
+    }
+}
+
+fn on_disk(dir: &TempDir) -> FjallFrontier {
+    let options = Options {
+        durability: Durability::ProcessDeath,
+        ..Options::default()
+    };
+    FjallFrontier::open(dir.path(), &options).unwrap()
+}
+
+fn totals(counts: UrlCounts) -> Totals {
+    Totals {
+        pending: counts.pending + counts.leased,
+        deferred: counts.deferred,
+        fetched: counts.fetched,
+        failed: counts.failed,
+        excluded: counts.excluded,
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn what_goes_into_an_engine_and_back_is_as_it_was() {
+    let _served = Served::new();
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(12)
+    };
+    proptest!(config, |(steps in prop::collection::vec(a_step(), 20..60))| {
+        prop_assert_eq!(run(steps, &mut Moved::new()), 0);
+    });
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn nobody_goes_on_with_a_crawl_that_was_moved() {
+    let two = TwoGroups::new();
+    let begin = |to| Export::begin(&two.urls, &Credentials::default(), &two.crawl, to);
+    let [one, other] = two.two_workers();
+    let buckets = [one.owned_buckets(), other.owned_buckets()];
+    let [own, foreign] = [buckets[0][0], buckets[1][0]];
+    admit(&one, [link_to(url_in(&one, own, "own"))]);
+    admit(&one, [link_to(url_in(&one, foreign, "foreign"))]);
+    let at_work = begin("there").err().unwrap();
+    assert!(
+        matches!(at_work, OpenError::StillAtWork { .. }),
+        "{at_work}"
+    );
+    one.give_up().unwrap();
+    other.give_up().unwrap();
+
+    // A worker that commits meanwhile has the move given up.
+    let export = begin("there").unwrap();
+    assert_eq!(export.totals().pending, 1);
+    let mut links = Vec::new();
+    let shown = export.each_link::<FrontierError>(&mut |link| {
+        links.push(link.url);
+        Ok(())
+    });
+    shown.unwrap();
+    assert_eq!(links, [url_in(&one, foreign, "foreign")]);
+    let again = two.open("w2");
+    let living = export.finish("there").unwrap_err();
+    assert!(matches!(living, OpenError::WentOn { .. }), "{living}");
+    admit(&again, [link_to(url_in(&one, foreign, "more"))]);
+    again.give_up().unwrap();
+    let went_on = export.finish("there").unwrap_err();
+    assert!(matches!(went_on, OpenError::WentOn { .. }), "{went_on}");
+    two.open("w2").give_up().unwrap();
+
+    begin("there").unwrap().finish("there").unwrap();
+    for worker in ["w1", "w2", "w3", "w4"] {
+        let refused = two.try_open(worker).err().unwrap();
+        let is_so = matches!(&refused, OpenError::Exported { to, .. } if to == "there");
+        assert!(is_so, "{worker}: {refused}");
+    }
+    let elsewhere = begin("elsewhere").err().unwrap();
+    assert!(
+        matches!(elsewhere, OpenError::Exported { .. }),
+        "{elsewhere}"
+    );
+    begin("there").unwrap().finish("there").unwrap();
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_crawl_with_urls_to_reopen_or_buckets_on_the_move_is_not_moved() {
+    let two = TwoGroups::new();
+    let begin = || Export::begin(&two.urls, &Credentials::default(), &two.crawl, "there");
+    let [one, other] = two.two_workers();
+    let own = one.owned_buckets()[0];
+    admit(&one, [link_to(url_in(&one, own, "own"))]);
+    one.give_up().unwrap();
+    other.give_up().unwrap();
+    two.execute(
+        0,
+        &format!("UPDATE crawl_frontier.bucket SET moving_to = 1 WHERE crawl = $K AND b = {own}"),
+    );
+    let moves = begin().err().unwrap();
+    assert!(matches!(moves, OpenError::BucketsMove { .. }), "{moves}");
+    two.execute(
+        0,
+        "UPDATE crawl_frontier.bucket SET moving_to = NULL WHERE crawl = $K",
+    );
+    two.execute(
+        1,
+        "INSERT INTO crawl_frontier.bucket_to_reopen (crawl, b, worker, origin, fingerprint)
+        VALUES ($K, 1, 7, 0, 0)",
+    );
+    let to_reopen = begin().err().unwrap();
+    assert!(
+        matches!(to_reopen, OpenError::ToReopen { buckets: 1, .. }),
+        "{to_reopen}"
+    );
+}
