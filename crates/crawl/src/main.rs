@@ -95,7 +95,7 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Forget(args)) => forget::run(&args),
         Some(Command::Gather(args)) => commands::gather::run(&args),
         Some(Command::Index(args)) => index::run(&args),
-        Some(Command::Search(args)) => search::run(&args),
+        Some(Command::Search(args)) => search::run(args),
         Some(Command::Export(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             export::run(&args)

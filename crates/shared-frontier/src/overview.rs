@@ -9,6 +9,7 @@ use crate::connection::{Answer, EngineConfig, EngineThread, connect};
 use crate::credentials::Credentials;
 use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
+use crate::export::EXPORTED;
 
 /// A crawl that workers share, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct CrawlOverview {
     ///
     /// [`reopen`]: crate::reopen
     pub buckets_to_reopen: u64,
+    /// The directory that it was moved to: no worker goes on with it.
+    pub exported_to: Option<String>,
     /// The number of groups of engines that it has.
     pub group_count: u64,
     /// Those of them that were asked, in the order of their numbers.
@@ -147,6 +150,7 @@ impl CrawlOverview {
         self.excluded += part.excluded;
         self.links_waiting += part.links_waiting;
         self.buckets_to_reopen += part.buckets_to_reopen;
+        self.exported_to = self.exported_to.take().or(part.exported_to);
         self.group_count = self.group_count.max(part.group_count);
         if self.program.is_empty() {
             self.program = part.program;
@@ -236,11 +240,13 @@ async fn crawls_of(client: &Client, name: Option<&str>) -> Answer<Vec<(i32, Craw
             coalesce(sum(k.excluded), 0)::bigint,
             (SELECT count(*) FROM crawl_frontier.link l WHERE l.crawl = c.number),
             (SELECT count(DISTINCT r.b) FROM crawl_frontier.bucket_to_reopen r WHERE r.crawl = c.number),
-            c.groups::bigint, count(k.b), count(k.moving_to), c.group_number
+            c.groups::bigint, count(k.b), count(k.moving_to), c.group_number,
+            (SELECT m.value FROM crawl_frontier.meta m
+                WHERE m.crawl = c.number AND m.worker = '' AND m.name = $2)
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.bucket k
             ON k.crawl = c.number AND k.home = c.group_number
         WHERE $1::text IS NULL OR c.name = $1 GROUP BY c.number ORDER BY c.name";
-    let rows = client.query(text, &[&name]).await?;
+    let rows = client.query(text, &[&name, &EXPORTED]).await?;
     let crawl = |row: &tokio_postgres::Row| {
         let count = |at: usize| {
             row.try_get(at)
@@ -258,6 +264,9 @@ async fn crawls_of(client: &Client, name: Option<&str>) -> Answer<Vec<(i32, Craw
             excluded: count(9)?,
             links_waiting: count(10)?,
             buckets_to_reopen: count(11)?,
+            exported_to: row
+                .try_get::<_, Option<&[u8]>>(16)?
+                .map(|to| String::from_utf8_lossy(to).into_owned()),
             group_count: count(12)?,
             groups: vec![GroupOverview {
                 number: row.try_get(15)?,

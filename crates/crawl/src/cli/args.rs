@@ -509,8 +509,9 @@ pub(crate) struct ReadDocumentArgs {
 ///
 /// Words are found in all their forms, and where they are typed a letter wrong. `"two words"`
 /// stand beside each other, `-word` must not be there, `word*` is a beginning, `title:word`
-/// stands in the title, `site:example.org/docs` is a host or a folder. Exit code 0, also where
-/// nothing is found.
+/// stands in the title, `site:example.org/docs` is a host or a folder. Directories of several
+/// workers stand one behind the other: an index of all their pages is built for this search alone,
+/// which takes as long as `crawl index` does. Exit code 0, also where nothing is found.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
     /// The crawl's directory

@@ -194,6 +194,7 @@ fn object(crawl: &CrawlOverview) -> serde_json::Value {
         "excluded": crawl.excluded,
         "links_waiting": crawl.links_waiting,
         "buckets_to_reopen": crawl.buckets_to_reopen,
+        "exported_to": crawl.exported_to,
         "groups": crawl.groups.iter().map(group_object).collect::<Vec<_>>(),
         "pages_per_second": rounded(crawl.workers.iter().map(rate).sum()),
         "workers": workers,
@@ -273,6 +274,9 @@ fn write_crawl(text: &mut String, crawl: &CrawlOverview) {
             "  reopen:  {} buckets are to be looked at for URLs whose records are lost",
             crawl.buckets_to_reopen
         );
+    }
+    if let Some(to) = &crawl.exported_to {
+        let _ = writeln!(text, "  moved:   to {to}; no worker goes on with it");
     }
     let has_groups = crawl.group_count > 1;
     if has_groups {
@@ -364,6 +368,7 @@ mod tests {
             excluded: 3,
             links_waiting: 4,
             buckets_to_reopen: 5,
+            exported_to: None,
             group_count: 1,
             groups: vec![GroupOverview {
                 number: 0,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_archive::ChangedFiles;
-use crawl_engine::{EngineError, Reindex, reindex};
+use crawl_engine::{EngineError, Reindex, Reindexed, reindex};
 use crawl_fetcher::Secrets;
 use crawl_policy::ProductToken;
 use crawl_records::{counted, list_digests, stored_settings};
@@ -20,28 +20,10 @@ use crate::terminal::{index_counts, note, print_json, spinner};
 
 /// Runs `crawl index`.
 pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
-    let rules = rules(args)?;
-    let stopped = Arc::new(AtomicBool::new(false));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|why| no_threads(&why))?;
-    runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
-    let bar = spinner();
-    let done = reindex(
-        &args.dir,
-        &rules,
-        &|| stopped.load(Ordering::Relaxed),
-        &mut |read| bar.set_message(format!("{} read", counted(read, "page", "pages"))),
-    );
-    bar.finish_and_clear();
-    runtime.shutdown_background();
-    let done = done.map_err(|error| refusal(&error, &args.dir))?;
-    if done.is_stopped {
+    let Some(done) = build(args)? else {
         note("interrupted; the index is as it was");
         return Ok(INTERRUPTED);
-    }
+    };
     list_digests(&args.dir, ChangedFiles::Named(&["index", "state"])).map_err(of_records)?;
     if args.json {
         return print_json(&serde_json::json!({
@@ -61,6 +43,30 @@ pub(crate) fn run(args: &IndexArgs) -> Result<u8, CommandError> {
         )
     ));
     Ok(FINISHED)
+}
+
+/// Builds the index of a crawl anew; nothing where it was interrupted.
+pub(super) fn build(args: &IndexArgs) -> Result<Option<Reindexed>, CommandError> {
+    let dir = args.dir.as_path();
+    let rules = rules(args)?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|why| no_threads(&why))?;
+    runtime.block_on(async { signals::note_first(Arc::clone(&stopped)) })?;
+    let bar = spinner();
+    let done = reindex(
+        dir,
+        &rules,
+        &|| stopped.load(Ordering::Relaxed),
+        &mut |read| bar.set_message(format!("{} read", counted(read, "page", "pages"))),
+    );
+    bar.finish_and_clear();
+    runtime.shutdown_background();
+    let done = done.map_err(|error| refusal(&error, dir))?;
+    Ok(Some(done).filter(|done| !done.is_stopped))
 }
 
 /// The name that METAs and headers know the crawl by, and how they are read: as its crawl.toml

@@ -2,16 +2,19 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
 
 use crawl_index::{Facets, Hit, SearchOptions, SearchResults, TextPart};
-use crawl_records::{counted, grouped};
+use crawl_records::{counted, grouped, stored_settings};
 use crawl_weburl::safe_line;
 use textwrap::{Options, WordSplitter, wrap};
 
-use crate::cli::args::SearchArgs;
+use crate::cli::args::{IndexArgs, SearchArgs};
 use crate::cli::search_filter::all_filters;
+use crate::commands::gather::as_one;
+use crate::commands::index;
 use crate::error::index::of_index;
-use crate::error::{CommandError, FINISHED};
+use crate::error::{CommandError, FINISHED, INTERRUPTED};
 use crate::search_index;
 use crate::terminal::{note, print_as_is, print_json};
 
@@ -22,8 +25,40 @@ const MAX_COLUMNS: usize = 100;
 /// Lines of an excerpt.
 const EXCERPT_LINES: usize = 3;
 
-/// Runs `crawl search`.
-pub(crate) fn run(args: &SearchArgs) -> Result<u8, CommandError> {
+/// Runs `crawl search`, over the directories of several workers as well.
+pub(crate) fn run(mut args: SearchArgs) -> Result<u8, CommandError> {
+    let is_worker = |dir: &Path| {
+        let settings = stored_settings(dir);
+        let place = settings.get("frontier");
+        let worker = place.and_then(|place| place.get("worker")?.as_str());
+        worker.is_some_and(|worker| !worker.is_empty())
+    };
+    if !is_worker(&args.dir) {
+        return search(&args);
+    }
+    let words = args.query.iter();
+    let others = words.take_while(|word| is_worker(Path::new(word))).count();
+    let others: Vec<PathBuf> = args.query.drain(..others).map(PathBuf::from).collect();
+    if args.query.is_empty() {
+        return Err(CommandError::usage("no words to look for are given")
+            .hint("they stand behind the directories"));
+    }
+    let dirs = [vec![args.dir.clone()], others].concat();
+    let gathered = as_one(&dirs, &mut args.dir)?;
+    if gathered.is_some() {
+        let to_index = IndexArgs {
+            dir: args.dir.clone(),
+            index_types: None,
+            json: false,
+        };
+        if index::build(&to_index)?.is_none() {
+            return Ok(INTERRUPTED);
+        }
+    }
+    search(&args)
+}
+
+fn search(args: &SearchArgs) -> Result<u8, CommandError> {
     if args.limit == 0 {
         return Err(
             CommandError::usage("--limit is 0, and no result could be shown")

@@ -85,6 +85,9 @@ fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
     assert!(said.contains("was moved to"), "{said}");
     let said = crawl.export(&["w1", "w2"], "elsewhere").expect(2);
     assert!(said.contains("was moved to"), "{said}");
+    let status = crawl.frontier(&["status"]);
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains("/back; no worker goes on"), "{status}");
     // The same command makes the directory again, as where it was killed before the last step.
     fs::remove_dir_all(crawl.output("back")).unwrap();
     crawl.export(&["w1", "w2"], "back").expect(0);

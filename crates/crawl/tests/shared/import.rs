@@ -68,8 +68,23 @@ fn ours_a_crawl_goes_on_with_several_workers_where_it_was_left() {
     Ended::of(&gather.output().unwrap()).expect(0);
     let all: BTreeSet<String> = crawl.urls("all").into_iter().collect();
     assert_eq!(all, crawl.pages(&["one", "two"]));
-    let mut audit = crawl.program();
-    Ended::of(&audit.args(["audit", "all"]).output().unwrap()).expect(0);
+    let run = |args: &str| {
+        let args = args.split_whitespace();
+        let ended = Ended::of(&crawl.program().args(args).output().unwrap());
+        let printed = ended.printed.clone();
+        ended.expect(0);
+        printed
+    };
+    run("audit all");
+    // And are found together.
+    run("index all");
+    let found = |dirs: &str| {
+        let told = run(&format!("search {dirs} page --json"));
+        let told: Value = serde_json::from_str(&told).unwrap();
+        told["total"].as_u64().unwrap()
+    };
+    assert!(found("all") > 300);
+    assert_eq!(found("one two"), found("all"));
 }
 
 #[test]
