@@ -49,6 +49,7 @@ impl Rack<'_> {
         self.gathered_agrees(&rows, tally.late, &mut breaches)?;
         breaches.end().with_context(|| self.all_faults())?;
         self.nothing_more_is_asked()?;
+        self.moved_it_asks_nothing(&rows)?;
         tally.given_up = given_up;
         tally.records = records;
         tally.pages = rows.pages.len() as u64;
@@ -60,6 +61,41 @@ impl Rack<'_> {
         tally.repeated = (log.len() - urls.len()) as u64;
         tally.lost = lost(&log);
         Ok(tally)
+    }
+
+    /// Moved into a directory, the crawl has all of its rows, and finds nothing left to ask for.
+    fn moved_it_asks_nothing(&self, rows: &Rows) -> Result<()> {
+        const MOVED: &str = "moved";
+        let names = self.workers.iter().map(|worker| worker.name.as_str());
+        let args = ["export", "--output", MOVED].into_iter().chain(names);
+        let args: Vec<&str> = args.collect();
+        self.crawl.frontier_command(&self.ports(), &args)?;
+        let asked = self.crawl.web.web.log().len();
+        let settings = format!("{MOVED}/crawl.toml");
+        let ended = self
+            .crawl
+            .run(&["--output", MOVED, "--config", &settings])?;
+        ensure!(
+            ended.status.success(),
+            "the moved crawl: {}",
+            String::from_utf8_lossy(&ended.stderr)
+        );
+        let more = self.crawl.web.web.log().len() - asked;
+        ensure!(
+            more == 0,
+            "a finished crawl that was moved sent {more} requests"
+        );
+        let dir = self.crawl.output(MOVED);
+        let kept = [
+            read::<PageRow>(&dir.join("pages.jsonl"))?.len(),
+            read::<ExcludedRow>(&dir.join("excluded.jsonl"))?.len(),
+        ];
+        let all = [rows.pages.len(), rows.excluded.len()];
+        ensure!(
+            kept == all,
+            "{kept:?} rows are in the moved crawl, of {all:?}"
+        );
+        Ok(())
     }
 
     /// When workers went on that were frozen for half a lease or longer: a heartbeat that is as old
