@@ -171,20 +171,22 @@ pub enum EngineError {
         /// Rows of `pages.jsonl` that it committed.
         pages: u64,
     },
-    /// The directory of a worker has other rows than it committed.
+    /// The directory of a worker does not have what it committed.
     #[error(
-        "the directory of worker `{worker}` has {rows} rows in pages.jsonl, and {committed} are committed"
+        "the directory of worker `{worker}` does not have what it committed; {file}: {found} where {committed} are committed"
     )]
     RecordsDiffer {
         /// The name of the worker.
         worker: String,
-        /// Those that were read.
-        rows: u64,
+        /// The file.
+        file: String,
+        /// Its bytes, or rows of pages that were read.
+        found: u64,
         /// Those that the frontier knows of.
         committed: u64,
     },
     /// The directory came to have other URLs than the frontier that was moved there.
-    #[error("{found:?} came to be in the directory, and {expected:?} were to be moved")]
+    #[error("{found} came to be in the directory, and {expected} were to be moved")]
     ExportDiffers {
         /// The URLs in each state that the crawl has.
         expected: crawl_frontier::parts::Totals,

@@ -22,6 +22,7 @@ mod crawl_loop;
 mod document_reader;
 mod driver;
 mod error;
+mod excluded_rows;
 mod forget;
 mod free_space;
 mod index;
@@ -70,7 +71,7 @@ pub use free_space::FreeSpace;
 pub use index::rebuild::{Reindex, Reindexed, reindex};
 pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};
 pub use state::at_rest::{LastRound, admit_at_rest, last_round, park_at_rest, unpark_at_rest};
-pub use state::export::export;
+pub use state::export::{GatheredWorker, export};
 pub use state::import::{Imported, import};
 pub use state::moved_crawl::MovedCrawl;
 pub use summary::{

@@ -2,6 +2,7 @@
 //! memory.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use crawl_weburl::{CanonicalUrl, Origin};
 use foldhash::{HashMap, HashMapExt};
@@ -63,6 +64,16 @@ pub struct Totals {
     pub failed: u64,
     /// Settled and not asked for.
     pub excluded: u64,
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} pending, {} fetched, {} failed, {} excluded, {} put aside",
+            self.pending, self.fetched, self.failed, self.excluded, self.deferred
+        )
+    }
 }
 
 /// The leases that are out, and the queues that more may be given out of.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crawl_archive::rows::{ExcludedRow, WaitingRow, WorkerRow};
 use crawl_archive::{MAX_CONFIG_BYTES, ReadError, RowReader, check_entries, read_text};
 use crawl_records::{CrawlSettings, RecordsError, waiting};
+use serde::Deserialize;
 use toml::Table;
 
 use crate::error::GatherError;
@@ -19,6 +20,10 @@ pub(crate) const NOTES: &str = "crawl";
 pub(crate) const WORKER: (&str, &str) = ("frontier", "worker");
 /// The files by which a process holds a directory: one with a frontier of its own, or a worker's.
 const LOCKS: [&str; 2] = ["state/lock", "state/worker.lock"];
+/// Whose directory it is, where the frontier was shared: a crawl that was imported has no such
+/// settings before it goes on.
+const WORKER_FILE: &str = "state/worker.json";
+const MAX_WORKER_BYTES: u64 = 64 * 1024;
 /// The list that `crawl forget` leaves where it is killed.
 const HALF_FORGOTTEN: &str = "forget.json";
 
@@ -27,6 +32,8 @@ pub(crate) struct Worker {
     pub(crate) dir: PathBuf,
     /// Its `crawl.toml`.
     pub(crate) config: Table,
+    /// The name of the crawl that it shared with others, where it has one.
+    pub(crate) crawl: Option<String>,
     /// How its last run ended, and what waits of each origin.
     pub(crate) ended: WaitingRow,
     pub(crate) waiting: Vec<WaitingRow>,
@@ -63,9 +70,15 @@ impl Worker {
             return Err(GatherError::NotEnded { dir });
         };
         let ended = rows.remove(at);
+        let shared = shared_as(&dir)?;
+        let crawl = match &shared {
+            Some(shared) => Some(shared.crawl.clone()),
+            None => text_of(&config, "frontier", "crawl").map(str::to_owned),
+        };
+        let crawl = crawl.filter(|name| !name.is_empty());
         let note = |key| text_of(&config, NOTES, key).map(str::to_owned);
         let row = WorkerRow {
-            worker: name(&dir, &config),
+            worker: shared.map_or_else(|| name(&dir, &config), |shared| shared.worker),
             started: note("started"),
             last_started: note("last-started"),
             ended: match &ended.detail {
@@ -77,6 +90,7 @@ impl Worker {
         Ok(Worker {
             dir,
             config,
+            crawl,
             ended,
             waiting: rows,
             row,
@@ -161,6 +175,26 @@ fn config(dir: &Path) -> Result<Table, GatherError> {
         let what = why.message().to_owned();
         RecordsError::Config { path, what }.into()
     })
+}
+
+/// The worker whose directory it is, and its crawl.
+#[derive(Deserialize)]
+struct SharedAs {
+    crawl: String,
+    worker: String,
+}
+
+/// The worker whose directory it is, as its state says; nothing where it says so nowhere.
+fn shared_as(dir: &Path) -> Result<Option<SharedAs>, GatherError> {
+    let path = dir.join(WORKER_FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = read_text(&path, MAX_WORKER_BYTES).map_err(GatherError::io(&path))?;
+    let shared = serde_json::from_str(&text);
+    shared
+        .map(Some)
+        .map_err(|why| GatherError::io(&path)(why.into()))
 }
 
 /// The name that the worker was given, else that of its folder.

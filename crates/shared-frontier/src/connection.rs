@@ -209,6 +209,13 @@ pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
     }
 }
 
+/// Connects for statements that find rows by their keys.
+pub(crate) async fn connect_for_rows(engine: &EngineConfig) -> Answer<Client> {
+    let client = connect(engine).await?;
+    client.batch_execute(PLANS).await?;
+    Ok(client)
+}
+
 fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(connection: Connection<Socket, T>) {
     tokio::spawn(async move {
         if let Err(why) = connection.await {
@@ -234,8 +241,7 @@ impl Session {
 
     /// Connects. Each statement is prepared when it is used first.
     pub(crate) async fn open_lazily(config: &EngineConfig) -> Answer<Arc<Session>> {
-        let client = connect(config).await?;
-        client.batch_execute(PLANS).await?;
+        let client = connect_for_rows(config).await?;
         let statements = Sql::TEXTS.iter().map(|_| OnceCell::new()).collect();
         Ok(Arc::new(Session { client, statements }))
     }

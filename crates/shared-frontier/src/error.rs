@@ -267,7 +267,7 @@ pub enum OpenError {
     },
     /// A bucket has other rows where it was moved to than where it was.
     #[error(
-        "bucket {bucket} has {found:?} in group {to}, and {expected:?} were to be moved\nhint: it stays where it was; `crawl frontier move {bucket} --to {from}` has it served there again"
+        "bucket {bucket} has {found} in group {to}, and {expected} were to be moved\nhint: it stays where it was; `crawl frontier move {bucket} --to {from}` has it served there again"
     )]
     BucketDiffers {
         /// The bucket.
@@ -293,7 +293,7 @@ pub enum OpenError {
     },
     /// A crawl is to be moved into a directory while a worker's lease holds.
     #[error(
-        "worker `{worker}` is at work on crawl `{crawl}`, which can't be moved meanwhile\nhint: end all workers by Ctrl-C, or by `crawl frontier drain {worker}`; of one that died, wait until its lease ends"
+        "worker `{worker}` is at work on crawl `{crawl}`, which can't be moved meanwhile\nhint: end all workers by Ctrl-C, or by `crawl frontier drain {worker}`; start one that died again, and end it so"
     )]
     StillAtWork {
         /// The name of the crawl.
@@ -313,7 +313,7 @@ pub enum OpenError {
     },
     /// Somebody worked on a crawl while it was moved into a directory.
     #[error(
-        "a worker began on crawl `{crawl}`, or its hosts were moved, while it was moved into a directory\nhint: nothing was moved; end all workers, and give the same command again"
+        "a worker began on crawl `{crawl}`, or it was moved elsewhere, while it was moved into a directory\nhint: nothing was moved; end all workers, and give the same command again"
     )]
     WentOn {
         /// The name of the crawl.
@@ -321,7 +321,7 @@ pub enum OpenError {
     },
     /// The crawl lies in a directory by now.
     #[error(
-        "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: go on there with `crawl --output {to}`; where that is lost, docs/scale-out.md says how workers go on"
+        "crawl `{crawl}` was moved to `{to}` by `crawl frontier export`\nhint: go on there with `crawl --output {to}`; where it is not there, give the same `crawl frontier export` again; docs/shared-frontier.md says how workers go on instead"
     )]
     Exported {
         /// The name of the crawl.
@@ -341,7 +341,7 @@ pub enum OpenError {
     },
     /// Not all of a crawl came to be in the engine.
     #[error(
-        "{found:?} are in the frontier, {expected:?} were to be imported\nhint: nothing was imported; settled URLs are known by their rows, so none of those may be missing"
+        "{found} are in the frontier, and {expected} were to be imported\nhint: nothing was imported; settled URLs are known by their rows, so none of those may be missing"
     )]
     Incomplete {
         /// The URLs in each state that the crawl has.

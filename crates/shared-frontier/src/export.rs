@@ -9,15 +9,12 @@ use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use crate::connection::{Answer, EngineThread, Param, connect, params};
+use crate::connection::{Answer, EngineThread, Param, connect_for_rows, params};
 use crate::credentials::Credentials;
 use crate::error::OpenError;
 use crate::open_groups::{Group, find_groups};
 use crate::rows::{LinkKey, Reader, sum, url_at};
 use crate::sql::export;
-
-/// Rows that are read at a time.
-const PAGE_ROWS: i64 = 2_000;
 
 /// The name under which each group of a crawl keeps where it was moved to. No worker goes on with
 /// it.
@@ -31,6 +28,8 @@ pub(crate) const LISTED: &str = "listed";
 pub struct Export {
     groups: Vec<ExportGroup>,
     name: String,
+    /// The directory that it is moved to.
+    to: String,
     workers: Vec<ExportedWorker>,
 }
 
@@ -53,11 +52,20 @@ struct ExportGroup {
     crawl: i32,
     thread: EngineThread,
     client: Arc<Client>,
-    /// The buckets that it serves.
-    buckets: Vec<i32>,
-    /// The URLs in them.
+    /// The group's number.
+    number: i32,
+    /// The URLs in the buckets that it serves.
     totals: Totals,
     facts: GroupFacts,
+}
+
+/// What came of the wish to note where a crawl was moved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Noted {
+    Now,
+    Before,
+    /// It was not noted: something was done meanwhile.
+    Changed,
 }
 
 /// The numbers by which it is known whether anything was done in a group.
@@ -89,6 +97,7 @@ impl Export {
         let mut export = Export {
             groups: Vec::new(),
             name: crawl.to_owned(),
+            to: to.to_owned(),
             workers: Vec::new(),
         };
         for group in find_groups(urls, credentials, crawl)? {
@@ -134,8 +143,8 @@ impl Export {
         each.fold(Totals::default(), sum)
     }
 
-    /// Shows all that is stored of the crawl, but for what each worker kept of its own. Pending URLs
-    /// of an origin come in the order of their queue.
+    /// Shows all that is stored of the crawl, but for what was kept under names. Pending URLs of an
+    /// origin come in the order of their queue.
     ///
     /// # Errors
     /// Those of the engines, and of `show`.
@@ -168,14 +177,7 @@ impl Export {
                 Some(show(StoredPart::Visit(visit)))
             })?;
         }
-        // Of what is kept of the crawl all groups have the same.
-        let mut kept = BTreeMap::new();
-        for group in &self.groups {
-            kept.extend(group.meta("")?);
-        }
-        kept.remove(EXPORTED);
-        kept.into_iter()
-            .try_for_each(|(name, bytes)| show(StoredPart::Meta { name, bytes }))
+        Ok(())
     }
 
     /// Shows the links that no worker has taken yet. One may be shown twice.
@@ -194,7 +196,7 @@ impl Export {
             };
             loop {
                 let (b, sender, number) = (last.b, last.sender.clone(), last.number);
-                let params = params![group.crawl, PAGE_ROWS, b, sender, number];
+                let params = params![group.crawl, export::ROWS, b, sender, number];
                 let rows = group.query(export::LINKS, params)?;
                 for row in &rows {
                     let link = Reader::new(row).link();
@@ -202,7 +204,7 @@ impl Export {
                     last = key;
                     show(link)?;
                 }
-                if (rows.len() as i64) < PAGE_ROWS {
+                if (rows.len() as i64) < export::ROWS {
                     break;
                 }
             }
@@ -210,23 +212,40 @@ impl Export {
         Ok(())
     }
 
-    /// Notes that the crawl lies in the directory `to` from now on: no worker goes on with it.
+    /// Notes that the crawl lies in its new directory from now on: no worker goes on with it.
     ///
     /// # Errors
-    /// [`OpenError::WentOn`] where somebody worked on it meanwhile, and those of the engines. Then
-    /// workers may go on with it.
-    pub fn finish(&self, to: &str) -> Result<(), OpenError> {
-        for (at, group) in self.groups.iter().enumerate() {
-            let noted = group.note(to);
-            if !noted.as_ref().is_ok_and(|is_as_before| *is_as_before) {
-                for noted in &self.groups[..=at] {
-                    noted.forget()?;
+    /// [`OpenError::WentOn`] where somebody worked on it meanwhile, or moved it elsewhere, and those of
+    /// the engines. Then workers may go on with it.
+    pub fn finish(&self) -> Result<(), OpenError> {
+        let mut noted = Vec::new();
+        for group in &self.groups {
+            let done = group.note(&self.to);
+            match done {
+                Ok(Noted::Now) => noted.push(group),
+                // By the same command, which was cut short behind it.
+                Ok(Noted::Before) => {}
+                Ok(Noted::Changed) | Err(_) => {
+                    for group in noted {
+                        group.remove_note(&self.to)?;
+                    }
+                    done?;
+                    return Err(OpenError::WentOn {
+                        crawl: self.name.clone(),
+                    });
                 }
-                noted?;
-                return Err(OpenError::WentOn {
-                    crawl: self.name.clone(),
-                });
             }
+        }
+        Ok(())
+    }
+
+    /// Lets workers go on with the crawl after all: its new directory could not be given its name.
+    ///
+    /// # Errors
+    /// Those of the engines.
+    pub fn take_back(&self) -> Result<(), OpenError> {
+        for group in &self.groups {
+            group.remove_note(&self.to)?;
         }
         Ok(())
     }
@@ -236,13 +255,15 @@ impl ExportGroup {
     fn open(group: Group) -> Result<(ExportGroup, Vec<ExportedWorker>), OpenError> {
         let Group { engine, crawl } = group;
         let config = engine.config;
-        let client = engine.thread.run(async move { connect(&config).await })?;
+        let client = engine
+            .thread
+            .run(async move { connect_for_rows(&config).await })?;
         let (number, crawl) = (crawl.group, crawl.number);
         let mut group = ExportGroup {
             crawl,
             thread: engine.thread,
             client: Arc::new(client),
-            buckets: Vec::new(),
+            number,
             totals: Totals::default(),
             facts: GroupFacts {
                 commits: 0,
@@ -257,12 +278,9 @@ impl ExportGroup {
         group.facts = group
             .thread
             .run(async move { facts(&client, crawl).await })?;
-        for row in group.query(export::BUCKETS, params![crawl, number])? {
-            let mut reader = Reader::new(&row);
-            let bucket = reader.next().zip(reader.totals());
-            let (b, totals) = bucket.ok_or_else(|| group.corrupt("bucket"))?;
-            group.buckets.push(b);
-            group.totals = sum(group.totals, totals);
+        for row in group.query(export::TOTALS, params![crawl, number])? {
+            let totals = Reader::new(&row).totals();
+            group.totals = totals.ok_or_else(|| group.corrupt("bucket"))?;
         }
         let workers = group.workers()?;
         Ok((group, workers))
@@ -339,9 +357,24 @@ impl ExportGroup {
         part: &export::Part,
         show: &mut dyn FnMut(&mut Reader<'_>) -> Option<Result<(), E>>,
     ) -> Result<(), E> {
+        let buckets = self.query(part.buckets, params![self.crawl, self.number])?;
+        for row in &buckets {
+            let b = Reader::new(row).next();
+            let b = b.ok_or_else(|| self.corrupt("bucket"))?;
+            self.each_row_of_bucket(part, b, show)?;
+        }
+        Ok(())
+    }
+
+    fn each_row_of_bucket<E: From<FrontierError>>(
+        &self,
+        part: &export::Part,
+        b: i32,
+        show: &mut dyn FnMut(&mut Reader<'_>) -> Option<Result<(), E>>,
+    ) -> Result<(), E> {
         let mut last = vec![i64::MIN; part.keys];
         loop {
-            let mut params = params![self.crawl, self.buckets.clone(), PAGE_ROWS];
+            let mut params = params![self.crawl, b, part.rows];
             params.extend(last.iter().map(|key| Box::new(*key) as Param));
             let rows = self.query(part.text, params)?;
             for row in &rows {
@@ -352,15 +385,14 @@ impl ExportGroup {
                 shown?;
                 last = key;
             }
-            if (rows.len() as i64) < PAGE_ROWS {
+            if (rows.len() as i64) < part.rows {
                 return Ok(());
             }
         }
     }
 
-    /// Notes where the crawl was moved to, if nothing was done since the export began. Says whether
-    /// that is so.
-    fn note(&self, to: &str) -> Result<bool, FrontierError> {
+    /// Notes where the crawl was moved to, if nothing was done since the export began.
+    fn note(&self, to: &str) -> Result<Noted, FrontierError> {
         let (client, crawl, before) = (Arc::clone(&self.client), self.crawl, self.facts);
         let to = to.as_bytes().to_vec();
         self.thread.run(async move {
@@ -371,24 +403,33 @@ impl ExportGroup {
             }
             let living = client.query(export::LIVING, &[&crawl]).await?;
             let is_as_before = living.is_empty() && facts(&client, crawl).await? == before;
-            if is_as_before {
-                let params: [&(dyn ToSql + Sync); 3] = [&crawl, &EXPORTED, &to];
-                client.execute(export::NOTE, &params).await?;
-            }
+            let found = client
+                .query_opt(export::NOTED, &[&crawl, &EXPORTED])
+                .await?;
+            let found: Option<Vec<u8>> = found.map(|row| row.try_get(0)).transpose()?;
+            let noted = match found {
+                Some(found) if found == to => Noted::Before,
+                None if is_as_before => {
+                    let params: [&(dyn ToSql + Sync); 3] = [&crawl, &EXPORTED, &to];
+                    client.execute(export::NOTE, &params).await?;
+                    client.execute(export::END_LIVES, &[&crawl]).await?;
+                    Noted::Now
+                }
+                _ => Noted::Changed,
+            };
             client.batch_execute("COMMIT").await?;
-            Ok(is_as_before)
+            Ok(noted)
         })
     }
 
     /// Lets workers go on with the crawl.
-    fn forget(&self) -> Result<(), FrontierError> {
-        let (client, crawl) = (Arc::clone(&self.client), self.crawl);
-        let forgotten = self.thread.run(async move {
-            // It may have failed within a transaction.
-            client.batch_execute("ROLLBACK").await?;
-            client.execute(export::FORGET, &[&crawl, &EXPORTED]).await
+    fn remove_note(&self, to: &str) -> Result<(), FrontierError> {
+        let (client, crawl, to) = (Arc::clone(&self.client), self.crawl, to.as_bytes().to_vec());
+        let removed = self.thread.run(async move {
+            let params: [&(dyn ToSql + Sync); 3] = [&crawl, &EXPORTED, &to];
+            client.execute(export::REMOVE_NOTE, &params).await
         });
-        forgotten.map(drop)
+        removed.map(drop)
     }
 }
 

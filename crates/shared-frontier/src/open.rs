@@ -178,11 +178,14 @@ fn take_name(
     Ok((Arc::new(owned), commits))
 }
 
-/// Refuses a crawl that was moved into a directory. It is asked once the name is taken: whoever moves
-/// it sees that, or is seen.
+/// Refuses a crawl that was moved into a directory. It is asked after the name was taken: so either
+/// who moves it finds that this worker lives, or this worker finds the note.
 fn refuse_exported(tables: &EngineTables, options: &Options) -> Result<(), OpenError> {
-    let (crawl, name) = (tables.owned.crawl, EXPORTED.to_owned());
-    let rows = tables.read(Sql::Meta, params![crawl, String::new(), name])?;
+    let of = |crawl: i32| params![crawl, String::new(), EXPORTED.to_owned()];
+    let mut rows = tables.read(Sql::Meta, of(tables.owned.crawl))?;
+    for group in &tables.groups.others {
+        rows.extend(group.read(Sql::Meta, of(group.crawl))?);
+    }
     let Some(row) = rows.first() else {
         return Ok(());
     };

@@ -408,71 +408,99 @@ statements! {
 
 /// Statements that no worker needs, so none prepares them.
 pub(crate) mod export {
-    /// Rows of a table, part by part: crawl, buckets, how many, and the numbers of the key behind which
+    /// Rows of a bucket, part by part: crawl, bucket, how many, and the numbers of the key behind which
     /// they are read, which stand first in each row.
     pub(crate) struct Part {
         pub(crate) table: &'static str,
+        /// The buckets of a group that have such rows: crawl, group.
+        pub(crate) buckets: &'static str,
         /// The numbers of a key.
         pub(crate) keys: usize,
+        /// Rows that are read at a time.
+        pub(crate) rows: i64,
         pub(crate) text: &'static str,
+    }
+
+    /// Rows that are read at a time.
+    pub(crate) const ROWS: i64 = 2_000;
+    /// The same of copies of robots.txt, which may be large.
+    const FEW_ROWS: i64 = 32;
+
+    macro_rules! buckets_with {
+        ($table:literal) => {
+            concat!(
+                "SELECT k.b FROM crawl_frontier.bucket k WHERE k.crawl = $1 AND k.home = $2
+                    AND EXISTS (SELECT 1 FROM crawl_frontier.",
+                $table,
+                " t WHERE t.crawl = $1 AND t.b = k.b)
+                ORDER BY k.b"
+            )
+        };
     }
 
     /// URLs that are pending, those of an origin in the order of their queue.
     pub(crate) const PENDING: Part = Part {
         table: "url",
-        keys: 4,
+        buckets: buckets_with!("url"),
+        keys: 3,
+        rows: ROWS,
         text: concat!(
-            "SELECT u.b::bigint, u.origin, u.place, u.seq, o.name, u.path, ",
+            "SELECT u.origin, u.place, u.seq, o.name, u.path, ",
             record_columns!(),
             "
         FROM crawl_frontier.url u
         JOIN crawl_frontier.origin o ON o.crawl = u.crawl AND o.b = u.b AND o.origin = u.origin
-        WHERE u.crawl = $1 AND u.b = ANY($2::int[]) AND u.state = 0
-            AND (u.b, u.origin, u.place, u.seq) > ($4::bigint, $5, $6, $7)
-        ORDER BY u.b, u.origin, u.place, u.seq LIMIT $3"
+        WHERE u.crawl = $1 AND u.b = $2 AND u.state = 0
+            AND (u.origin, u.place, u.seq) > ($4, $5, $6)
+        ORDER BY u.origin, u.place, u.seq LIMIT $3"
         ),
     };
     /// All other URLs.
     pub(crate) const NOT_PENDING: Part = Part {
         table: "url",
-        keys: 3,
+        buckets: buckets_with!("url"),
+        keys: 2,
+        rows: ROWS,
         text: concat!(
-            "SELECT u.b::bigint, u.origin, u.fingerprint, o.name, u.path, ",
+            "SELECT u.origin, u.fingerprint, o.name, u.path, ",
             record_columns!(),
             "
         FROM crawl_frontier.url u
         JOIN crawl_frontier.origin o ON o.crawl = u.crawl AND o.b = u.b AND o.origin = u.origin
-        WHERE u.crawl = $1 AND u.b = ANY($2::int[]) AND u.state <> 0
-            AND (u.b, u.origin, u.fingerprint) > ($4::bigint, $5, $6)
-        ORDER BY u.b, u.origin, u.fingerprint LIMIT $3"
+        WHERE u.crawl = $1 AND u.b = $2 AND u.state <> 0
+            AND (u.origin, u.fingerprint) > ($4, $5)
+        ORDER BY u.origin, u.fingerprint LIMIT $3"
         ),
     };
     /// States of hosts.
     pub(crate) const HOSTS: Part = Part {
         table: "host",
-        keys: 2,
-        text: "SELECT b::bigint, host, name, wake, politeness FROM crawl_frontier.host
-            WHERE crawl = $1 AND b = ANY($2::int[]) AND (b, host) > ($4::bigint, $5)
-            ORDER BY b, host LIMIT $3",
+        buckets: buckets_with!("host"),
+        keys: 1,
+        rows: ROWS,
+        text: "SELECT host, name, wake, politeness FROM crawl_frontier.host
+            WHERE crawl = $1 AND b = $2 AND host > $4 ORDER BY host LIMIT $3",
     };
     /// Copies of robots.txt.
     pub(crate) const ROBOTS: Part = Part {
         table: "origin",
-        keys: 2,
-        text: "SELECT b::bigint, origin, name, robots FROM crawl_frontier.origin
-            WHERE crawl = $1 AND b = ANY($2::int[]) AND robots IS NOT NULL
-                AND (b, origin) > ($4::bigint, $5)
-            ORDER BY b, origin LIMIT $3",
+        buckets: buckets_with!("origin"),
+        keys: 1,
+        rows: FEW_ROWS,
+        text: "SELECT origin, name, robots FROM crawl_frontier.origin
+            WHERE crawl = $1 AND b = $2 AND robots IS NOT NULL AND origin > $4
+            ORDER BY origin LIMIT $3",
     };
     /// The last visits of URLs.
     pub(crate) const VISITS: Part = Part {
         table: "visit",
-        keys: 3,
+        buckets: buckets_with!("visit"),
+        keys: 2,
+        rows: ROWS,
         text: visits!(
-            "SELECT v.b::bigint, v.origin, v.fingerprint, ",
-            "v.crawl = $1 AND v.b = ANY($2::int[])
-                AND (v.b, v.origin, v.fingerprint) > ($4::bigint, $5, $6)
-            ORDER BY v.b, v.origin, v.fingerprint LIMIT $3"
+            "SELECT v.origin, v.fingerprint, ",
+            "v.crawl = $1 AND v.b = $2 AND (v.origin, v.fingerprint) > ($4, $5)
+            ORDER BY v.origin, v.fingerprint LIMIT $3"
         ),
     };
     /// Links that wait: crawl, how many, and the key behind which they are read.
@@ -480,9 +508,11 @@ pub(crate) mod export {
             flags, code, line, via, note, url
         FROM crawl_frontier.link WHERE crawl = $1 AND (b, sender, number) > ($3, $4, $5)
         ORDER BY b, sender, number LIMIT $2";
-    /// The buckets that a group serves, and the URLs in them: crawl, group.
-    pub(crate) const BUCKETS: &str = "SELECT b, pending, deferred, fetched, failed, excluded
-        FROM crawl_frontier.bucket WHERE crawl = $1 AND home = $2 ORDER BY b";
+    /// The URLs in the buckets that a group serves: crawl, group.
+    pub(crate) const TOTALS: &str = "SELECT coalesce(sum(pending), 0)::bigint,
+            coalesce(sum(deferred), 0)::bigint, coalesce(sum(fetched), 0)::bigint,
+            coalesce(sum(failed), 0)::bigint, coalesce(sum(excluded), 0)::bigint
+        FROM crawl_frontier.bucket WHERE crawl = $1 AND home = $2";
     /// Workers, with the rows of their pages: crawl.
     pub(crate) const WORKERS: &str = "SELECT name, pages FROM crawl_frontier.worker
         WHERE crawl = $1 ORDER BY name";
@@ -507,11 +537,16 @@ pub(crate) mod export {
         "SELECT number FROM crawl_frontier.crawl WHERE number = $1 FOR UPDATE",
         "SELECT name FROM crawl_frontier.worker WHERE crawl = $1 ORDER BY name FOR UPDATE",
     ];
-    /// Keeps something of the crawl: crawl, name, bytes.
-    pub(crate) const NOTE: &str = "INSERT INTO crawl_frontier.meta (crawl, worker, name, value)
-        VALUES ($1, '', $2, $3)
-        ON CONFLICT (crawl, worker, name) DO UPDATE SET value = excluded.value";
-    /// Removes it: crawl, name.
-    pub(crate) const FORGET: &str = "DELETE FROM crawl_frontier.meta
+    /// Has no life of any worker commit any more: crawl.
+    pub(crate) const END_LIVES: &str =
+        "UPDATE crawl_frontier.worker SET owner = '' WHERE crawl = $1";
+    /// What is noted of the crawl: crawl, name.
+    pub(crate) const NOTED: &str = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker = '' AND name = $2";
+    /// Notes something of the crawl: crawl, name, bytes.
+    pub(crate) const NOTE: &str = "INSERT INTO crawl_frontier.meta (crawl, worker, name, value)
+        VALUES ($1, '', $2, $3)";
+    /// Removes that note: crawl, name, bytes.
+    pub(crate) const REMOVE_NOTE: &str = "DELETE FROM crawl_frontier.meta
+        WHERE crawl = $1 AND worker = '' AND name = $2 AND value = $3";
 }

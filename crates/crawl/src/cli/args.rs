@@ -256,7 +256,7 @@ pub(crate) enum FrontierCommand {
     /// hosts, politeness, copies of robots.txt and visits are moved there. It appears whole or not at
     /// all. The crawl stays in the engine, and no worker goes on with it. Refused while a worker is at
     /// work. Exit code 0: moved; 2: it can't be; 3: the disk or the engine failed, and the same command
-    /// goes on; 4: two rows settle one URL in the same round.
+    /// begins anew; 4: two rows settle one URL in the same round.
     Export {
         /// The directories of the workers
         #[arg(value_name = "DIR", required = true)]

@@ -39,9 +39,11 @@ pub(crate) fn run(args: &GatherArgs) -> Result<u8, CommandError> {
 pub(super) fn put_in_place(folder: NewFolder, output: &Path) -> Result<(), CommandError> {
     let finished = folder.finish();
     finished.map_err(|error| of_folder(&error, output))?;
-    let above = output.parent().filter(|above| above.is_dir());
-    let synced = above.map_or(Ok(()), |above| File::open(above)?.sync_all());
-    synced.map_err(|why| unwritable(output, &why))
+    let sync = || match std::path::absolute(output)?.parent() {
+        Some(above) => File::open(above)?.sync_all(),
+        None => Ok(()),
+    };
+    sync().map_err(|why| unwritable(output, &why))
 }
 
 /// Has a command that is given the directories of several workers read them as one: `dir` is that one

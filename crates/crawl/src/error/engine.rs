@@ -46,9 +46,8 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::WorkerMissing { worker, .. } => CommandError::usage(message).hint(format!(
             "name it too; where it is lost, `crawl frontier reopen {worker}` has its pages fetched again"
         )),
-        EngineError::RecordsDiffer { worker, .. } => CommandError::usage(message).hint(format!(
-            "is it a copy from before? Start worker `{worker}` with it, which says what is missing"
-        )),
+        EngineError::RecordsDiffer { .. } => CommandError::usage(message)
+            .hint("name the directory in which this worker ran last, and no copy of it from before"),
         EngineError::ExportDiffers { .. } => CommandError::disk(message)
             .hint("nothing was moved: workers go on with the crawl as before; please report this"),
         EngineError::SharedState { .. } => CommandError::usage(message)

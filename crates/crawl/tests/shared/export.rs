@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::crawl::{Crawl, Ended, asked_again};
 
+const EVERYWHERE: &str = "--scope any --allow-private";
+
 /// A web that takes some seconds.
 fn web(seed: u64) -> crawl_testweb::Spec {
     let web = TestWeb::builder().seed(seed).hosts(12).pages(144);
@@ -32,8 +34,8 @@ impl Crawl {
     }
 
     /// Lets two workers begin, and ends them where much is left to do.
-    fn begin_with_two(&self) {
-        let workers = [self.start("w1"), self.start("w2")];
+    fn begin_with_two(&self, flags: &str) {
+        let workers = ["w1", "w2"].map(|worker| self.start_with(worker, flags));
         self.wait_for_requests(700);
         let said = self.export(&["w1", "w2"], "back").expect(2);
         assert!(
@@ -61,7 +63,7 @@ impl Crawl {
 #[ignore = "needs PostgreSQL"]
 fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
     let crawl = Crawl::of(web(51));
-    crawl.begin_with_two();
+    crawl.begin_with_two(EVERYWHERE);
     let before = crawl.pages(&["w1", "w2"]);
     let moved = crawl.export(&["w1", "w2"], "back");
     let told: Value = serde_json::from_str(&moved.printed).unwrap();
@@ -75,13 +77,12 @@ fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
     assert_eq!(crawl.pages(&["back"]), before);
 
     // No worker goes on with it, and it is moved to no other place.
-    let flags = "--scope any --allow-private";
-    let said = Ended::of(&crawl.command("w1", flags).output().unwrap()).expect(2);
+    let said = Ended::of(&crawl.command("w1", EVERYWHERE).output().unwrap()).expect(2);
     assert!(
         said.contains("was moved to") && said.contains("back"),
         "{said}"
     );
-    let said = Ended::of(&crawl.command("w3", flags).output().unwrap()).expect(2);
+    let said = Ended::of(&crawl.command("w3", EVERYWHERE).output().unwrap()).expect(2);
     assert!(said.contains("was moved to"), "{said}");
     let said = crawl.export(&["w1", "w2"], "elsewhere").expect(2);
     assert!(said.contains("was moved to"), "{said}");
@@ -104,7 +105,7 @@ fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
 #[ignore = "needs PostgreSQL"]
 fn ours_a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
     let crawl = Crawl::in_two_groups(web(52));
-    crawl.begin_with_two();
+    crawl.begin_with_two(EVERYWHERE);
     crawl.export(&["w1", "w2"], "back").expect(0);
     crawl.go_on(&["--max-pages", "900"]).expect(0);
     // And back again, under another name.
@@ -142,7 +143,7 @@ fn ours_a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
     let (first, _) = rows.split_once('\n').unwrap();
     fs::write(&path, &rows[first.len() + 1..]).unwrap();
     let said = crawl.export(&["w1", "w2"], "back").expect(2);
-    assert!(said.contains("rows in pages.jsonl, and "), "{said}");
+    assert!(said.contains("pages.jsonl: "), "{said}");
     fs::write(&path, rows).unwrap();
     assert!(!crawl.output("back").exists() && !crawl.output("back.new").exists());
     // Workers go on with it as before.
@@ -151,5 +152,35 @@ fn ours_a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
     crawl.export(&["w1", "w2"], "back").expect(0);
     let said = crawl.go_on(&[]).expect(0);
     assert!(said.contains("nothing left to do"), "{said}");
+    crawl.check_moved();
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_links_that_waited_are_admitted_and_have_their_rows() {
+    let crawl = Crawl::of(web(54));
+    // Links to such pages are excluded where they are met, on whatever host.
+    let flags = format!("{EVERYWHERE} --exclude /d[2-4]/");
+    crawl.begin_with_two(&flags);
+    crawl.export(&["w1", "w2"], "back").expect(0);
+    crawl.go_on(&[]).expect(0);
+    Ended::of(&crawl.command_alone("alone", &flags).output().unwrap()).expect(0);
+    let excluded = crawl.excluded(&["alone"]);
+    assert!(excluded.len() > 100, "{}", excluded.len());
+    assert_eq!(crawl.excluded(&["back"]), excluded);
+    assert_eq!(crawl.pages(&["back"]), crawl.pages(&["alone"]));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn ours_a_crawl_that_was_imported_and_left_alone_is_moved_back() {
+    let crawl = Crawl::of(TestWeb::builder().seed(55).hosts(12).pages(60));
+    let flags = format!("{EVERYWHERE} --max-pages 100");
+    Ended::of(&crawl.command_alone("one", &flags).output().unwrap()).expect(0);
+    let imported = crawl.frontier(&["import", "one", "--worker", "w7"]);
+    Ended::of(&imported).expect(0);
+    crawl.export(&["one"], "back").expect(0);
+    assert_eq!(crawl.pages(&["back"]), crawl.pages(&["one"]));
+    crawl.go_on(&["--max-pages", "unlimited"]).expect(0);
     crawl.check_moved();
 }

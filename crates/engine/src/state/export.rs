@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
-use crawl_archive::{ChangedFiles, DIGESTS, marks_at_rest, write_digests};
+use crawl_archive::{ChangedFiles, DIGESTS, RowFile, marks_at_rest, write_digests};
 use crawl_frontier::parts::StoredPart;
-use crawl_frontier::{Admission, FjallFrontier, Frontier, Transaction};
+use crawl_frontier::{Admission, Admitted, FjallFrontier, Frontier, NewState, Transaction};
 use crawl_policy::traps::Traps;
 use crawl_shared_frontier::{Export, ExportedWorker};
 use crawl_weburl::HostKey;
@@ -16,27 +17,41 @@ use super::directory::{self, STATE};
 use super::moved_crawl::{MovedCrawl, states};
 use super::parked_hosts::listed;
 use crate::error::EngineError;
+use crate::excluded_rows::excluded_row;
 use crate::meta_keys::{
     META_PARKED, META_ROUND, META_SCOPE_SEEDS, META_SEED_TARGETS, META_TOTALS, META_TRAPS,
 };
 use crate::revisit::visit::Round;
 use crate::totals::Totals;
 
-/// Parts that are committed together.
+/// Parts, and bytes of copies of robots.txt, that are committed together.
 const BATCH_PARTS: usize = 2_000;
+const BATCH_BYTES: usize = 8 << 20;
 
+const EXCLUDED: &str = "excluded.jsonl";
 /// The files of rows that a frontier knows the committed lengths of.
-const MARKED_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "links.jsonl"];
+const MARKED_FILES: [&str; 3] = ["pages.jsonl", EXCLUDED, "links.jsonl"];
 
-/// Moves a crawl into `dir`, which was gathered to go on from the directories of these workers, each
-/// given with the rows of its `pages.jsonl`. The crawl is in both places until [`Export::finish`].
+/// The directory of a worker, which was gathered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatheredWorker {
+    /// The worker's name.
+    pub name: String,
+    /// The rows of its `pages.jsonl` that were read.
+    pub pages: u64,
+    /// The directory.
+    pub dir: PathBuf,
+}
+
+/// Moves a crawl into `dir`, which was gathered to go on from the directories of these workers. The
+/// crawl is in both places until [`Export::finish`].
 ///
 /// # Errors
 /// [`EngineError`]; then the directory is of no use.
 pub fn export(
     dir: &Path,
     source: &Export,
-    gathered: &BTreeMap<String, u64>,
+    gathered: &[GatheredWorker],
 ) -> Result<MovedCrawl, EngineError> {
     check_workers(source.workers(), gathered)?;
     let frontier = directory::begin_at_rest(dir)?;
@@ -46,7 +61,7 @@ pub fn export(
     if found != expected {
         return Err(EngineError::ExportDiffers { expected, found });
     }
-    admit_links(source, &frontier)?;
+    admit_links(source, &frontier, &dir.join(EXCLUDED))?;
     moved.states = states(&frontier);
     let mut transaction = frontier.begin()?;
     keep_merged(source, &mut *transaction);
@@ -56,56 +71,76 @@ pub fn export(
     transaction.commit()?;
     directory::note_end(&frontier)?;
     drop(frontier);
-    let listed = write_digests(dir, ChangedFiles::Named(&[STATE]));
+    let listed = write_digests(dir, ChangedFiles::Named(&[STATE, EXCLUDED]));
     listed.map_err(EngineError::disk(&dir.join(DIGESTS)))?;
     Ok(moved)
 }
 
-/// Refuses directories that are not those of all workers, or do not hold all that these committed.
+/// Refuses directories that are not those of all workers, or do not hold what these committed.
 fn check_workers(
     workers: &[ExportedWorker],
-    gathered: &BTreeMap<String, u64>,
+    gathered: &[GatheredWorker],
 ) -> Result<(), EngineError> {
-    let names: BTreeSet<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
-    if let Some(other) = gathered.keys().find(|name| !names.contains(name.as_str())) {
+    let is_of = |name: &str| workers.iter().any(|worker| worker.name == name);
+    if let Some(other) = gathered.iter().find(|it| !is_of(&it.name)) {
         return Err(EngineError::NotItsWorker {
-            worker: other.clone(),
+            worker: other.name.clone(),
         });
     }
     for worker in workers {
-        let rows = gathered.get(&worker.name).copied();
-        let has_records = worker.pages > 0 || worker.marks.values().any(|length| *length > 0);
-        match rows {
-            None if has_records => {
+        match gathered.iter().find(|it| it.name == worker.name) {
+            Some(found) => check_records(worker, found)?,
+            None if worker.marks.values().all(|length| *length == 0) => {}
+            None => {
                 return Err(EngineError::WorkerMissing {
                     worker: worker.name.clone(),
                     pages: worker.pages,
                 });
             }
-            Some(rows) if rows != worker.pages => {
-                return Err(EngineError::RecordsDiffer {
-                    worker: worker.name.clone(),
-                    rows,
-                    committed: worker.pages,
-                });
-            }
-            _ => {}
         }
     }
     Ok(())
 }
 
+/// Refuses a directory whose files are not as long as its worker committed them.
+fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), EngineError> {
+    let differs = |file: &str, found: u64, committed: u64| {
+        Err(EngineError::RecordsDiffer {
+            worker: worker.name.clone(),
+            file: file.to_owned(),
+            found,
+            committed,
+        })
+    };
+    for (file, &committed) in &worker.marks {
+        let length = match fs::metadata(found.dir.join(file)) {
+            Err(why) if why.kind() == ErrorKind::NotFound => 0,
+            metadata => metadata.map_err(EngineError::disk(&found.dir))?.len(),
+        };
+        // A run's end lists there what was put aside.
+        let may_be_longer = file == EXCLUDED;
+        if length < committed || (length > committed && !may_be_longer) {
+            return differs(file, length, committed);
+        }
+    }
+    match found.pages == worker.pages {
+        true => Ok(()),
+        false => differs("the rows of pages.jsonl", found.pages, worker.pages),
+    }
+}
+
 fn put_all(source: &Export, frontier: &FjallFrontier) -> Result<MovedCrawl, EngineError> {
     let mut moved = MovedCrawl::default();
-    let mut parts = Vec::with_capacity(BATCH_PARTS);
+    let (mut parts, mut bytes) = (Vec::with_capacity(BATCH_PARTS), 0);
     source.each_part::<EngineError>(&mut |part| {
         moved.count(&part);
-        // What is kept under names is merged below.
-        if !matches!(part, StoredPart::Meta { .. }) {
-            parts.push(part);
+        if let StoredPart::Robots { bytes: copy, .. } = &part {
+            bytes += copy.len();
         }
-        if parts.len() >= BATCH_PARTS {
+        parts.push(part);
+        if parts.len() >= BATCH_PARTS || bytes >= BATCH_BYTES {
             frontier.put_parts(parts.drain(..))?;
+            bytes = 0;
         }
         Ok(())
     })?;
@@ -113,13 +148,26 @@ fn put_all(source: &Export, frontier: &FjallFrontier) -> Result<MovedCrawl, Engi
     Ok(moved)
 }
 
-/// Admits the links that their owners had not taken.
-fn admit_links(source: &Export, frontier: &FjallFrontier) -> Result<(), EngineError> {
+/// Admits the links that their owners had not taken, and lists those that are excluded, as their
+/// owners would have.
+fn admit_links(
+    source: &Export,
+    frontier: &FjallFrontier,
+    excluded: &Path,
+) -> Result<(), EngineError> {
+    let length = excluded.metadata().ok().map(|found| found.len());
+    let mut rows = RowFile::open(excluded, length)?;
     let mut links: Vec<Admission> = Vec::with_capacity(BATCH_PARTS);
-    let admit = |links: &mut Vec<Admission>| -> Result<(), EngineError> {
+    let mut admit = |links: &mut Vec<Admission>| -> Result<(), EngineError> {
         let mut transaction = frontier.begin()?;
-        transaction.admit_all(links)?;
+        let admitted = transaction.admit_all(links)?;
         transaction.commit()?;
+        let new = links.iter().zip(admitted);
+        for (link, _) in new.filter(|(_, admitted)| *admitted == Admitted::New) {
+            if let NewState::Excluded(exclusion) = &link.state {
+                rows.append(&excluded_row(&link.url, exclusion, link.via.as_ref(), None))?;
+            }
+        }
         links.clear();
         Ok(())
     };
@@ -130,7 +178,9 @@ fn admit_links(source: &Export, frontier: &FjallFrontier) -> Result<(), EngineEr
             false => Ok(()),
         }
     })?;
-    admit(&mut links)
+    admit(&mut links)?;
+    rows.sync()?;
+    Ok(())
 }
 
 /// The lengths of all files that stand for what is settled.
@@ -187,6 +237,11 @@ fn merged_round(kept: &[&[u8]]) -> Option<Round> {
         };
         let is_same = last.number == before.number;
         Round {
+            began: match is_same {
+                // Whoever began later did so in the midst of it.
+                true => last.began.min(before.began),
+                false => last.began,
+            },
             is_open: last.is_open && (before.is_open || !is_same),
             is_over: last.is_over && (before.is_over || !is_same),
             before: last.before.plus(before.before),
@@ -241,28 +296,44 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_worker_s_directory_is_missing() {
+    fn ours_no_worker_s_records_are_missing() {
+        let dir = tempfile::TempDir::new().unwrap();
+        fs::write(dir.path().join("pages.jsonl"), "a\nb\n").unwrap();
+        fs::write(dir.path().join(EXCLUDED), "listed\n").unwrap();
         let worker = |name: &str, pages, bytes| ExportedWorker {
             name: name.to_owned(),
             pages,
-            marks: BTreeMap::from([("pages.jsonl".to_owned(), bytes)]),
+            marks: BTreeMap::from([("pages.jsonl".to_owned(), bytes), (EXCLUDED.to_owned(), 0)]),
             meta: Vec::new(),
         };
-        let workers = [worker("w1", 3, 90), worker("w2", 0, 0), worker("w3", 2, 60)];
-        let check = |gathered: &[(&str, u64)]| {
-            let gathered = gathered
-                .iter()
-                .map(|(name, rows)| ((*name).to_owned(), *rows));
-            let checked = check_workers(&workers, &gathered.collect());
+        let check = |workers: &[ExportedWorker], gathered: &[(&str, u64)]| {
+            let gathered = gathered.iter().map(|(name, pages)| GatheredWorker {
+                name: (*name).to_owned(),
+                pages: *pages,
+                dir: dir.path().to_owned(),
+            });
+            let checked = check_workers(workers, &gathered.collect::<Vec<_>>());
             checked
                 .map_err(|why| why.to_string())
                 .err()
                 .unwrap_or_default()
         };
-        assert_eq!(check(&[("w1", 3), ("w3", 2)]), "");
-        assert_eq!(check(&[("w1", 3), ("w2", 0), ("w3", 2)]), "");
-        assert!(check(&[("w1", 3)]).contains("worker `w3`, with 2 pages, is not among"));
-        assert!(check(&[("w1", 2), ("w3", 2)]).contains("`w1` has 2 rows in pages.jsonl, and 3"));
-        assert!(check(&[("w1", 3), ("w3", 2), ("x", 1)]).contains("no worker `x`"));
+        let workers = [worker("w1", 2, 4), worker("w2", 0, 0), worker("w3", 2, 4)];
+        let both = [("w1", 2), ("w3", 2)];
+        assert_eq!(check(&workers, &both), "");
+        assert!(check(&workers, &both[..1]).contains("worker `w3`, with 2 pages, is not among"));
+        assert!(check(&workers, &[both[0], both[1], ("x", 1)]).contains("no worker `x`"));
+        let one_row = [("w1", 1), both[1]];
+        let said = check(&workers, &one_row);
+        assert!(
+            said.contains("`w1`") && said.contains("1 where 2 are committed"),
+            "{said}"
+        );
+        for bytes in [3, 5] {
+            let workers = [worker("w1", 2, bytes), worker("w3", 2, 4)];
+            let said = check(&workers, &both);
+            let expected = format!("pages.jsonl: 4 where {bytes} are committed");
+            assert!(said.contains(&expected), "{said}");
+        }
     }
 }

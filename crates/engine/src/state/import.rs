@@ -19,6 +19,7 @@ use super::swap;
 use crate::config::ImportTarget;
 use crate::error::EngineError;
 use crate::meta_keys::{META_REPLAY, META_SAMPLE, META_TOMBSTONE_KEY, META_TOTALS, META_WALK};
+use crate::revisit::round;
 use crate::scope_seeds::targets_to_share;
 use crate::totals::Totals;
 
@@ -112,6 +113,16 @@ fn refuse_unmovable(dir: &Path, frontier: &FjallFrontier) -> Result<(), EngineEr
                 what,
             });
         }
+    }
+    if let Some(round) = round::stored(frontier)?
+        && round.number > 1
+        && !round.is_over
+    {
+        // Workers that join begin with the first round.
+        return Err(EngineError::NotImportable {
+            dir: dir.to_owned(),
+            what: "a later round of it is not over",
+        });
     }
     Ok(())
 }

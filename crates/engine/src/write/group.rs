@@ -17,13 +17,13 @@ use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::excluded_rows::{excluded_row, excluded_words};
 use super::redirect_loops::SettledRedirects;
 use super::{Writer, trap_evidence};
 use crate::admissions::admission_of;
 use crate::control::{CommandAnswer, Refused};
 use crate::counters::page_outcome;
 use crate::error::EngineError;
+use crate::excluded_rows::{excluded_row, excluded_words};
 use crate::index::entry::left_out;
 use crate::messages::key::{Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};

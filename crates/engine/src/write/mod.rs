@@ -4,7 +4,6 @@
 //! before the transaction, and their lengths stand in it, so that after any death files
 //! can be cut back to what the state knows.
 
-mod excluded_rows;
 mod group;
 mod redirect_loops;
 pub(crate) mod run_end;

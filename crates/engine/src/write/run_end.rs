@@ -8,9 +8,9 @@ use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader};
 use crawl_frontier::{Exclusion, FrontierError, Reason, WaitingUrl};
 
 use super::Writer;
-use super::excluded_rows::excluded_row;
 use crate::config::Config;
 use crate::error::EngineError;
+use crate::excluded_rows::excluded_row;
 use crate::revisit::round;
 use crate::scope_seeds::ScopeSeeds;
 use crate::state::directory;

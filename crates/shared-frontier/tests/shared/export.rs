@@ -74,7 +74,7 @@ impl Moved {
             transaction.keep_meta(name, bytes);
         }
         transaction.commit().unwrap();
-        export.finish("there").unwrap();
+        export.finish().unwrap();
         (self.frontier, self.dir) = (Some(to), dir);
     }
 }
@@ -154,15 +154,19 @@ fn nobody_goes_on_with_a_crawl_that_was_moved() {
     shown.unwrap();
     assert_eq!(links, [url_in(&one, foreign, "foreign")]);
     let again = two.open("w2");
-    let living = export.finish("there").unwrap_err();
+    let living = export.finish().unwrap_err();
     assert!(matches!(living, OpenError::WentOn { .. }), "{living}");
     admit(&again, [link_to(url_in(&one, foreign, "more"))]);
     again.give_up().unwrap();
-    let went_on = export.finish("there").unwrap_err();
+    let went_on = export.finish().unwrap_err();
     assert!(matches!(went_on, OpenError::WentOn { .. }), "{went_on}");
     two.open("w2").give_up().unwrap();
 
-    begin("there").unwrap().finish("there").unwrap();
+    let elsewhere_too = begin("elsewhere").unwrap();
+    begin("there").unwrap().finish().unwrap();
+    // Of two that are moved at once one is.
+    let moved = elsewhere_too.finish().unwrap_err();
+    assert!(matches!(moved, OpenError::WentOn { .. }), "{moved}");
     for worker in ["w1", "w2", "w3", "w4"] {
         let refused = two.try_open(worker).err().unwrap();
         let is_so = matches!(&refused, OpenError::Exported { to, .. } if to == "there");
@@ -173,7 +177,11 @@ fn nobody_goes_on_with_a_crawl_that_was_moved() {
         matches!(elsewhere, OpenError::Exported { .. }),
         "{elsewhere}"
     );
-    begin("there").unwrap().finish("there").unwrap();
+    // The same move may be made again, and be taken back.
+    let again = begin("there").unwrap();
+    again.finish().unwrap();
+    again.take_back().unwrap();
+    two.open("w1").give_up().unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crawl_engine::{ImportTarget, MovedCrawl, export, import};
+use crawl_engine::{GatheredWorker, ImportTarget, MovedCrawl, export, import};
 use crawl_gather::Purpose;
 use crawl_index::export::NewFolder;
 use crawl_shared_frontier::Export;
@@ -89,13 +89,22 @@ pub(super) fn export_crawl(
     };
     let gathered = crawl_gather::gather(dirs, folder.beside(), &purpose);
     let gathered = gathered.map_err(|error| of_gather(error, output))?;
-    let rows = gathered.workers.into_iter();
-    let rows = rows.map(|worker| (worker.worker, worker.pages)).collect();
-    let moved = export(folder.beside(), &source, &rows);
+    let named = gathered.workers.into_iter().zip(dirs);
+    let named: Vec<GatheredWorker> = named
+        .map(|(worker, dir)| GatheredWorker {
+            name: worker.worker,
+            pages: worker.pages,
+            dir: dir.clone(),
+        })
+        .collect();
+    let moved = export(folder.beside(), &source, &named);
     let moved = moved.map_err(|error| of_engine(&error, output))?;
     // From here on no worker goes on with it. The same command makes the directory again.
-    source.finish(&to).map_err(|why| of_shared(&why))?;
-    put_in_place(folder, output)?;
+    source.finish().map_err(|why| of_shared(&why))?;
+    if let Err(why) = put_in_place(folder, output) {
+        source.take_back().map_err(|why| of_shared(&why))?;
+        return Err(why);
+    }
     let mut told = object(&moved, &crawl);
     told["output"] = json!(output);
     let code = print_counts(&moved, &crawl, as_json.then_some(told))?;
