@@ -130,9 +130,9 @@ impl LearnedSpellings {
         self.compared
     }
 
-    /// Returns whether any two pages were compared.
+    /// Returns whether any rule is in force, so that a URL may be named otherwise.
     pub(super) fn has_rules(&self) -> bool {
-        !self.rules.is_empty()
+        self.rules.iter().any(Rule::is_in_force)
     }
 
     /// Memory held, about.
@@ -207,7 +207,7 @@ impl LearnedSpellings {
         naming: &SpellingRules,
         url: &CanonicalUrl,
     ) -> Option<(CanonicalUrl, String)> {
-        if self.rules.is_empty() {
+        if !self.has_rules() {
             return None;
         }
         let mut found: Option<(CanonicalUrl, String)> = None;
@@ -227,16 +227,17 @@ impl LearnedSpellings {
     /// The rule in force for a spelling; the plain form before the others.
     fn rule(&self, spelling: &Spelling) -> Option<&Rule> {
         let in_force = self.rules.iter().filter(|rule| {
-            rule.step == spelling.step
-                && rule.about == spelling.about
-                && rule.same >= PAIRS
-                && rule.different == 0
+            rule.step == spelling.step && rule.about == spelling.about && rule.is_in_force()
         });
         in_force.min_by_key(|rule| rule.form != Form::Plain)
     }
 }
 
 impl Rule {
+    fn is_in_force(&self) -> bool {
+        self.same >= PAIRS && self.different == 0
+    }
+
     fn apply(&self, url: &CanonicalUrl) -> Option<CanonicalUrl> {
         match &self.form {
             Form::Plain => self.step.take(url).map(|spelling| spelling.url),
@@ -302,6 +303,23 @@ mod tests {
         check(&more, "/x/index.htm", expect!["its own"]);
         let one_differs = [&more[..], &[("/d/", 4), ("/d/index.html", 5)]].concat();
         check(&one_differs, "/x/index.html", expect!["its own"]);
+    }
+
+    #[test]
+    fn ours_a_host_has_rules_while_one_is_in_force() {
+        let mut names = LearnedSpellings::default();
+        let mut learn = |path: &str, text| {
+            let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+            names.learn(&SpellingRules::default(), &url, 20, text);
+            names.has_rules()
+        };
+        for (folder, text) in [("a", 1), ("b", 2), ("c", 3)] {
+            assert!(!learn(&format!("/{folder}/"), text));
+            let is_third = folder == "c";
+            assert_eq!(learn(&format!("/{folder}/index.html"), text), is_third);
+        }
+        assert!(learn("/d/", 4));
+        assert!(!learn("/d/index.html", 5), "one pair differs");
     }
 
     #[test]
@@ -411,7 +429,6 @@ mod tests {
                 assert!(names.has_met(&url(path)));
             }
             assert!(!names.has_met(&url("/other")));
-            assert_eq!(names.has_rules(), !names.rules.is_empty());
             let of_ids = |rule: &&super::Rule| rule.step == SpellingStep::SessionId;
             (names.rules.iter().filter(of_ids).count(), names.rules.len())
         };
