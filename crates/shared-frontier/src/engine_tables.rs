@@ -168,6 +168,15 @@ impl EngineTables {
 
     /// The records of URLs, each at the place of its key.
     pub(crate) fn records(&self, keys: &[UrlKey]) -> Result<Vec<Option<UrlRecord>>, FrontierError> {
+        self.records_in(self.groups.own, keys)
+    }
+
+    /// The same as a group has them.
+    pub(crate) fn records_in(
+        &self,
+        group: i32,
+        keys: &[UrlKey],
+    ) -> Result<Vec<Option<UrlRecord>>, FrontierError> {
         let mut found = vec![None; keys.len()];
         if keys.is_empty() {
             return Ok(found);
@@ -175,8 +184,8 @@ impl EngineTables {
         let b: Vec<i32> = keys.iter().map(|key| key.b).collect();
         let origins: Vec<i64> = keys.iter().map(|key| key.origin).collect();
         let fingerprints: Vec<i64> = keys.iter().map(|key| key.fingerprint).collect();
-        let params = params![self.owned.crawl, b, origins, fingerprints];
-        for row in self.read(Sql::Records, params)? {
+        let of = |crawl: i32| params![crawl, b, origins, fingerprints];
+        for row in self.read_in(group, Sql::Records, of)? {
             let mut reader = Reader::new(&row);
             let at: Option<i64> = reader.next();
             let place = at.and_then(|at| found.get_mut((at - 1) as usize));

@@ -218,9 +218,15 @@ impl<'f> SharedTransaction<'f> {
     ) -> Result<(), FrontierError> {
         let tables = &self.frontier.tables;
         let mut wanted: Vec<(UrlKey, Fingerprint)> = Vec::new();
+        let mut seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>> = BTreeMap::new();
         for admission in admissions {
             let key = self.fingerprint(&admission.url);
-            if tables.owner_elsewhere(&admission.url).is_some() {
+            if let Some(b) = tables.owner_elsewhere(&admission.url) {
+                if admission.is_seed && !self.told.contains_key(&key) {
+                    let group = tables.groups.elsewhere(b).unwrap_or(tables.groups.own);
+                    let key = (tables.keys.url(&admission.url, key), key);
+                    seeds.entry(group).or_default().push(key);
+                }
                 continue;
             }
             let is_decided = match self.state_in_memory(key) {
@@ -243,7 +249,25 @@ impl<'f> SharedTransaction<'f> {
             }
             self.read.insert(key, record);
         }
+        drop(memory);
+        self.look_up_seeds(seeds);
         Ok(())
+    }
+
+    /// Reads what is known of seeds on hosts of other workers, by the groups that serve them. Each
+    /// start admits all seeds, and where those workers have ended nobody would take the links.
+    fn look_up_seeds(&mut self, seeds: BTreeMap<i32, Vec<(UrlKey, Fingerprint)>>) {
+        for (group, seeds) in seeds {
+            let keys: Vec<UrlKey> = seeds.iter().map(|(key, _)| *key).collect();
+            // Else they are sent, which waits for the group.
+            let records = self.frontier.tables.records_in(group, &keys);
+            let records = records.unwrap_or_default().into_iter();
+            for ((_, key), record) in seeds.into_iter().zip(records) {
+                if let Some(record) = record {
+                    self.told.insert(key, record.now(false));
+                }
+            }
+        }
     }
 
     fn admit_one(&mut self, admission: &Admission) -> Result<Admitted, FrontierError> {

@@ -321,6 +321,36 @@ fn a_link_that_goes_by_an_old_map_is_sent_on() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
+fn a_seed_that_is_settled_elsewhere_waits_for_nobody() {
+    let groups = TwoGroups::new();
+    let [first, second] = groups.two_workers();
+    let seed = || Admission::seed(url_in(&first, 1, "seed"));
+    let admit_all = |worker: &SharedFrontier| {
+        let mut transaction = worker.begin().unwrap();
+        transaction.admit_all(&[seed()]).unwrap();
+        transaction.commit().unwrap();
+    };
+    admit_all(&first);
+    assert_eq!((groups.links(0), groups.links(1)), (0, 1));
+    second.take_links(9).unwrap();
+    let lease = second.lease(&seed().url.origin()).unwrap().unwrap();
+    settle(&second, lease, FETCHED);
+    second.give_up().unwrap();
+    first.give_up().unwrap();
+    // The next start admits it once more, and the other group has no worker that would take it.
+    let again = groups.open("w1");
+    admit_all(&again);
+    assert_eq!((groups.links(0), groups.links(1)), (0, 0));
+    again.survey().unwrap();
+    let survey = again.survey().unwrap();
+    assert!(
+        !survey.links_wait && survey.unserved_group.is_none(),
+        "{survey:?}"
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
 fn a_group_that_can_not_be_reached_is_waited_for_as_long_as_a_lease() {
     let groups = TwoGroups::new();
     let proxy = Gate::before(groups.urls[1].rsplit_once(':').unwrap().1);
