@@ -353,16 +353,18 @@ statements! {
     /// The facts that a worker has to know of a group, in one query: crawl, owner, its buckets, the
     /// group, buckets that other groups serve. The number of workers that live and were not asked to
     /// end; of all buckets the free ones, URLs pending in those whose owners do not rest, or that have
-    /// none, and in free ones; whether links wait, or URLs that are to be reopened, and for this
-    /// worker; whether it was asked to end; how much is kept of the crawl; rows of all workers, bytes of the
-    /// others; commits of all; how often the map changed, and the number of groups; those of its
-    /// buckets that are to be moved; whether links wait for other groups.
+    /// none, and in free ones; whether links wait, or URLs that are to be reopened, or buckets are on
+    /// their way to another group; whether links or such URLs wait for this worker; whether it was
+    /// asked to end; how much is kept of the crawl; rows of all workers, bytes of the others; commits
+    /// of all; how often the map changed, and the number of groups; those of its buckets that are to
+    /// be moved; whether links wait for other groups.
     Survey = "SELECT
             (SELECT count(*) FROM crawl_frontier.worker
                 WHERE crawl = $1 AND lease_until > clock_timestamp() AND NOT drained),
             k.free, k.pending_open, k.pending_free,
             EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1)
-                OR EXISTS (SELECT 1 FROM crawl_frontier.bucket_to_reopen WHERE crawl = $1),
+                OR EXISTS (SELECT 1 FROM crawl_frontier.bucket_to_reopen WHERE crawl = $1)
+                OR k.moves,
             EXISTS (SELECT 1 FROM crawl_frontier.link WHERE crawl = $1 AND b = ANY($3::int[]))
                 OR EXISTS (SELECT 1 FROM crawl_frontier.bucket_to_reopen
                     WHERE crawl = $1 AND b = ANY($3::int[])),
@@ -379,6 +381,7 @@ statements! {
                     0)::bigint AS pending_open,
                 coalesce(sum(pending) FILTER (WHERE home = $4
                     AND lease_until <= clock_timestamp()), 0)::bigint AS pending_free,
+                coalesce(bool_or(home = $4 AND moving_to IS NOT NULL), false) AS moves,
                 coalesce(array_agg(b) FILTER (WHERE moving_to IS NOT NULL AND owner = $2), '{}')
                     AS moving
             FROM crawl_frontier.bucket WHERE crawl = $1) k,

@@ -58,7 +58,8 @@ pub struct Survey {
     /// A group, by its number, that has pending URLs, or links that wait, and no worker.
     pub unserved_group: Option<i32>,
     /// True if links wait for their owners, or for that of a bucket that nobody owns, or are on
-    /// their way from one group to another, or if URLs are to be reopened.
+    /// their way from one group to another, or if URLs are to be reopened. True also while buckets
+    /// are being moved: at the end somebody has to list what was put aside there.
     pub links_wait: bool,
     /// True if links wait for this worker, or URLs that are to be reopened.
     pub own_links_wait: bool,

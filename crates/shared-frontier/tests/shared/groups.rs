@@ -465,6 +465,15 @@ fn a_crawl_is_over_when_no_group_has_anything_left() {
     let lease = second.lease(&target.origin()).unwrap().unwrap();
     settle(&second, lease, FETCHED);
     assert!(is_over(&first) && is_over(&second));
+    // What is put aside in a bucket that is on its way somebody has to list.
+    let mark = |to| {
+        let set = format!("UPDATE crawl_frontier.bucket SET moving_to = {to}");
+        groups.execute(1, &format!("{set} WHERE crawl = $K AND b = 1"));
+    };
+    mark("0");
+    assert!(!is_over(&first) && !is_over(&second));
+    mark("NULL");
+    assert!(is_over(&first) && is_over(&second));
 }
 
 #[test]
