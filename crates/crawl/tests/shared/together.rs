@@ -1,7 +1,5 @@
 //! Workers that start together and end by themselves.
 
-use std::time::Duration;
-
 use crawl_testweb::{Answer, TestWeb};
 
 use crate::crawl::{Crawl, asked_again};
@@ -44,18 +42,21 @@ fn ours_two_workers_fetch_each_page_once_and_share_no_host() {
 #[test]
 #[ignore = "needs PostgreSQL"]
 fn ours_a_worker_that_comes_later_gets_its_share_of_the_hosts() {
-    let web = TestWeb::builder().seed(2).hosts(24).pages(240);
-    let crawl = Crawl::of(web.latency(Duration::from_millis(5)));
+    let crawl = Crawl::of(TestWeb::builder().seed(2).hosts(24).pages(240));
     let first = crawl.start("w1");
     crawl.wait_for_requests(200);
     assert_eq!(
         crawl.buckets().into_iter().collect::<Vec<_>>(),
         [("w1".to_owned(), 1_024)]
     );
+    // It hands hosts over meanwhile, and leaves something to do, however quick the others are.
+    crawl.control("w1", "pause");
     let second = crawl.start("w2");
+    crawl.wait_for_buckets("w2");
     // A third joins while the first two are at it.
-    crawl.wait_for_requests(600);
     let third = crawl.start("w3");
+    crawl.wait_for_buckets("w3");
+    crawl.control("w1", "resume");
     for worker in [first, second, third] {
         worker.wait().expect(0);
     }
