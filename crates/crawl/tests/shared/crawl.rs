@@ -20,8 +20,9 @@ pub(crate) const DELAY: Duration = Duration::from_millis(30);
 /// Whatever is waited for is there within seconds.
 const MAX_WAIT: Duration = Duration::from_secs(240);
 
-/// So long that no machine is too busy for a heartbeat within it.
-const LEASE: &str = "240s";
+/// So long that no machine is too busy for a heartbeat within it, and so short that workers look at
+/// each other several times a second.
+const LEASE: &str = "15s";
 
 /// Of a worker that is to die: so short that tests need not wait long for its hosts. Where its lease
 /// ends sooner, it has lost them all the same.
@@ -208,15 +209,26 @@ impl Crawl {
         command.output().unwrap()
     }
 
+    /// Starts a worker beside another that has begun, and waits until it has hosts. That one is paused
+    /// meanwhile: it hands hosts over then too, and leaves something to do, however quick it is.
+    pub(crate) fn start_beside(&self, other: &str, worker: &str) -> Worker {
+        self.wait_for_requests(50);
+        self.control(other, "pause");
+        let started = self.start(worker);
+        self.wait_for_buckets(worker);
+        self.control(other, "resume");
+        started
+    }
+
     /// Tells a worker that runs to do something.
-    pub(crate) fn control(&self, worker: &str, command: &str) {
+    fn control(&self, worker: &str, command: &str) {
         let mut control = self.program();
         let told = control.args(["control", worker, command]).output().unwrap();
         Ended::of(&told).expect(0);
     }
 
     /// Waits until a worker owns some buckets.
-    pub(crate) fn wait_for_buckets(&self, worker: &str) {
+    fn wait_for_buckets(&self, worker: &str) {
         let begin = Instant::now();
         while self.buckets().get(worker).is_none_or(|count| *count == 0) {
             assert!(begin.elapsed() < MAX_WAIT, "{worker} got no host");

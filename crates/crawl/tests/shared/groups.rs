@@ -33,7 +33,8 @@ fn ours_workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
     let web = TestWeb::builder().seed(31).hosts(16).pages(150);
     let crawl = Crawl::in_two_groups(web.latency(Duration::from_millis(5)));
     let names = ["w1", "w2", "w3"];
-    let workers: Vec<_> = names.iter().map(|name| crawl.start(name)).collect();
+    let mut workers = vec![crawl.start("w1"), crawl.start("w2")];
+    workers.push(crawl.start_beside("w1", "w3"));
     crawl.wait_for_requests(200);
     let mut moved = 0;
     for (from, to) in [(1, "0"), (0, "1")] {

@@ -8,8 +8,9 @@ use crate::crawl::{Crawl, asked_again};
 #[ignore = "needs PostgreSQL"]
 fn ours_two_workers_fetch_each_page_once_and_share_no_host() {
     let crawl = Crawl::of(TestWeb::builder().seed(1).hosts(24).pages(96));
-    let workers = [crawl.start("w1"), crawl.start("w2")];
-    for worker in workers {
+    let first = crawl.start("w1");
+    let second = crawl.start_beside("w1", "w2");
+    for worker in [first, second] {
         let said = worker.wait().expect(0);
         assert!(said.contains("finished"), "{said}");
     }
@@ -49,14 +50,9 @@ fn ours_a_worker_that_comes_later_gets_its_share_of_the_hosts() {
         crawl.buckets().into_iter().collect::<Vec<_>>(),
         [("w1".to_owned(), 1_024)]
     );
-    // It hands hosts over meanwhile, and leaves something to do, however quick the others are.
-    crawl.control("w1", "pause");
-    let second = crawl.start("w2");
-    crawl.wait_for_buckets("w2");
+    let second = crawl.start_beside("w1", "w2");
     // A third joins while the first two are at it.
-    let third = crawl.start("w3");
-    crawl.wait_for_buckets("w3");
-    crawl.control("w1", "resume");
+    let third = crawl.start_beside("w1", "w3");
     for worker in [first, second, third] {
         worker.wait().expect(0);
     }
