@@ -48,7 +48,7 @@ pub struct Gathered {
     pub workers: Vec<WorkerRow>,
 }
 
-/// What a directory is gathered for.
+/// The use that a directory is gathered for.
 #[derive(Clone, Debug)]
 pub enum Purpose<'a> {
     /// Its records are read.

@@ -183,6 +183,23 @@ fn ours_a_url_that_two_rows_settle_in_one_round_is_named() {
 }
 
 #[test]
+fn ours_a_directory_is_that_of_the_worker_and_the_crawl_that_its_state_names() {
+    let made = Made::new();
+    let shared = |crawl: &str, worker: &str| json!({"crawl": crawl, "worker": worker, "life": ""});
+    made.worker("one", &[("state/worker.json", &[shared("study", "w7")])]);
+    made.worker("two", &[("state/worker.json", &[shared("study", "w8")])]);
+    made.worker("three", &[("state/worker.json", &[shared("other", "w9")])]);
+    let refused = made.gather(&["one", "three"]).unwrap_err();
+    let GatherError::OtherCrawl { key, .. } = refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(key, "frontier.crawl");
+    let (_, gathered) = made.gather(&["one", "two"]).unwrap();
+    let names: Vec<_> = gathered.workers.iter().map(|it| &*it.worker).collect();
+    assert_eq!(names, ["w7", "w8"]);
+}
+
+#[test]
 fn ours_pages_stand_in_the_order_of_rounds_and_requests() {
     let made = Made::new();
     let url = |path: &str| format!("http://a.example/{path}");

@@ -42,7 +42,7 @@ pub struct ExportedWorker {
     pub pages: u64,
     /// The committed lengths of its files.
     pub marks: BTreeMap<String, u64>,
-    /// What it kept under names.
+    /// The values that it kept under names.
     pub meta: Vec<(String, Vec<u8>)>,
 }
 
@@ -59,7 +59,7 @@ struct ExportGroup {
     facts: GroupFacts,
 }
 
-/// What came of the wish to note where a crawl was moved to.
+/// The outcome of noting where a crawl was moved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Noted {
     Now,
@@ -69,7 +69,7 @@ enum Noted {
 }
 
 /// The numbers by which it is known whether anything was done in a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GroupFacts {
     /// Commits of all workers.
     commits: i64,
@@ -265,13 +265,7 @@ impl ExportGroup {
             client: Arc::new(client),
             number,
             totals: Totals::default(),
-            facts: GroupFacts {
-                commits: 0,
-                workers: 0,
-                map: 0,
-                moving: 0,
-                to_reopen: 0,
-            },
+            facts: GroupFacts::default(),
         };
         // First: whatever is done from here on changes them.
         let client = Arc::clone(&group.client);
@@ -323,7 +317,7 @@ impl ExportGroup {
         workers.collect()
     }
 
-    /// The values that a worker kept; those of the crawl, where it has no name.
+    /// The values that a worker kept.
     fn meta(&self, worker: &str) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         let rows = self.query(export::META, params![self.crawl, worker.to_owned()])?;
         let kept = rows.iter().map(|row| {
@@ -345,9 +339,16 @@ impl ExportGroup {
 
     /// The directory that the crawl was moved to.
     fn exported_to(&self) -> Result<Option<String>, FrontierError> {
-        let kept = self.meta("")?;
-        let to = kept.into_iter().find(|(name, _)| name == EXPORTED);
-        Ok(to.map(|(_, to)| String::from_utf8_lossy(&to).into_owned()))
+        let rows = self.query(export::NOTED, params![self.crawl, EXPORTED])?;
+        let to: Option<Vec<u8>> = match rows.first() {
+            Some(row) => Some(
+                Reader::new(row)
+                    .next()
+                    .ok_or_else(|| self.corrupt("meta"))?,
+            ),
+            None => None,
+        };
+        Ok(to.map(|to| String::from_utf8_lossy(&to).into_owned()))
     }
 
     /// Shows rows in the order of their keys. `show` reads what stands behind the key; none where

@@ -522,13 +522,13 @@ pub(crate) mod export {
     /// The lengths of a worker's files: crawl, worker.
     pub(crate) const FILES: &str = "SELECT file, length FROM crawl_frontier.row_file
         WHERE crawl = $1 AND worker = $2";
-    /// What a worker keeps under names; the crawl, where the worker has no name: crawl, worker.
+    /// The values that a worker keeps under names: crawl, worker.
     pub(crate) const META: &str = "SELECT name, value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker = $2";
     /// Workers that live: crawl.
     pub(crate) const LIVING: &str = "SELECT name FROM crawl_frontier.worker
         WHERE crawl = $1 AND lease_until > clock_timestamp() ORDER BY name";
-    /// What changes where anything is done: crawl.
+    /// Numbers that change where anything is done: crawl.
     pub(crate) const FACTS: &str = "SELECT
             (SELECT coalesce(sum(commits), 0)::bigint FROM crawl_frontier.worker WHERE crawl = $1),
             workers::bigint, map,
@@ -543,7 +543,7 @@ pub(crate) mod export {
     /// Has no life of any worker commit any more: crawl.
     pub(crate) const END_LIVES: &str =
         "UPDATE crawl_frontier.worker SET owner = '' WHERE crawl = $1";
-    /// What is noted of the crawl: crawl, name.
+    /// The value that is noted of the crawl: crawl, name.
     pub(crate) const NOTED: &str = "SELECT value FROM crawl_frontier.meta
         WHERE crawl = $1 AND worker = '' AND name = $2";
     /// Notes something of the crawl: crawl, name, bytes.

@@ -34,7 +34,7 @@ const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"]
 /// A crawl that was imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// What was moved.
+    /// The counts of the crawl.
     pub moved: MovedCrawl,
     /// The folder that the frontier of its own was moved to.
     pub own_frontier: PathBuf,

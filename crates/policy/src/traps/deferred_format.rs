@@ -38,8 +38,8 @@ impl Traps {
         }
     }
 
-    /// What several workers of one crawl stored, as one that has all of their hosts stores it; none
-    /// where nothing is deferred.
+    /// Merges what several workers of one crawl stored, as one that has all of their hosts stores it;
+    /// none where nothing is deferred.
     #[must_use]
     pub fn merge_stored(all: &[&[u8]]) -> Option<Vec<u8>> {
         let mut traps = Traps::new(SpellingRules::default(), true);
