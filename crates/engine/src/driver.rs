@@ -458,7 +458,8 @@ impl Driver {
                 .await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let others = std::iter::from_fn(|| self.events.try_recv().ok());
-            for mut event in event.into_iter().chain(fetched).chain(others) {
+            let said = said(controls);
+            for mut event in event.into_iter().chain(fetched).chain(others).chain(said) {
                 if let Event::Committed(committed) = &mut event
                     && controls.pages.is_some()
                 {
@@ -498,6 +499,10 @@ impl Driver {
             timer.as_mut().reset(wake);
         }
         tokio::select! {
+            // What is ready most often is looked at first, and nothing else then: each turn takes
+            // in all that happened, whatever woke it.
+            biased;
+            () = deliver(&mut controls.pages, &mut self.undelivered), if !self.undelivered.is_empty() => None,
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => {
                 Some(fetch_ended(ended))
             }
@@ -506,7 +511,6 @@ impl Driver {
             })),
             stop = stopped(&mut controls.stop) => Some(Event::Stop(stop)),
             ask = next_command(&mut controls.commands) => Some(Event::Command(ask)),
-            () = deliver(&mut controls.pages, &mut self.undelivered), if !self.undelivered.is_empty() => None,
             () = timer => None,
         }
     }
@@ -732,6 +736,18 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
     {
         room.send(row);
     }
+}
+
+/// What was said to the crawl and not heard yet.
+fn said(controls: &mut Controls) -> Vec<Event> {
+    let mut said = Vec::new();
+    if controls.stop.has_changed().unwrap_or(false) {
+        said.push(Event::Stop(*controls.stop.borrow_and_update()));
+    }
+    while let Ok(ask) = controls.commands.try_recv() {
+        said.push(Event::Command(ask));
+    }
+    said
 }
 
 /// The next command.

@@ -100,9 +100,6 @@ impl fmt::Debug for FingerprintKey {
 }
 
 impl Fingerprint {
-    /// The last in order.
-    pub(crate) const MAX: Fingerprint = Fingerprint(u128::MAX);
-
     /// The bits as a number.
     #[must_use]
     pub fn as_u128(self) -> u128 {

@@ -19,7 +19,8 @@ pub(crate) struct QueueHeadCache<V> {
     /// The most that `weight` may be.
     limit: usize,
     /// The number of entries that a head is filled with at a time, at most. One that grew by
-    /// admissions to four times this is cut back to it.
+    /// admissions to four times this is cut back to it, once half of the limit is in use: what is
+    /// cut off is read again from disk.
     refill: usize,
     /// The number of entries that are read first.
     least: usize,
@@ -138,7 +139,8 @@ impl<V> QueueHeadCache<V> {
         }
         self.weight -= head.entries.len();
         head.entries.insert(rank, value);
-        if head.entries.len() > 4 * self.refill {
+        let weight = self.weight + head.entries.len();
+        if head.entries.len() > 4 * self.refill && weight > self.limit / 2 {
             // The rest stands on disk.
             let rest = head.entries.keys().nth(self.refill).copied();
             if let Some(rest) = rest {
@@ -236,15 +238,19 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_head_that_grows_is_cut_and_covers_less() {
+    fn ours_a_head_that_grows_is_cut_where_half_of_the_memory_is_used_and_covers_less() {
         let mut heads: QueueHeadCache<()> = QueueHeadCache::new(65_536, 2);
         for wanted in [2, 8, 32, 64, 64] {
             assert_eq!(heads.wanted(&origin(0)), wanted);
             heads.refill(&origin(0), Vec::new(), None);
         }
-        for seq in 0..=256 {
+        // With the head itself that is half of the limit.
+        for seq in 0..32_767 {
             heads.offer(&origin(0), rank(seq), ());
         }
+        assert_eq!(heads.weight, 32_768);
+        heads.offer(&origin(0), rank(32_767), ());
+        assert_eq!(heads.weight, 65);
         for seq in 0..64 {
             let HeadEntry::Entry(first, _) = heads.take_first(&origin(0)) else {
                 panic!("entry {seq} is missing");

@@ -178,10 +178,10 @@ impl Traps {
     ) -> Option<HostWords> {
         let key = url.host_key();
         let host = self.hosts.get(&key).filter(|_| self.defers)?;
-        let shape = Shape::of(url);
-        let (template, _) = keys(&key, &shape);
+        let shape = url.shape();
+        let (template, _) = keys(&key, shape);
         let is_wanted =
-            !host.names.has_met(url) && is_doubtful(host, gist, level, (&shape, template));
+            !host.names.has_met(url) && is_doubtful(host, gist, level, (shape, template));
         is_wanted.then(|| host.words.clone())
     }
 
@@ -214,15 +214,15 @@ impl Traps {
             }
             return unjudged;
         }
-        let shape = Shape::of(url);
-        let (template, family) = keys(&key, &shape);
+        let shape = url.shape();
+        let (template, family) = keys(&key, shape);
         let found = match answer {
             PageAnswer::Nothing => None,
             PageAnswer::Other => Some(Yield::New),
-            PageAnswer::Redirect(to, _) => redirected(url, &shape, to),
+            PageAnswer::Redirect(to, _) => redirected(url, shape, to),
             PageAnswer::Text(gist) => {
                 is_changed |= self.mirrors.learn(url, gist);
-                let is_doubtful = is_doubtful(host, gist, level, (&shape, template));
+                let is_doubtful = is_doubtful(host, gist, level, (shape, template));
                 Some(read(host, gist, is_doubtful))
             }
         };
@@ -240,7 +240,7 @@ impl Traps {
                 .templates
                 .entry(place, || Template::new(pattern, shape.signs));
             let (was_watched, was_proven) = (account.is_watched(), account.is_proven());
-            account.take(url, &shape, level, found);
+            account.take(url, shape, level, found);
             is_changed |= was_watched != account.is_watched();
             is_changed |= was_proven != account.is_proven();
             match (was_watched, account.is_watched()) {
@@ -280,11 +280,11 @@ impl Traps {
         new: impl Iterator<Item = &'a CanonicalUrl>,
     ) -> bool {
         let host = visit.url.host_key();
-        let shape = Shape::of(visit.url);
-        let (template, family) = keys(&host, &shape);
+        let shape = visit.url.shape();
+        let (template, family) = keys(&host, shape);
         let (mut of_template, mut of_family, mut of_host) = (0, 0, 0);
         for url in new.filter(|url| url.host_key() == host) {
-            let (own, wide) = keys(&host, &Shape::of(url));
+            let (own, wide) = keys(&host, url.shape());
             of_host += 1;
             of_template += u32::from(own == template);
             of_family += u32::from(wide.is_some() && wide == family);
@@ -306,7 +306,7 @@ impl Traps {
                 defers |= self.defer((&host, place), rule, by_looks, names);
             }
         }
-        defers | self.text_bred(visit, &shape, of_host)
+        defers | self.text_bred(visit, shape, of_host)
     }
 
     /// Decides the treatment of a URL of this level that is next. Asked once for each
@@ -352,7 +352,7 @@ impl Traps {
             return Disposition::Mirror(twin, why);
         }
         let is_watched = |host: &HostMemory| {
-            let (template, family) = keys(&key, &Shape::of(url));
+            let (template, family) = keys(&key, url.shape());
             let mut places = std::iter::once(template).chain(family);
             places.any(|place| host.templates.get(place).is_some_and(Template::is_watched))
         };
@@ -376,7 +376,7 @@ impl Traps {
             return true;
         }
         let key = url.host_key();
-        let (template, family) = keys(&key, &Shape::of(url));
+        let (template, family) = keys(&key, url.shape());
         let Some(host) = self.hosts.get(&key) else {
             return true;
         };
@@ -477,8 +477,8 @@ impl Traps {
         if self.deferred.is_empty() {
             return None;
         }
-        let shape = Shape::of(url);
-        let (template, family) = keys(&url.host_key(), &shape);
+        let shape = url.shape();
+        let (template, family) = keys(&url.host_key(), shape);
         let speaks = |deferred: &&DeferredKind| {
             let of_names = |names: &Vec<String>| shape.names.iter().any(|n| names.contains(n));
             (deferred.by_looks || level > 0) && deferred.names.as_ref().is_none_or(of_names)
@@ -530,7 +530,7 @@ fn redirected(url: &CanonicalUrl, shape: &Shape, to: &CanonicalUrl) -> Option<Yi
     let onwards = to != url
         && to.host_key() == url.host_key()
         && to.path_and_query() != url.path_and_query()
-        && Shape::of(to).pattern == shape.pattern;
+        && to.shape().pattern == shape.pattern;
     onwards.then_some(Yield::Onwards)
 }
 

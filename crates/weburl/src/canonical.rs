@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use url::{Position, Url};
 
 use crate::keys::{HostKey, Keys, Origin, Site};
+use crate::shape::Shape;
 
 /// A longer URL is [`Unusable::TooLong`]. Bytes; servers commonly refuse more than
 /// 8 KiB of request line.
@@ -31,6 +32,8 @@ struct Parts {
     /// Made when they are first asked for, and shared with the URLs of the same origin that were
     /// found on this one.
     keys: OnceLock<Arc<Keys>>,
+    /// Made when it is first asked for: of most URLs it never is.
+    shape: OnceLock<Box<Shape>>,
 }
 
 /// The reason why a string names nothing that a crawler can ask for.
@@ -110,8 +113,8 @@ impl CanonicalUrl {
         match url.as_str().len() {
             bytes if bytes > MAX_URL_BYTES => Err(Unusable::TooLong { bytes }),
             _ => {
-                let keys = OnceLock::new();
-                Ok(CanonicalUrl(Arc::new(Parts { url, keys })))
+                let (keys, shape) = (OnceLock::new(), OnceLock::new());
+                Ok(CanonicalUrl(Arc::new(Parts { url, keys, shape })))
             }
         }
     }
@@ -126,6 +129,12 @@ impl CanonicalUrl {
     fn keys(&self) -> &Arc<Keys> {
         let new = || Arc::new(Keys::new(Origin::of_text(self.origin_text())));
         self.0.keys.get_or_init(new)
+    }
+
+    /// Its shape, which is made once: the threads that a page passes through ask for it in turn.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        self.0.shape.get_or_init(|| Box::new(Shape::of(self)))
     }
 
     /// What stands before the path: the text of its origin.

@@ -10,8 +10,8 @@ use super::helpers::{
 };
 use super::{Bench, InMemory};
 use crate::{
-    Admission, Admitted, Exclusion, FrontierError, KnownState, Outcome, Reason, UrlCounts, UrlKind,
-    Visit, WaitingUrl,
+    Admission, Admitted, Exclusion, Frontier, FrontierError, KnownState, Outcome, Reason,
+    UrlCounts, UrlKind, Visit, WaitingUrl,
 };
 
 /// A clause's name and what it demands.
@@ -304,6 +304,37 @@ clauses! {
         transaction.commit().unwrap();
         assert_eq!(order(frontier), "/c /a");
         assert_eq!(frontier.next_due(0).unwrap(), None);
+    }
+
+    fn what_is_settled_again_until_the_same_time_is_due_once(bench) {
+        let settle_both = |frontier: &dyn Frontier, at| {
+            let visit = Visit { at, due: 50, bytes: Vec::new() };
+            let mut transaction = frontier.begin().unwrap();
+            while let Some(lease) = frontier.lease(&origin()).unwrap() {
+                let fetched = Outcome::Fetched { status: 200 };
+                transaction.settle_until(lease, fetched, visit.clone()).unwrap();
+            }
+            transaction.commit().unwrap();
+        };
+        let visit_again = |frontier: &dyn Frontier, path: &str| {
+            let mut transaction = frontier.begin().unwrap();
+            assert!(transaction.visit_again(&url(path), 40).unwrap());
+            transaction.commit().unwrap();
+        };
+        admit(bench.frontier(), [link("/a", 1), link("/b", 1), link("/c", 1)]);
+        settle_both(bench.frontier(), 10);
+        visit_again(bench.frontier(), "/a");
+        settle_both(bench.frontier(), 20);
+        bench.die();
+        let frontier = bench.frontier();
+        visit_again(frontier, "/b");
+        assert_eq!(frontier.next_due(0).unwrap(), Some(50));
+        assert_eq!(visit_due(frontier, 50, 1), 1);
+        assert_eq!(frontier.next_due(0).unwrap(), Some(50));
+        assert_eq!(visit_due(frontier, 50, 9), 1);
+        assert_eq!((visit_due(frontier, 50, 9), frontier.next_due(0).unwrap()), (0, None));
+        assert!(frontier.lease(&origin()).unwrap().is_some_and(|first| first.url == url("/b")));
+        assert_eq!(frontier.counts().pending, 2);
     }
 
     fn a_visit_that_is_dropped_was_none(bench) {

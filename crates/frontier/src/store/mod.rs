@@ -1,6 +1,7 @@
 //! A frontier on disk: what is known in a sieve, all else in a fjall store.
 
 mod contents;
+mod due_rows;
 mod journal;
 mod meta_keys;
 mod notes;
@@ -27,7 +28,6 @@ use fjall::{Readable, Snapshot};
 pub use self::rewrite::{LeftOut, RestingFrontier, StoreRemoval};
 
 use self::notes::Notes;
-use self::primitives::DueKey;
 use self::record_codec::{Note, Sequence, State};
 use self::tables::Tables;
 use self::transaction::FjallTransaction;
@@ -113,9 +113,9 @@ struct Writer {
     sequence: Sequence,
     cache: BlockCache,
     notes: Notes,
-    /// Nothing is due before it. What was due leaves tombstones, which would be walked over
-    /// again and again.
-    due_from: DueKey,
+    /// Nothing is due before it, in seconds since the Unix epoch. What was due leaves tombstones,
+    /// which would be walked over again and again.
+    due_from: u32,
 }
 
 impl FjallFrontier {

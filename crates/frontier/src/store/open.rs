@@ -268,7 +268,7 @@ fn load(
             sequence,
             cache: BlockCache::new(options.cache_bytes / SIEVE_SHARE),
             notes: Default::default(),
-            due_from: Default::default(),
+            due_from: 0,
         }),
         reopenings: AtomicU64::new(0),
         number: AtomicU64::new(0),

@@ -9,12 +9,6 @@ use crate::admission::UrlKind;
 use crate::admit_rule::QueuePlace;
 use crate::exclusion::{Exclusion, Reason};
 
-/// Bytes of a time in a key. With the fingerprint, what the store holds in place.
-pub(super) const TIME_BYTES: usize = 4;
-
-/// A key of the table `due`: a time and a fingerprint.
-pub(super) type DueKey = [u8; TIME_BYTES + 16];
-
 const RETRIED: u8 = 1;
 const SEED: u8 = 2;
 const SITEMAP: u8 = 4;

@@ -13,9 +13,9 @@ use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode, UserValue};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::Options;
+use super::due_rows::{DueRow, due_value};
 use super::meta_keys;
 use super::open::{self, database, guarded, open_resting, store_error, sync_folders};
-use super::primitives::TIME_BYTES;
 use super::queue_block::Block;
 use super::record_codec::{Note, Sequence, State, decode_origin, encode_origin};
 use super::tables::{Tables, queue_start};
@@ -354,9 +354,15 @@ impl<'f> Copy<'f> {
             self.put("visits", key, &visit.encode())
         })?;
         from.each(&from.tables.due, |key, value| {
-            match key.get(TIME_BYTES..).is_some_and(|url| gone.contains(url)) {
+            let row = DueRow::parse(key, value).ok_or_else(|| from.corrupt("a row of due"))?;
+            let is_gone = |url: &Fingerprint| gone.contains(&url.bytes()[..]);
+            if !row.urls.iter().any(is_gone) {
+                return self.put("due", key, value);
+            }
+            let left: Vec<_> = row.urls.into_iter().filter(|url| !is_gone(url)).collect();
+            match left.is_empty() {
                 true => Ok(()),
-                false => self.put("due", key, value),
+                false => self.put("due", key, &due_value(&left)),
             }
         })
     }

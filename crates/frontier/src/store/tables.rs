@@ -11,7 +11,7 @@
 //! | `hosts` | host | wake time, bytes |
 //! | `robots` | origin | bytes |
 //! | `visits` | fingerprint | what is kept of a URL's last visit |
-//! | `due` | due time, fingerprint | nothing |
+//! | `due` | due time, number of a commit | fingerprints of URLs that it settled until then |
 //!
 //! Origins get their numbers in the order they are met, so two never share a queue.
 

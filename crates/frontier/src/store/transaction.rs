@@ -7,11 +7,10 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
-use fjall::Snapshot;
+use fjall::{Snapshot, UserKey};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use self::commit_batch::CommitBatch;
-use super::primitives::DueKey;
 use super::record_codec::{Note, Sequence, State};
 use super::url_changes::{Change, Changes, StoredState};
 use super::{FjallFrontier, Writer, meta_keys};
@@ -39,7 +38,9 @@ pub(super) struct FjallTransaction<'f> {
     /// A settled URL becomes pending by it.
     pub(super) reopens: bool,
     /// As in [`Writer`], once this transaction is committed.
-    pub(super) due_from: DueKey,
+    pub(super) due_from: u32,
+    /// The rows of what is due of which URLs were taken, and what is left of each.
+    pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
     /// Orders what enters a queue; at the commit, blocks give the numbers that stay.
     turn: u64,
     pub(super) hosts: BTreeMap<HostKey, Vec<u8>>,
@@ -58,6 +59,7 @@ impl<'f> FjallTransaction<'f> {
             frontier,
             sequence: writer.sequence,
             due_from: writer.due_from,
+            due_left: BTreeMap::new(),
             writer,
             base: frontier.tables.snapshot(),
             changes: Changes::default(),

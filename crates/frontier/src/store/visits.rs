@@ -3,17 +3,19 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `visits` | fingerprint | URL, place, via, times, the caller's bytes |
-//! | `due` | due time, fingerprint | nothing |
-//!
-//! A row of `due` stands for each URL that is settled until a visit, so its key is known from the
-//! row of `visits`. It goes when the URL is pending again.
+//! | `due` | due time, number of a commit | fingerprints of URLs that it settled until then |
 
-use fjall::{OwnedWriteBatch, Readable as _, Snapshot};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use fjall::{OwnedWriteBatch, Readable as _, Snapshot, UserKey};
+use foldhash::{HashSet, HashSetExt as _};
 
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
+use super::due_rows::{DueRow, due_key, due_value};
 use super::primitives::{
-    ByteReader, DueKey, TIME_BYTES, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
+    ByteReader, VISIT_DUE, put_number, put_place, put_text, put_via, via_flags,
 };
 use super::record_codec::State;
 use super::tables::Tables;
@@ -61,13 +63,6 @@ fn sort_by_due(visits: &mut [(Fingerprint, StoredVisit)]) {
     visits.sort_by(|(_, a), (_, b)| (a.visit.due, &a.url).cmp(&(b.visit.due, &b.url)));
 }
 
-fn due_key(due: u32, key: Fingerprint) -> DueKey {
-    let mut out = [0; TIME_BYTES + 16];
-    out[..TIME_BYTES].copy_from_slice(&due.to_be_bytes());
-    out[TIME_BYTES..].copy_from_slice(&key.bytes());
-    out
-}
-
 impl Tables {
     /// The last visit of a URL that is kept.
     pub(super) fn kept(
@@ -92,20 +87,35 @@ impl Tables {
         let Some(start) = after.checked_add(1) else {
             return Ok(None);
         };
-        let Some(row) = from.range(&self.due, start.to_be_bytes()..).next() else {
-            return Ok(None);
-        };
-        let bytes = row.key().map_err(|why| self.failed(why))?;
-        Ok(Some(self.read_due(&bytes)?.0))
+        for row in from.range(&self.due, start.to_be_bytes()..) {
+            let (_, DueRow { due, urls }) = self.due_row(row)?;
+            for url in urls {
+                if self.kept_until(from, url, due)?.is_some() {
+                    return Ok(Some(due));
+                }
+            }
+        }
+        Ok(None)
     }
 
-    fn read_due(&self, bytes: &[u8]) -> Result<(u32, Fingerprint), FrontierError> {
-        let read = || {
-            let (time, key) = bytes.split_first_chunk::<TIME_BYTES>()?;
-            let key = Fingerprint::from_bytes(key.try_into().ok()?);
-            Some((u32::from_be_bytes(*time), key))
-        };
-        read().ok_or_else(|| self.corrupt("a key in due"))
+    /// A row of the table of due visits, with its key.
+    fn due_row(&self, row: fjall::Guard) -> Result<(UserKey, DueRow), FrontierError> {
+        let (key, value) = row.into_inner().map_err(|why| self.failed(why))?;
+        let row = DueRow::parse(&key, &value).ok_or_else(|| self.corrupt("a row of due"))?;
+        Ok((key, row))
+    }
+
+    /// The visit of a URL by which it is settled until `due`; none where it is pending again, or was
+    /// settled anew.
+    fn kept_until(
+        &self,
+        from: &Snapshot,
+        key: Fingerprint,
+        due: u32,
+    ) -> Result<Option<StoredVisit>, FrontierError> {
+        let kept = self.kept(from, key)?;
+        let kept = kept.ok_or_else(|| self.corrupt("a visit that is due is not kept"))?;
+        Ok((kept.is_settled && kept.visit.due == due).then_some(kept))
     }
 }
 
@@ -125,28 +135,36 @@ impl FjallTransaction<'_> {
         until: u32,
         most: usize,
     ) -> Result<Vec<(Fingerprint, StoredVisit)>, FrontierError> {
-        let tables = &self.frontier.tables;
-        let mut due = Vec::new();
-        let mut read = self.due_from;
         let is_due = |kept: &StoredVisit| kept.is_settled && kept.visit.due <= until;
-        for (key, kept) in &self.visits {
-            if is_due(kept) {
-                due.push((*key, kept.clone()));
-            }
-        }
+        let own = self.visits.iter().filter(|(_, kept)| is_due(kept));
+        let mut due: Vec<_> = own.map(|(key, kept)| (*key, kept.clone())).collect();
         due.truncate(most);
-        let end = due_key(until, Fingerprint::MAX);
-        let range = self.due_from..=end;
-        let rows = (!range.is_empty()).then(|| self.base.range(&tables.due, range));
+        let end = until
+            .checked_add(1)
+            .map_or(Bound::Unbounded, |end| Bound::Excluded(end.to_be_bytes()));
+        let range = (Bound::Included(self.due_from.to_be_bytes()), end);
+        let rows =
+            (self.due_from <= until).then(|| self.base.range(&self.frontier.tables.due, range));
+        let mut found = HashSet::new();
         for row in rows.into_iter().flatten() {
             if due.len() >= most {
                 break;
             }
-            let (time, key, kept) = self.due_row(row)?;
-            read = due_key(time, key);
-            due.extend(kept.map(|kept| (key, kept)));
+            let (key, row) = self.frontier.tables.due_row(row)?;
+            self.due_from = row.due;
+            let mut left = Vec::new();
+            for url in row.urls {
+                if due.len() >= most {
+                    left.push(url);
+                } else if let Some(kept) = self.until(url, row.due)?
+                    && found.insert(url)
+                {
+                    due.push((url, kept));
+                }
+            }
+            // What this transaction takes or settles anew, or does not count, is not looked at again.
+            self.due_left.insert(key, left);
         }
-        self.due_from = read;
         sort_by_due(&mut due);
         Ok(due)
     }
@@ -169,32 +187,28 @@ impl FjallTransaction<'_> {
         let rows = self
             .base
             .range(&self.frontier.tables.due, first.to_be_bytes()..);
+        let mut met = HashSet::new();
         for row in rows {
-            if found.len() >= most {
-                break;
+            let (_, row) = self.frontier.tables.due_row(row)?;
+            for url in row.urls {
+                if found.len() >= most {
+                    break;
+                }
+                let kept = self.until(url, row.due)?.filter(is_misdated);
+                found.extend(kept.filter(|_| met.insert(url)).map(|kept| (url, kept)));
             }
-            let (_, key, kept) = self.due_row(row)?;
-            found.extend(kept.filter(is_misdated).map(|kept| (key, kept)));
         }
         sort_by_due(&mut found);
         Ok(found)
     }
 
-    /// A row of the table of due visits; without the visit where this transaction has another.
-    fn due_row(
-        &self,
-        row: fjall::Guard,
-    ) -> Result<(u32, Fingerprint, Option<StoredVisit>), FrontierError> {
-        let tables = &self.frontier.tables;
-        let bytes = row.key().map_err(|why| tables.failed(why))?;
-        let (time, key) = tables.read_due(&bytes)?;
-        if self.visits.contains_key(&key) {
-            return Ok((time, key, None));
+    /// The visit of a URL by which it is settled until `due`; none where this transaction has
+    /// another.
+    fn until(&self, key: Fingerprint, due: u32) -> Result<Option<StoredVisit>, FrontierError> {
+        match self.visits.contains_key(&key) {
+            true => Ok(None),
+            false => self.frontier.tables.kept_until(&self.base, key, due),
         }
-        let kept = tables.kept(&self.base, key)?;
-        let kept = kept.filter(|kept| kept.is_settled && kept.visit.due == time);
-        let missing = || tables.corrupt("a visit that is due is not kept");
-        Ok((time, key, Some(kept.ok_or_else(missing)?)))
     }
 
     /// Makes settled URLs pending again; how many.
@@ -248,32 +262,27 @@ impl FjallTransaction<'_> {
         }
     }
 
-    pub(super) fn write_visits(
-        &mut self,
-        batch: &mut OwnedWriteBatch,
-    ) -> Result<(), FrontierError> {
+    pub(super) fn write_visits(&mut self, batch: &mut OwnedWriteBatch) {
         let tables = &self.frontier.tables;
-        for (key, kept) in std::mem::take(&mut self.visits) {
-            // What was leased was pending, and what is pending has no row in `due`.
-            let old = match self.settled.contains(&key) {
-                true => None,
-                false => tables.kept(&self.base, key)?.filter(|old| old.is_settled),
-            };
-            let old = old.map(|old| old.visit.due);
-            let new = kept.is_settled.then_some(kept.visit.due);
-            if let Some(due) = old.filter(|_| old != new) {
-                batch.remove(&tables.due, due_key(due, key));
+        for (key, left) in std::mem::take(&mut self.due_left) {
+            match left.is_empty() {
+                true => batch.remove(&tables.due, key),
+                false => batch.insert(&tables.due, key, due_value(&left)),
             }
-            if let Some(due) = new {
-                let due = due_key(due, key);
-                self.due_from = self.due_from.min(due);
-                if old != new {
-                    batch.insert(&tables.due, due, []);
-                }
+        }
+        let mut due: BTreeMap<u32, Vec<Fingerprint>> = BTreeMap::new();
+        for (key, kept) in std::mem::take(&mut self.visits) {
+            if kept.is_settled {
+                due.entry(kept.visit.due).or_default().push(key);
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        Ok(())
+        // What it settles is in its records, so the commit takes the next number.
+        let commit = self.sequence.commit + 1;
+        for (due, urls) in due {
+            self.due_from = self.due_from.min(due);
+            batch.insert(&tables.due, due_key(due, commit), due_value(&urls));
+        }
     }
 }
 
@@ -283,10 +292,14 @@ mod tests {
 
     use crawl_weburl::canonicalize;
 
+    use fjall::Readable as _;
+
     use super::StoredVisit;
     use crate::admission::UrlKind;
     use crate::admit_rule::QueuePlace;
+    use crate::conformance::helpers::{admit, lease, link, settle_until, url, visit_due};
     use crate::visit::Visit;
+    use crate::{FjallFrontier, Frontier as _, Options};
 
     proptest! {
         #[test]
@@ -317,5 +330,30 @@ mod tests {
         fn foreign_bytes_never_panic(bytes: Vec<u8>) {
             let _ = StoredVisit::decode(&bytes);
         }
+    }
+
+    #[test]
+    fn ours_rows_that_versions_before_wrote_are_due() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let frontier = FjallFrontier::open(dir.path(), &Options::default()).unwrap();
+        admit(&frontier, [link("/a", 1), link("/b", 1)]);
+        settle_until(&frontier, lease(&frontier), 10, 50);
+        settle_until(&frontier, lease(&frontier), 10, 50);
+        let tables = &frontier.tables;
+        for row in tables.snapshot().iter(&tables.due) {
+            tables.due.remove(row.key().unwrap()).unwrap();
+        }
+        for path in ["/a", "/b"] {
+            let key = [
+                &50_u32.to_be_bytes()[..],
+                &tables.key.fingerprint(&url(path)).bytes(),
+            ];
+            tables.due.insert(key.concat(), []).unwrap();
+        }
+        assert_eq!(frontier.next_due(0).unwrap(), Some(50));
+        assert_eq!(visit_due(&frontier, 50, 1), 1);
+        assert_eq!(visit_due(&frontier, 50, 9), 1);
+        assert_eq!(frontier.next_due(0).unwrap(), None);
+        assert!(tables.snapshot().iter(&tables.due).next().is_none());
     }
 }

@@ -47,6 +47,10 @@ impl SessionId {
         let text = url.as_str();
         let path_at = text.len() - url.path_and_query().len();
         let query_at = path_at + url.path().len();
+        // Most URLs have no place where one could stand.
+        if query_at == text.len() && !text[path_at..].contains([';', '(']) {
+            return None;
+        }
         in_path_parameter(text, path_at..query_at)
             .or_else(|| in_brackets(text, path_at..query_at))
             .or_else(|| in_query(text, query_at))

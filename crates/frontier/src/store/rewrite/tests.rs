@@ -91,6 +91,8 @@ fn fill(dir: &Path) {
     transaction.keep_meta("other", b"http://gone.example/");
     transaction.mark("pages.jsonl", 7);
     transaction.commit().unwrap();
+    // One commit: what is due of both stands in one row.
+    let mut transaction = frontier.begin().unwrap();
     for seed in ["http://a.example/", "http://gone.example/"] {
         let lease = frontier.lease(&url(seed).origin()).unwrap().unwrap();
         let visit = Visit {
@@ -98,13 +100,12 @@ fn fill(dir: &Path) {
             due: 2,
             bytes: b"to gone.example".to_vec(),
         };
-        let mut transaction = frontier.begin().unwrap();
         let outcome = Outcome::Failed {
             why: format!("it led to {HOST}"),
         };
         transaction.settle_until(lease, outcome, visit).unwrap();
-        transaction.commit().unwrap();
     }
+    transaction.commit().unwrap();
 }
 
 #[test]

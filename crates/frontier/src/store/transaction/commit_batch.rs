@@ -58,7 +58,7 @@ impl FjallTransaction<'_> {
                 writing.merge.queues[place].moves.push(moved(change));
             }
         }
-        self.write_visits(&mut writing.batch)?;
+        self.write_visits(&mut writing.batch);
         self.write_kept(&mut writing);
         writing.merge.settled = self.settled.iter().copied().collect();
         writing.merge.totals = self.sequence.totals;

@@ -1,0 +1,95 @@
+//! Rows of the table `due`: the visits of a commit that are due at one time.
+//!
+//! | key | value |
+//! |---|---|
+//! | due time, number of the commit | fingerprints |
+//! | due time, fingerprint, as versions before wrote it | nothing |
+//!
+//! An entry counts as long as the visit that is kept of its URL is settled and due at that time. So
+//! a URL that is pending again leaves its entry where it is: it goes when its time has come.
+
+use crate::fingerprint::Fingerprint;
+
+const TIME_BYTES: usize = 4;
+const KEY_BYTES: usize = 16;
+
+/// A row as its bytes have it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DueRow {
+    /// Seconds since the Unix epoch.
+    pub(super) due: u32,
+    pub(super) urls: Vec<Fingerprint>,
+}
+
+impl DueRow {
+    /// None for bytes that no writer wrote.
+    pub(super) fn parse(key: &[u8], value: &[u8]) -> Option<DueRow> {
+        let (due, rest) = key.split_first_chunk::<TIME_BYTES>()?;
+        let urls = match (rest.len(), value) {
+            (8, [_, ..]) => value,
+            (KEY_BYTES, []) => rest,
+            _ => return None,
+        };
+        let (urls, []) = urls.as_chunks::<KEY_BYTES>() else {
+            return None;
+        };
+        Some(DueRow {
+            due: u32::from_be_bytes(*due),
+            urls: urls.iter().copied().map(Fingerprint::from_bytes).collect(),
+        })
+    }
+}
+
+/// The key of a commit's row.
+pub(super) fn due_key(due: u32, commit: u64) -> [u8; TIME_BYTES + 8] {
+    let mut out = [0; TIME_BYTES + 8];
+    out[..TIME_BYTES].copy_from_slice(&due.to_be_bytes());
+    out[TIME_BYTES..].copy_from_slice(&commit.to_be_bytes());
+    out
+}
+
+/// The value of a row with these URLs.
+pub(super) fn due_value(urls: &[Fingerprint]) -> Vec<u8> {
+    urls.iter().flat_map(|url| url.bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{DueRow, due_key, due_value};
+    use crate::fingerprint::Fingerprint;
+
+    proptest! {
+        #[test]
+        fn rows_lead_back(due: u32, commit: u64, urls in prop::collection::vec(any::<[u8; 16]>(), 1..9)) {
+            let urls: Vec<_> = urls.into_iter().map(Fingerprint::from_bytes).collect();
+            let row = DueRow::parse(&due_key(due, commit), &due_value(&urls));
+            prop_assert_eq!(row, Some(DueRow { due, urls }));
+        }
+
+        #[test]
+        fn foreign_bytes_never_panic(key: Vec<u8>, value: Vec<u8>) {
+            let _ = DueRow::parse(&key, &value);
+        }
+    }
+
+    #[test]
+    fn ours_rows_of_versions_before_have_one_url_in_their_key() {
+        let key = [&7_u32.to_be_bytes()[..], &[9; 16]].concat();
+        let row = DueRow::parse(&key, &[]).unwrap();
+        assert_eq!(
+            (row.due, row.urls),
+            (7, vec![Fingerprint::from_bytes([9; 16])])
+        );
+        for (key, value) in [
+            (&key[..], &[9; 16][..]),
+            (&due_key(7, 1), &[]),
+            (&due_key(7, 1), &[9; 15]),
+            (&key[..19], &[]),
+            (&[0, 0, 7], &[9; 16]),
+        ] {
+            assert_eq!(DueRow::parse(key, value), None, "{key:?}");
+        }
+    }
+}
