@@ -15,6 +15,7 @@ use crate::bounded_read::{BoundedLine, LineReader, MAX_LINE_BYTES};
 use crate::error::{ArchiveError, ReadError};
 use crate::page_line::PageLine;
 use crate::regular_file::open_regular;
+use crate::request_line::RequestLine;
 use crate::rows::WarcPlace;
 
 /// Rows that wait in memory are written when they are more than this: the rows of the
@@ -205,18 +206,33 @@ impl LogFile {
     ///
     /// # Errors
     /// [`ArchiveError::Full`] and others of writing.
-    pub fn append_all<'r, R: Serialize + 'r>(
+    pub fn append_all<R: Serialize>(
         &mut self,
-        rows: impl IntoIterator<Item = &'r R>,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<(), ArchiveError> {
+        self.append_each(rows, |row, out| push_row(out, &row))
+    }
+
+    /// Writes the lines of requests as [`LogFile::append_all`] does.
+    ///
+    /// # Errors
+    /// As [`LogFile::append_all`].
+    pub fn append_requests<'l>(
+        &mut self,
+        lines: impl IntoIterator<Item = &'l RequestLine>,
+    ) -> Result<(), ArchiveError> {
+        self.append_each(lines, RequestLine::put)
+    }
+
+    fn append_each<R>(
+        &mut self,
+        rows: impl IntoIterator<Item = R>,
+        put: impl Fn(R, &mut Vec<u8>) -> Result<(), serde_json::Error>,
     ) -> Result<(), ArchiveError> {
         self.lines.clear();
         let mut count = 0;
         for row in rows {
-            put_row(
-                &mut self.lines,
-                |out| push_row(out, row),
-                self.appender.path(),
-            )?;
+            put_row(&mut self.lines, |out| put(row, out), self.appender.path())?;
             count += 1;
         }
         if count > 0 {

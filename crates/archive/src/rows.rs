@@ -247,7 +247,7 @@ pub struct WarcPlace {
 }
 
 /// A line of `requests.jsonl`: a request that was sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestRow {
     /// The URL that was asked for.
     pub url: String,

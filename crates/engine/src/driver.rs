@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::content_filter::body_filter;
 use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Stop};
 use crate::crawl_loop::host_locks::HostLocks;
-use crate::crawl_loop::{Coordinator, Next};
+use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
 use crate::free_space::{DiskWatch, FreeSpace};
 use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
@@ -94,6 +94,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     let fetcher = Fetcher::new(fetch, clock)?;
     let config = Arc::new(config);
     let (stop, free_space) = (controls.stop.clone(), controls.free_space.clone());
+    let has_consumer = controls.pages.is_some();
     let driver = off_the_runtime({
         let config = Arc::clone(&config);
         move || {
@@ -102,7 +103,15 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
                 Some(shared) => fetcher.guarded(Arc::new(WorkersGuard(shared.send_guard()))),
                 None => fetcher,
             };
-            Driver::start(&config, clock, Arc::new(fetcher), opened, stop, &free_space)
+            Driver::start(
+                &config,
+                clock,
+                Arc::new(fetcher),
+                opened,
+                has_consumer,
+                stop,
+                &free_space,
+            )
         }
     });
     let mut driver = driver.await?;
@@ -233,6 +242,7 @@ impl Driver {
         clock: Clock,
         fetcher: Arc<Fetcher>,
         opened: Opened,
+        has_consumer: bool,
         stop: watch::Receiver<Stop>,
         free_space: &FreeSpace,
     ) -> Result<Driver, EngineError> {
@@ -350,6 +360,7 @@ impl Driver {
             .leaving_out(tombstones)
             .noting(order.clone())
             .telling(TraceEvents::new(config))
+            .keeping_rows(has_consumer)
             .followed_by(indexer.as_ref().map(Indexer::lengths));
         let span = Span::current();
         let readers_events = event_sender.downgrade();
@@ -376,7 +387,7 @@ impl Driver {
             .spawn(move || {
                 let _entered = span.entered();
                 let ended = writer.run(&items, &given_up, |committed| {
-                    let _ = event_sender.send(Event::Committed(committed));
+                    let _ = event_sender.send(Event::Committed(Box::new(committed)));
                 });
                 match ended {
                     Ok(writer) => Ok(writer),
@@ -518,10 +529,10 @@ impl Driver {
     fn perform(&mut self, effects: &mut Vec<Effect>) {
         // Requests are noted before what came of them is handed on, all in one write.
         let rows = effects.iter().filter_map(|effect| match effect {
-            Effect::Log(row) => Some(row),
+            Effect::Log(line) => Some(&**line),
             _ => None,
         });
-        let noted = self.requests.append_all(rows);
+        let noted = self.requests.append_requests(rows);
         let turns = effects.iter().filter_map(|effect| match effect {
             Effect::NoteTurn(turn) => Some(turn),
             _ => None,
@@ -547,12 +558,7 @@ impl Driver {
                     self.fetches.spawn(async move {
                         let fetched = fetcher.fetch(permit, job.request());
                         let (spent, result) = fetched.instrument(span.clone()).await;
-                        Event::Fetched {
-                            job,
-                            spent,
-                            result,
-                            span,
-                        }
+                        request_rows::ended(job, spent, result, span)
                     });
                 }
                 Effect::Log(_) | Effect::NoteTurn(_) => {}

@@ -28,7 +28,7 @@ mod word_scan;
 
 use std::collections::HashSet;
 
-use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules, TrapSigns};
+use crawl_weburl::{CanonicalUrl, HostKey, Shape, SpellingRules};
 
 use self::deferred_kinds::{DeferredKind, DeferredKinds};
 use self::host_memory::{Followed, HostMemories, HostMemory, Text};
@@ -180,8 +180,7 @@ impl Traps {
         let host = self.hosts.get(&key).filter(|_| self.defers)?;
         let shape = url.shape();
         let (template, _) = keys(&key, shape);
-        let is_wanted =
-            !host.names.has_met(url) && is_doubtful(host, gist, level, (shape, template));
+        let is_wanted = !host.names.has_met(url) && is_doubtful(host, gist, level, (url, template));
         is_wanted.then(|| host.words.clone())
     }
 
@@ -222,7 +221,7 @@ impl Traps {
             PageAnswer::Redirect(to, _) => redirected(url, shape, to),
             PageAnswer::Text(gist) => {
                 is_changed |= self.mirrors.learn(url, gist);
-                let is_doubtful = is_doubtful(host, gist, level, (shape, template));
+                let is_doubtful = is_doubtful(host, gist, level, (url, template));
                 Some(read(host, gist, is_doubtful))
             }
         };
@@ -369,7 +368,7 @@ impl Traps {
     /// something, or the way to it said nothing new.
     #[must_use]
     pub fn needs_care(&self, url: &CanonicalUrl, level: u8) -> bool {
-        if !self.defers || !TrapSigns::of(url).any() {
+        if !self.defers || !url.shape().signs.any() {
             return false;
         }
         if level > 0 {
@@ -496,8 +495,10 @@ fn is_doubtful(
     host: &HostMemory,
     gist: &PageFingerprint,
     level: u8,
-    (shape, template): (&Shape, u64),
+    (url, template): (&CanonicalUrl, u64),
 ) -> bool {
+    let shape = url.shape();
+    let of_url = || stable_hash::of(url.as_str().as_bytes());
     level > 0
         || gist.words < FEW_WORDS
         || shape.signs.any()
@@ -505,7 +506,7 @@ fn is_doubtful(
         || host
             .templates
             .get(template)
-            .is_none_or(Template::is_doubtful)
+            .is_none_or(|template| template.is_doubtful(of_url()))
 }
 
 /// Compares a page's text with what its host said before: word for word where the page is doubtful,

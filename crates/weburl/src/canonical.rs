@@ -131,10 +131,9 @@ impl CanonicalUrl {
         self.0.keys.get_or_init(new)
     }
 
-    /// Its shape, which is made once: the threads that a page passes through ask for it in turn.
-    #[must_use]
-    pub fn shape(&self) -> &Shape {
-        self.0.shape.get_or_init(|| Box::new(Shape::of(self)))
+    /// The place of its shape.
+    pub(crate) fn kept_shape(&self) -> &OnceLock<Box<Shape>> {
+        &self.0.shape
     }
 
     /// What stands before the path: the text of its origin.

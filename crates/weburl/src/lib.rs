@@ -28,6 +28,7 @@ mod public_suffix;
 mod query;
 mod safe_text;
 mod shape;
+mod shape_reading;
 mod spellings;
 
 pub use address::{AddressClass, classify};

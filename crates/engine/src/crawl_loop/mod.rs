@@ -34,13 +34,12 @@ mod waiting_urls;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crawl_fetcher::{Exchange, Failure, FailureKind};
+use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
-use crawl_scheduler::{Poll, RequestOutcome, Scheduler, Spent, Tick};
+use crawl_scheduler::{Poll, Scheduler, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashSet, HashSetExt as _};
-use tracing::Span;
 
 use self::crash_suspects::CrashSuspects;
 use self::disk_floor::DiskFloor;
@@ -57,11 +56,11 @@ use crate::config::Config;
 use crate::control::Stop;
 use crate::counters::{Counters, EndedRequest};
 use crate::error::EngineError;
-use crate::messages::{Committed, Effect, Event, HostState, Job, WriterMessage};
+use crate::messages::{Committed, Effect, EndedExchange, Event, HostState, Job, WriterMessage};
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::sampling::Sampling;
 use crate::summary::{Ended, SeedFailure};
-use crate::time::seconds;
+use crate::time::{millis, seconds};
 use crate::totals::{CommitPoint, Totals};
 use crate::trace_events::{HostSpans, TraceEvents};
 
@@ -231,19 +230,14 @@ impl Coordinator {
     /// Takes in what happened.
     pub(crate) fn handle(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) {
         match event {
-            Event::Fetched {
-                job,
-                spent,
-                result,
-                span,
-            } => self.fetched(now, job, spent, result, &span, out),
+            Event::Fetched(ended) => self.fetched(now, *ended, out),
             Event::AddressFound { permit, address } => {
                 self.address_found(now, permit, address, out);
             }
             Event::Committed(committed) => {
                 let has_turned = committed.has_turned;
                 let leaves_links = committed.leaves_links;
-                self.committed(now, committed);
+                self.committed(now, *committed);
                 if let Some(are_left) = leaves_links
                     && self.links_taken(are_left)
                 {
@@ -421,20 +415,19 @@ impl Coordinator {
         self.broken.get_or_insert(error.into());
     }
 
-    fn fetched(
-        &mut self,
-        now: Tick,
-        job: Job,
-        spent: Spent,
-        result: Result<Exchange, Failure>,
-        span: &Span,
-        out: &mut Vec<Effect>,
-    ) {
+    fn fetched(&mut self, now: Tick, ended: EndedExchange, out: &mut Vec<Effect>) {
+        let EndedExchange {
+            job,
+            spent,
+            result,
+            span,
+            signal,
+            mut line,
+        } = ended;
         self.in_flight -= 1;
         self.note_nothing_waits(now);
         self.pages_in_flight -= u64::from(matches!(job, Job::Page { .. }));
         let host = spent.host().clone();
-        let signal = signal_of(&result).with_url(job.url().as_str());
         let bytes = match &result {
             Ok(exchange) => exchange.body.len(),
             Err(failure) => failure.answer.as_ref().map_or(0, |part| part.body.len()),
@@ -442,10 +435,9 @@ impl Coordinator {
         let (started, took) = (spent.issued(), signal.response_time);
         self.host_budgets
             .asked(spent.host(), started, took, bytes as u64);
-        let row = request_rows::row(&job, &spent, &result, &signal.kind);
         self.counters.request(EndedRequest {
             purpose: request_rows::purpose(&job),
-            status: row.status,
+            status: line.row().status,
             failure: result.as_ref().err().map(Failure::name),
             waited: spent.waited(),
             took,
@@ -453,15 +445,16 @@ impl Coordinator {
         });
         let kind = signal.kind;
         let learned = self.scheduler.done(now, spent, signal);
-        let row = request_rows::with_wait(row, &learned);
-        self.events.exchange_ended(span, &row, &result);
+        // The wait that we impose on ourselves where the server named none.
+        line.note_wait(learned.wait_asked.map(millis));
+        self.events.exchange_ended(&span, line.row(), &result);
         self.events.host_waits(now, &host, job.url(), &learned);
         self.ended += 1;
         let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
         // Where the host may be another worker's already, nothing was sent.
         let is_unsent = matches!(&result, Err(failure) if failure.ended == failure.started);
         if !(is_given_up && is_unsent && self.shared.is_some()) {
-            out.push(Effect::Log(row));
+            out.push(Effect::Log(Box::new(line)));
         }
         match job {
             Job::Page { lease, context } => {
@@ -586,13 +579,5 @@ impl Coordinator {
             }
             false => self.scope.judge(url, 0) == ScopeVerdict::In,
         }
-    }
-}
-
-/// The signal that an exchange gives of its host.
-fn signal_of(result: &Result<Exchange, Failure>) -> RequestOutcome {
-    match result {
-        Ok(exchange) => exchange.signal(),
-        Err(failure) => failure.signal(),
     }
 }

@@ -1,19 +1,44 @@
 //! Rows of `requests.jsonl`, and the robots.txt verdict of `pages.jsonl`.
 
+use crawl_archive::RequestLine;
 use crawl_archive::rows::{RequestRow, RobotsVerdict};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, Reason, UrlKind};
 use crawl_policy::Verdict;
-use crawl_scheduler::{HostWait, OutcomeKind, Spent};
+use crawl_scheduler::{OutcomeKind, Spent};
+use tracing::Span;
 
-use crate::messages::Job;
+use crate::messages::{EndedExchange, Event, Job};
 use crate::priority::Priority;
 use crate::time::millis;
 use crate::totals::CommitPoint;
 use crate::usage::rule_text;
 
+/// The event of an exchange that ended.
+pub(crate) fn ended(
+    job: Job,
+    spent: Spent,
+    result: Result<Exchange, Failure>,
+    span: Span,
+) -> Event {
+    let signal = match &result {
+        Ok(exchange) => exchange.signal(),
+        Err(failure) => failure.signal(),
+    };
+    let signal = signal.with_url(job.url().as_str());
+    let line = RequestLine::of(row(&job, &spent, &result, &signal.kind));
+    Event::Fetched(Box::new(EndedExchange {
+        job,
+        spent,
+        result,
+        span,
+        signal,
+        line,
+    }))
+}
+
 /// The row of a request that ended.
-pub(crate) fn row(
+fn row(
     job: &Job,
     spent: &Spent,
     result: &Result<Exchange, Failure>,
@@ -57,12 +82,6 @@ pub(crate) fn row(
         },
         worker: None,
     }
-}
-
-/// Adds the wait that we impose on ourselves where the server named none.
-pub(crate) fn with_wait(mut row: RequestRow, learned: &HostWait) -> RequestRow {
-    row.wait_asked = row.wait_asked.or_else(|| learned.wait_asked.map(millis));
-    row
 }
 
 pub(crate) fn purpose(job: &Job) -> &'static str {
@@ -111,11 +130,11 @@ mod tests {
     use crawl_fetcher::robots::TDMREP_PATH;
     use crawl_fetcher::{Failure, FailureKind, FailurePhase, Fault, FetchRequest, Validators};
     use crawl_frontier::{Admission, MemoryFrontier, UrlKind};
-    use crawl_scheduler::{HostWait, OutcomeKind, Poll};
+    use crawl_scheduler::{OutcomeKind, Poll};
     use crawl_weburl::canonicalize;
 
     use super::super::by_itself::{at, context, coordinator, leased};
-    use super::{purpose, row, with_wait};
+    use super::{RequestLine, millis, purpose, row};
     use crate::messages::Job;
     use crate::priority::Priority;
 
@@ -184,12 +203,8 @@ mod tests {
             (unnamed, Some(60 * second), Some(60_000)),
             (named, Some(60 * second), Some(7_000)),
         ] {
-            let found = row(&job, &spent, &Err(failure.clone()), &signal);
-            let learned = HostWait {
-                next_at: at(30),
-                wait_asked: learned,
-                paused: None,
-            };
+            let mut line = RequestLine::of(row(&job, &spent, &Err(failure.clone()), &signal));
+            line.note_wait(learned.map(millis));
             let expected = RequestRow {
                 url: "http://a.example/robots.txt".to_owned(),
                 host: "a.example".to_owned(),
@@ -205,7 +220,7 @@ mod tests {
                 after: None,
                 worker: None,
             };
-            assert_eq!(with_wait(found, &learned), expected);
+            assert_eq!(*line.row(), expected);
         }
     }
 }

@@ -197,7 +197,7 @@ impl Coordinator {
             .as_ref()
             .map_or(0, |exchange| exchange.body.len() as u64);
         self.unsettled_bytes += item.bytes;
-        self.write(WriterMessage::Robots(item), out);
+        self.write(WriterMessage::Robots(Box::new(item)), out);
     }
 
     fn ask_for_tdmrep(&mut self, now: Tick, of: &Origin, tries: u32) {

@@ -53,6 +53,8 @@ pub(crate) struct RobotsStates {
     /// True if some host is asked more quickly, or more at once, than a host of others may be.
     is_quick: bool,
     cache: RobotsCache,
+    /// The rules by which a page was judged last: often they judge the next one too.
+    last: Option<Arc<CompiledRobots>>,
     met: HashMap<Origin, MetOrigin>,
     /// Why the robots.txt of a host can't be had, for the end's message.
     unreachable: HashMap<HostKey, String>,
@@ -94,6 +96,7 @@ impl RobotsStates {
             own_site: config.own_site,
             is_quick: is_quick(&config.politeness),
             cache: RobotsCache::new(MAX_CACHE_BYTES),
+            last: None,
             met: HashMap::new(),
             unreachable: HashMap::new(),
             strange: Vec::new(),
@@ -197,7 +200,13 @@ impl RobotsStates {
         if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
             return Ok(RobotsStanding::Refused(why));
         }
-        Ok(match self.load(origin, frontier)? {
+        let last = self.last.take().filter(|last| last.copy.origin == *origin);
+        let compiled = match last {
+            Some(last) => Some(last),
+            None => self.load(origin, frontier)?,
+        };
+        self.last.clone_from(&compiled);
+        Ok(match compiled {
             None => RobotsStanding::Unknown,
             Some(compiled) => match self.closed_by(&compiled.copy) {
                 Some(status) => RobotsStanding::Forbidden(status),
@@ -237,7 +246,7 @@ impl RobotsStates {
         let Ok(copy) = RobotsCopy::from_bytes(&bytes) else {
             return Ok(None);
         };
-        Ok(Some(self.keep(copy)))
+        Ok(Some(self.compile(copy)))
     }
 
     /// The scheduler's part of an origin's rules. `address` is where the origin
@@ -338,14 +347,20 @@ impl RobotsStates {
         self.unreachable.get(host).cloned()
     }
 
-    pub(crate) fn keep(&self, copy: RobotsCopy) -> Arc<CompiledRobots> {
+    pub(crate) fn keep(&mut self, copy: RobotsCopy) -> Arc<CompiledRobots> {
+        self.last = None;
+        self.compile(copy)
+    }
+
+    fn compile(&self, copy: RobotsCopy) -> Arc<CompiledRobots> {
         let compiled = Arc::new(CompiledRobots::new(copy, &self.agent, self.profile));
         self.cache.insert(Arc::clone(&compiled));
         compiled
     }
 
     /// The copy of an origin's robots.txt is kept no more.
-    pub(crate) fn drop_copy(&self, origin: &Origin) {
+    pub(crate) fn drop_copy(&mut self, origin: &Origin) {
+        self.last = None;
         self.cache.remove(origin);
     }
 

@@ -4,12 +4,12 @@
 //! it holds, by number. A crawl locks one byte of its file as long as it lives. A file whose crawl
 //! has died is locked no more, and is removed by the next crawl that starts.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use foldhash::{HashMap, HashMapExt as _};
 use serde::{Deserialize, Serialize};
 
 use super::byte_lock;

@@ -300,6 +300,7 @@ mod tests {
     use crawl_fetcher::{FetchRequest, Validators};
     use crawl_scheduler::Poll;
 
+    use super::super::request_rows;
     use super::*;
     use crate::crawl_loop::Next;
     use crate::crawl_loop::by_itself::{at, coordinator};
@@ -364,7 +365,7 @@ mod tests {
             ..Committed::default()
         };
         assert_eq!(
-            step(Some(Event::Committed(committed))),
+            step(Some(Event::Committed(Box::new(committed)))),
             (false, vec![Some(3)])
         );
         assert_eq!(step(over(2)), (false, Vec::new()));
@@ -425,16 +426,14 @@ mod tests {
             }
             let request = FetchRequest::robots(origin.robots_url(), Validators::default());
             let redirect = moved("/rules.txt");
-            let fetched = Event::Fetched {
-                result: redirect.result(&request.url, at(22)),
-                job: Job::Robots {
-                    of: origin.clone(),
-                    request,
-                    hop: 0,
-                },
-                spent: permit.spend(),
-                span: tracing::Span::none(),
+            let result = redirect.result(&request.url, at(22));
+            let job = Job::Robots {
+                of: origin.clone(),
+                request,
+                hop: 0,
             };
+            let none = tracing::Span::none();
+            let fetched = request_rows::ended(job, permit.spend(), result, none);
             coordinator.handle(at(22), fetched, &mut out);
             let copies = out.iter().filter(|effect| match effect {
                 Effect::Write(WriterMessage::Robots(robots)) => robots.copy.is_some(),

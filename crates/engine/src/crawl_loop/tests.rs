@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::by_itself::{at, coordinator, leased, open_to_all};
 use super::estimate::MAX_URLS_BY_HOST;
 use super::steering::MAX_DELAYS;
-use super::{Coordinator, Next};
+use super::{Coordinator, Next, request_rows};
 use crate::config::HostBudget;
 use crate::control::{Command, CommandAnswer, MAX_PARKED, Phase, PostedCommand, Refused, Stop};
 use crate::error::EngineError;
@@ -82,7 +82,7 @@ fn ours_a_commit_ends_what_is_in_it() {
             ..Committed::default()
         };
         let mut out = Vec::new();
-        coordinator.handle(at(30), Event::Committed(committed), &mut out);
+        coordinator.handle(at(30), Event::Committed(Box::new(committed)), &mut out);
         assert!(out.is_empty());
         assert_eq!(coordinator.unsettled_bytes, left);
     }
@@ -99,7 +99,7 @@ fn ours_a_commit_ends_what_is_in_it() {
         ..Committed::default()
     };
     let mut out = Vec::new();
-    coordinator.handle(at(30), Event::Committed(committed), &mut out);
+    coordinator.handle(at(30), Event::Committed(Box::new(committed)), &mut out);
     let is_taken_back = |effect: &Effect| {
         matches!(
             effect,
@@ -120,7 +120,11 @@ fn ours_origins_whose_queues_changed_have_what_waits_in_them_now() {
         origins: vec![(origin.clone(), 1)],
         ..Committed::default()
     };
-    coordinator.handle(at(30), Event::Committed(committed), &mut Vec::new());
+    coordinator.handle(
+        at(30),
+        Event::Committed(Box::new(committed)),
+        &mut Vec::new(),
+    );
     assert_eq!(coordinator.scheduler.busiest(at(30), 1)[0].waiting, 2);
 }
 
@@ -346,16 +350,13 @@ fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -
     let part = answer(200, body).result(&request.url, at(20)).unwrap();
     let mut failed = failure(kind, at(20), at(22));
     failed.answer = Some(Box::new(part));
-    let fetched = Event::Fetched {
-        job: Job::Robots {
-            of: origin,
-            request,
-            hop: 0,
-        },
-        spent: permit.spend(),
-        result: Err(failed),
-        span: tracing::Span::none(),
+    let job = Job::Robots {
+        of: origin,
+        request,
+        hop: 0,
     };
+    let none = tracing::Span::none();
+    let fetched = request_rows::ended(job, permit.spend(), Err(failed), none);
     let mut out = Vec::new();
     coordinator.handle(at(22), fetched, &mut out);
     out
@@ -372,7 +373,9 @@ fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
     // The round, pages, bytes, microseconds.
     let number = |at: usize| u64::from_le_bytes(stored[8 * at..8 * at + 8].try_into().unwrap());
     assert_eq!([0, 1, 2, 3].map(number), [1, 0, 12, 2_000_000]);
-    assert!(matches!(&out[0], Effect::Log(row) if row.failure.as_deref() == Some("short_body")));
+    assert!(
+        matches!(&out[0], Effect::Log(line) if line.row().failure.as_deref() == Some("short_body"))
+    );
     assert!(matches!(out[1], Effect::Write(WriterMessage::Robots(_))));
 }
 

@@ -32,10 +32,6 @@ pub(crate) struct TrapGate {
 }
 
 /// The next step for a URL that was leased and may be asked for.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a lease is moved once, and a box would be an allocation more"
-)]
 pub(crate) enum LeaseDisposition {
     /// It asks for it.
     Fetch(Lease),

@@ -9,12 +9,12 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crawl_archive::EncodedCapture;
-use crawl_archive::rows::{DelayRow, HostTurn, PageRow, RequestRow};
+use crawl_archive::rows::{DelayRow, HostTurn, PageRow};
+use crawl_archive::{EncodedCapture, RequestLine};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
 use crawl_policy::scope::Scope;
-use crawl_scheduler::{HostSnapshot, Permit, Spent};
+use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
@@ -95,16 +95,7 @@ fn found_on(lease: &Lease) -> Option<&CanonicalUrl> {
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An exchange ended, well or not.
-    Fetched {
-        /// The job that it was for.
-        job: Job,
-        /// Its permit, spent.
-        spent: Spent,
-        /// The result.
-        result: Result<Exchange, Failure>,
-        /// The span of the exchange, for what is learned from it.
-        span: Span,
-    },
+    Fetched(Box<EndedExchange>),
     /// It is known where a request would go, or that nobody can tell.
     AddressFound {
         /// The permit, unused.
@@ -122,7 +113,7 @@ pub(crate) enum Event {
     /// A page that a reader had begun to read came back.
     ReadingStopped(Box<FetchedPage>),
     /// The writer committed a group.
-    Committed(Committed),
+    Committed(Box<Committed>),
     /// It was looked how much is free on the disk.
     FreeSpace {
         /// Bytes.
@@ -138,11 +129,25 @@ pub(crate) enum Event {
     Broken(EngineError),
 }
 
+/// An exchange that ended. What follows from it alone is made by the task that had it, as the loop
+/// has one thread.
+#[derive(Debug)]
+pub(crate) struct EndedExchange {
+    /// The job that it was for.
+    pub(crate) job: Job,
+    /// Its permit, spent.
+    pub(crate) spent: Spent,
+    /// The result.
+    pub(crate) result: Result<Exchange, Failure>,
+    /// The span of the exchange, for what is learned from it.
+    pub(crate) span: Span,
+    /// What it tells of its host.
+    pub(crate) signal: RequestOutcome,
+    /// Its line of `requests.jsonl`.
+    pub(crate) line: RequestLine,
+}
+
 /// An action that the driver takes for the coordinator.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "moved a few times per request, and a box would be an allocation more"
-)]
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Find out to which address a request for a URL would go.
@@ -162,7 +167,7 @@ pub(crate) enum Effect {
         span: Span,
     },
     /// Note a request in `requests.jsonl`, before its host gets another permit.
-    Log(RequestRow),
+    Log(Box<RequestLine>),
     /// Note the turn of a host in `state/order.jsonl`, before anything comes of it.
     NoteTurn(HostTurn),
     /// Note in `state/delays.jsonl` that a delay is another, before it holds.
@@ -217,10 +222,6 @@ impl HostState {
 }
 
 /// An item that the writer makes durable. Everything in it stands in one transaction.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "moved a few times per request, and a box would be an allocation more"
-)]
 #[derive(Debug)]
 pub(crate) enum WriterMessage {
     /// A URL that was asked for is settled, with its links.
@@ -264,7 +265,7 @@ pub(crate) enum WriterMessage {
         exclusion: Exclusion,
     },
     /// A robots.txt exchange.
-    Robots(RobotsExchange),
+    Robots(Box<RobotsExchange>),
     /// URLs to start from.
     Seeds(Vec<Admission>),
     /// URLs that were put aside are admitted again, where they may be asked for now.

@@ -168,7 +168,7 @@ impl ArchiveEncoder {
     }
 
     /// Encodes a request for robots.txt.
-    pub(crate) fn robots(&mut self, mut item: RobotsExchange) -> RobotsExchange {
+    pub(crate) fn robots(&mut self, mut item: Box<RobotsExchange>) -> Box<RobotsExchange> {
         if let Some(exchange) = item.exchange.take() {
             // A hop's own URL does not tell whose rules it was sent for.
             let of = item.of.as_ref().map(|of| ("of", of.as_str()));

@@ -185,6 +185,12 @@ impl PageReader {
             let settled = &mut |url: &CanonicalUrl| known.note_settled(url);
             findings.looked_at = frontier.leave_out_known(&mut findings.links, settled);
         }
+        // The loop asks for the shape of each that is new, and has one thread.
+        if traps.rules().traps {
+            for link in &findings.links {
+                link.url.shape();
+            }
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub use self::recorded::RecordedCrawl;
 use self::recorded::tick;
 use self::script::Script;
 use crate::config::Config;
-use crate::crawl_loop::{Coordinator, Next};
+use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
@@ -456,12 +456,7 @@ impl Replay {
             }
             None => self.answers.end(&flight.job.request(), &flight.pending),
         };
-        let event = Event::Fetched {
-            job: flight.job,
-            spent: flight.spent,
-            result,
-            span: flight.span,
-        };
+        let event = request_rows::ended(flight.job, flight.spent, result, flight.span);
         self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
@@ -484,7 +479,7 @@ impl Replay {
     /// Commits a group, and tells the loop.
     fn commit(&mut self, group: Vec<Keyed>) -> Result<(), EngineError> {
         let committed = self.writer.commit(group, &AtomicBool::new(false))?;
-        let event = Event::Committed(committed);
+        let event = Event::Committed(Box::new(committed));
         self.coordinator.handle(self.now, event, &mut self.effects);
         Ok(())
     }
@@ -519,10 +514,10 @@ impl Replay {
     fn perform(&mut self) -> Result<(), EngineError> {
         let effects = std::mem::take(&mut self.effects);
         let rows = effects.iter().filter_map(|effect| match effect {
-            Effect::Log(row) => Some(row),
+            Effect::Log(line) => Some(&**line),
             _ => None,
         });
-        self.requests.append_all::<RequestRow>(rows)?;
+        self.requests.append_requests(rows)?;
         for effect in effects {
             let key = self.keys.of(&effect);
             match effect {

@@ -44,7 +44,7 @@ use self::slow_reader::{SlowReader, Step};
 use crate::config::{Config, ScopeRules, TrapRules};
 use crate::content_filter::body_filter;
 use crate::control::{Command, CommandAnswer, PostedCommand, Refused};
-use crate::crawl_loop::{Coordinator, Next};
+use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::messages::key::Keyed;
 use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
@@ -405,7 +405,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                         span,
                     });
                 }
-                Effect::Log(row) => requests.push(row),
+                Effect::Log(line) => requests.push(line.row().clone()),
                 Effect::NoteTurn(_) => {}
                 Effect::Share(_) => unreachable!("no worker shares this crawl"),
                 Effect::NoteDelay(row) => assert_eq!(row.at, now.as_millis()),
@@ -465,7 +465,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
             }
             let items = items.into_iter().map(Keyed::unnamed).collect();
             let committed = writer.commit(items, &AtomicBool::new(false)).unwrap();
-            coordinator.handle(now, Event::Committed(committed), &mut effects);
+            coordinator.handle(now, Event::Committed(Box::new(committed)), &mut effects);
             coordinator.check_invariants();
             continue;
         }
@@ -494,12 +494,8 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
             (Some(ends), other) if other.is_none_or(|other| ends <= other) => {
                 now = ends;
                 let flight = flights.pop().unwrap();
-                let event = Event::Fetched {
-                    job: flight.job,
-                    spent: flight.spent,
-                    result: flight.result,
-                    span: flight.span,
-                };
+                let event =
+                    request_rows::ended(flight.job, flight.spent, flight.result, flight.span);
                 coordinator.handle(now, event, &mut effects);
                 coordinator.check_invariants();
             }

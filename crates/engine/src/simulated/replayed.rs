@@ -18,7 +18,7 @@ use tracing::Span;
 use super::script::{answer, failure};
 use super::{ADDRESS, START, Servers, config, drawn};
 use crate::config::{Config, TrapRules};
-use crate::crawl_loop::{Coordinator, Next};
+use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage};
@@ -250,10 +250,10 @@ impl LateRun {
         while !self.effects.is_empty() {
             let effects = std::mem::take(&mut self.effects);
             let rows = effects.iter().filter_map(|effect| match effect {
-                Effect::Log(row) => Some(row),
+                Effect::Log(line) => Some(&**line),
                 _ => None,
             });
-            self.requests.append_all(rows).unwrap();
+            self.requests.append_requests(rows).unwrap();
             let turns = effects.iter().filter_map(|effect| match effect {
                 Effect::NoteTurn(turn) => Some(turn),
                 _ => None,
@@ -325,12 +325,7 @@ impl LateRun {
         match due {
             Due::Fetched(fetched) => {
                 let (job, spent, result, span) = *fetched;
-                let event = Event::Fetched {
-                    job,
-                    spent,
-                    result,
-                    span,
-                };
+                let event = request_rows::ended(job, spent, result, span);
                 self.coordinator.handle(self.now, event, &mut self.effects);
             }
             Due::Read(page, key) => {
@@ -353,7 +348,7 @@ impl LateRun {
                 self.is_committing = false;
                 let group = std::mem::take(&mut self.came);
                 let committed = self.writer.commit(group, &AtomicBool::new(false)).unwrap();
-                let event = Event::Committed(committed);
+                let event = Event::Committed(Box::new(committed));
                 self.coordinator.handle(self.now, event, &mut self.effects);
             }
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_archive::rows::{HostTurn, OrderRow, RunBegan};
 use crawl_archive::{ArchiveError, LogFile};
+use serde::Serialize;
 
 /// The name of the file, as seen from the crawl's directory.
 pub(crate) const ORDER: &str = "state/order.jsonl";
@@ -14,6 +15,12 @@ pub(crate) const ORDER: &str = "state/order.jsonl";
 /// its end, and then a replay is on its own from there on.
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<LogFile>>);
+
+/// An [`OrderRow`] of a turn alone.
+#[derive(Serialize)]
+struct TurnRow<'t> {
+    turn: &'t HostTurn,
+}
 
 impl OrderLog {
     /// Opens the log of the crawl in `dir` for a run that begins.
@@ -37,16 +44,8 @@ impl OrderLog {
         &self,
         turns: impl Iterator<Item = &'t HostTurn>,
     ) -> Result<(), ArchiveError> {
-        let rows: Vec<OrderRow> = turns
-            .map(|turn| OrderRow {
-                turn: Some(turn.clone()),
-                ..OrderRow::default()
-            })
-            .collect();
-        match rows.is_empty() {
-            true => Ok(()),
-            false => self.file().append_all(&rows),
-        }
+        let rows = turns.map(|turn| TurnRow { turn });
+        self.file().append_all(rows)
     }
 
     /// Notes a group of messages, before it is committed.

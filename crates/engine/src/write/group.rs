@@ -74,6 +74,8 @@ pub(super) struct Group<'a> {
     pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// True if the sample is to be drawn when the group is committed.
     pub(super) draws_sample: bool,
+    /// True if somebody takes the rows of pages.
+    keeps_rows: bool,
     /// Let go when the transaction is committed.
     links_passes: Vec<BytePass>,
     committed: Committed,
@@ -106,6 +108,7 @@ impl<'a> Group<'a> {
             redirects: SettledRedirects::default(),
             take_back: None,
             draws_sample: false,
+            keeps_rows: writer.keeps_rows || TraceEvents::are_wanted(),
             links_passes: Vec::new(),
             committed: Committed {
                 items,
@@ -203,7 +206,7 @@ impl Group<'_> {
                 self.excluded(lease, exclusion, None)?;
                 self.admit(&[other]).map(drop)
             }
-            WriterMessage::Robots(robots) => self.robots(robots),
+            WriterMessage::Robots(robots) => self.robots(*robots),
             WriterMessage::Seeds(seeds) => self.seeds(seeds),
             WriterMessage::TakeBack { scope } => {
                 self.take_back = Some(scope.or(self.take_back.take().flatten()));
@@ -452,7 +455,9 @@ impl Group<'_> {
             .outcomes
             .entry(outcome_of_row)
             .or_default() += 1;
-        self.committed.rows.push(row);
+        if self.keeps_rows {
+            self.committed.rows.push(row);
+        }
         if let Some(entry) = &entry {
             self.tell_index(entry)?;
         }

@@ -42,6 +42,8 @@ use crate::trace_events::TraceEvents;
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
 const MAX_GROUP: usize = 256;
+/// Room for this many is made at once.
+const USUAL_GROUP: usize = 64;
 
 /// The writer rests for so many times as long as a commit took, and no longer than that.
 const REST_FACTOR: u32 = 8;
@@ -63,6 +65,8 @@ pub(crate) struct Writer {
     /// Where workers share the frontier.
     shared: Option<Arc<SharedFrontier>>,
     events: TraceEvents,
+    /// True if the rows of pages are handed on once they are committed.
+    keeps_rows: bool,
     /// The pages and hosts that the crawl was made to forget: none is admitted or written again.
     tombstones: Tombstones,
     /// The receiver of the committed length of the index's log.
@@ -93,6 +97,7 @@ impl Writer {
             sampling: None,
             shared: None,
             events: TraceEvents::default(),
+            keeps_rows: true,
             tombstones: Tombstones::default(),
             indexer: None,
             start: totals,
@@ -131,6 +136,11 @@ impl Writer {
         }
     }
 
+    /// Hands the rows of pages on only where somebody takes them.
+    pub(crate) fn keeping_rows(self, keeps_rows: bool) -> Writer {
+        Writer { keeps_rows, ..self }
+    }
+
     /// Tells the log of each URL that is admitted or settled.
     pub(crate) fn telling(self, events: TraceEvents) -> Writer {
         Writer { events, ..self }
@@ -162,7 +172,8 @@ impl Writer {
                 Ok(item) => item,
                 Err(RecvError) => return Ok(self),
             };
-            let mut group = vec![first];
+            let mut group = Vec::with_capacity(USUAL_GROUP);
+            group.push(first);
             while group.len() < MAX_GROUP {
                 match items.try_recv() {
                     Ok(item) => group.push(item),

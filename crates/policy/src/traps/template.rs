@@ -12,7 +12,7 @@ const PLAIN_ROW: u32 = 24;
 const PLAIN_LEVEL: u8 = 8;
 /// Of a template whose last page said something new, as 6 or more before it did, one page in so many
 /// is looked at word for word.
-const SAMPLE: u32 = 8;
+const SAMPLE: u64 = 8;
 /// Times that a template was deferred wrongly, after which it takes twice as much each.
 const MAX_CHANCES: u8 = 6;
 /// Names of parameters that are kept.
@@ -205,10 +205,11 @@ impl Template {
         self.row == 0 && self.fresh >= 2 * ROW
     }
 
-    /// Returns whether the next page's words are to be compared with those that its host said: none
-    /// of a proven template's but each eighth.
-    pub(super) fn is_doubtful(&self) -> bool {
-        !self.is_proven() || self.fetched.is_multiple_of(SAMPLE)
+    /// Returns whether the words of a page, with this hash of its URL, are to be compared with those
+    /// that its host said: of a proven template's one in eight. Whoever asks gets one answer, however
+    /// many pages came in between.
+    pub(super) fn is_doubtful(&self, url: u64) -> bool {
+        !self.is_proven() || url.is_multiple_of(SAMPLE)
     }
 
     /// Returns whether enough was seen of it: several pages in a row that say nothing new, found on

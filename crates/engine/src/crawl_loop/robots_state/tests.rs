@@ -207,7 +207,7 @@ fn ours_hosts_of_others_are_asked_every_200_ms_at_most_where_the_operator_asks_f
         ("quick at loopback", quick, false, "127.0.0.1:80", "", None),
         ("slow", MIN_OTHERS_DELAY, false, "a.example", "", None),
     ] {
-        let coordinator = coordinator(|config| {
+        let mut coordinator = coordinator(|config| {
             config.politeness.delay = delay;
             config.own_site = own_site;
         });
@@ -225,7 +225,7 @@ fn ours_hosts_of_others_are_asked_every_200_ms_at_most_where_the_operator_asks_f
 
 #[test]
 fn ours_robots_txt_is_asked_for_with_the_validators_of_the_copy_found_there() {
-    let coordinator = coordinator(|_| {});
+    let mut coordinator = coordinator(|_| {});
     let frontier = Arc::clone(&coordinator.frontier);
     let origin = Origin::parse("http://a.example").unwrap();
     let validators = Validators {
