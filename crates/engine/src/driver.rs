@@ -471,10 +471,12 @@ impl Driver {
             let others = std::iter::from_fn(|| self.events.try_recv().ok());
             let said = said(controls);
             for mut event in event.into_iter().chain(fetched).chain(others).chain(said) {
-                if let Event::Committed(committed) = &mut event
-                    && controls.pages.is_some()
-                {
-                    self.undelivered.extend(committed.rows.drain(..));
+                if let Event::Committed(committed) = &mut event {
+                    let used = std::mem::take(&mut committed.used);
+                    self.readers.take(ReaderTask::Drop(used));
+                    if controls.pages.is_some() {
+                        self.undelivered.extend(committed.rows.drain(..));
+                    }
                 }
                 self.coordinator
                     .handle(self.clock.now(), event, &mut effects);

@@ -18,7 +18,7 @@ use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
-use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, PageVisit};
+use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, PageVisit, UsedPage};
 use self::sharing::{SharedNews, SharedRequest};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::counters::Commit;
@@ -373,6 +373,8 @@ pub(crate) struct Committed {
     pub(crate) items: u64,
     /// The parts of it that are counted.
     pub(crate) counts: Commit,
+    /// What is left of its pages.
+    pub(crate) used: Vec<UsedPage>,
     /// Rows that `pages.jsonl` got.
     pub(crate) rows: Vec<PageRow>,
     /// Origins whose queues changed, with what now waits in them.

@@ -64,7 +64,7 @@ pub(crate) struct PageVisit {
     /// The outcome that it is settled with.
     pub(crate) outcome: Outcome,
     /// The row for `pages.jsonl`; the writer adds the archive's place.
-    pub(crate) row: PageRow,
+    pub(crate) row: Box<PageRow>,
     /// The state that its last visit left.
     pub(crate) past: Option<Box<PreviousVisit>>,
     /// The result of this one.
@@ -112,10 +112,10 @@ impl PageVisit {
         let past = context.past.take();
         PageVisit {
             outcome: Outcome::Failed { why },
-            row: PageRow {
+            row: Box::new(PageRow {
                 error: Some(error),
                 ..row_without_answer(&lease, context, started, took)
-            },
+            }),
             past,
             result: VisitResult::Unknown,
             lease,
@@ -149,6 +149,17 @@ pub(crate) struct PageFindings {
     pub(crate) unusable: HashMap<&'static str, u64>,
     /// The target of a seed's redirect, whose host joins the scope.
     pub(crate) joins_scope: Option<CanonicalUrl>,
+}
+
+/// The parts of a page that nobody needs once it is committed. The readers let go of them: memory
+/// that another thread took is the dearest to give back, and there is one writer.
+#[expect(dead_code, reason = "it is let go of, and not read")]
+#[derive(Debug, Default)]
+pub(crate) struct UsedPage {
+    pub(crate) row: Option<Box<PageRow>>,
+    pub(crate) line: Option<PageLine>,
+    pub(crate) signal: TrapSignal,
+    pub(crate) links: Vec<Admission>,
 }
 
 /// Links of a long sitemap, which go to the writer ahead of it: they are admitted, and the sitemap

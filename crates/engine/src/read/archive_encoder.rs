@@ -111,7 +111,7 @@ impl ArchiveEncoder {
             },
             visit: PageVisit {
                 outcome: Outcome::Fetched { status },
-                row,
+                row: Box::new(row),
                 lease: page.lease,
                 past: page.past,
                 result,

@@ -17,7 +17,7 @@ use super::PageReader;
 use super::archive_encoder::ArchiveEncoder;
 use crate::config::Config;
 use crate::messages::key::{Keyed, MessageKey};
-use crate::messages::page::{FetchedPage, LinkBatch};
+use crate::messages::page::{FetchedPage, LinkBatch, UsedPage};
 use crate::messages::{Event, WriterMessage};
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
@@ -30,6 +30,8 @@ use crate::state::crash_journal::{CrashJournal, JournalSlot};
 pub(crate) enum ReaderTask {
     /// An exchange that is to be read, and the name of the message that it becomes.
     Read(Box<FetchedPage>, Option<MessageKey>),
+    /// Pages that are committed.
+    Drop(Vec<UsedPage>),
     /// An item as it is; its exchange, if any, is encoded for the archive.
     Pass(Keyed),
 }
@@ -280,6 +282,10 @@ fn serve(
             }) => {
                 let message = WriterMessage::Robots(tools.encoder.robots(robots));
                 Some(Keyed { key, message })
+            }
+            ReaderTask::Drop(used) => {
+                drop(used);
+                None
             }
             ReaderTask::Pass(item) => Some(item),
         }));

@@ -26,7 +26,9 @@ use crate::error::EngineError;
 use crate::excluded_rows::{excluded_row, excluded_words};
 use crate::index::entry::left_out;
 use crate::messages::key::{Keyed, MessageFact, MessageKey};
-use crate::messages::page::{EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal};
+use crate::messages::page::{
+    EncodedPage, LinkBatch, PageFindings, PageVisit, TrapSignal, UsedPage,
+};
 use crate::messages::sharing::{MAX_REOPENED_URLS, MAX_TAKEN_LINKS};
 use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, WriterMessage};
 use crate::meta_keys::{META_PARKED, META_SAMPLE, META_SHARED_SEED, META_TOTALS, META_TRAPS};
@@ -168,14 +170,15 @@ impl Group<'_> {
                     capture,
                     held,
                 } = *page;
-                self.page(visit, findings, (line.as_ref(), capture.as_ref()))?;
+                let used = self.page(visit, findings, (line.as_ref(), capture.as_ref()))?;
+                self.committed.used.push(UsedPage { line, ..used });
                 self.links_passes.extend(held.links);
                 Ok(())
             }
             WriterMessage::Links(batch) => self.link_batch(batch),
-            WriterMessage::Unanswered(visit) => {
-                self.page(*visit, PageFindings::default(), (None, None))
-            }
+            WriterMessage::Unanswered(visit) => self
+                .page(*visit, PageFindings::default(), (None, None))
+                .map(drop),
             WriterMessage::Retry { lease, host } => {
                 self.committed.leases += 1;
                 self.committed.ended.push(lease.origin.clone());
@@ -336,7 +339,7 @@ impl Group<'_> {
         visit: PageVisit,
         findings: PageFindings,
         (line, capture): (Option<&PageLine>, Option<&EncodedCapture>),
-    ) -> Result<(), EngineError> {
+    ) -> Result<UsedPage, EngineError> {
         let PageVisit {
             lease,
             outcome,
@@ -351,7 +354,7 @@ impl Group<'_> {
             modified,
             signal,
             mut entry,
-            links,
+            mut links,
             link_rows,
             unusable,
             joins_scope,
@@ -391,7 +394,8 @@ impl Group<'_> {
                 self.keep(capture)?;
             }
             self.keep_host(Some(host));
-            return Ok(self.transaction.settle_until(lease, outcome, visit)?);
+            self.transaction.settle_until(lease, outcome, visit)?;
+            return Ok(UsedPage::default());
         }
         let mut is_loop = false;
         if let TrapSignal::Redirect(target) = &signal {
@@ -445,7 +449,7 @@ impl Group<'_> {
                 debug_assert!(line.is_of(&row), "a column was added: {row:?}");
                 self.files.pages.append_page(line, row.warc.as_ref())?
             }
-            None => self.files.pages.append(&row)?,
+            None => self.files.pages.append(&*row)?,
         };
         let lists_links = !row.repeats_body();
         let outcome_of_row = page_outcome(&row);
@@ -455,9 +459,13 @@ impl Group<'_> {
             .outcomes
             .entry(outcome_of_row)
             .or_default() += 1;
-        if self.keeps_rows {
-            self.committed.rows.push(row);
-        }
+        let row = match self.keeps_rows {
+            true => {
+                self.committed.rows.push(*row);
+                None
+            }
+            false => Some(row),
+        };
         if let Some(entry) = &entry {
             self.tell_index(entry)?;
         }
@@ -477,11 +485,17 @@ impl Group<'_> {
         let modified = of_wanted(modified, &links);
         let walked = self.walked_page(&lease, status, &links);
         let url = lease.url.clone();
-        self.links(lease, (outcome, visit), &signal, links)?;
+        self.links(lease, (outcome, visit), &signal, &mut links)?;
         if let Some(page) = walked {
             self.walked(&url, page)?;
         }
-        self.visit_modified(modified)
+        self.visit_modified(modified)?;
+        Ok(UsedPage {
+            row,
+            line: None,
+            signal,
+            links,
+        })
     }
 
     /// Admits links of other workers to hosts of this one, and takes up URLs of these hosts whose
@@ -591,18 +605,18 @@ impl Group<'_> {
         lease: Lease,
         settled: (Outcome, Visit),
         signal: &TrapSignal,
-        mut links: Vec<Admission>,
+        links: &mut [Admission],
     ) -> Result<(), EngineError> {
         let (outcome, visit) = settled;
         let Some(traps) = self.traps else {
             self.transaction.settle_until(lease, outcome, visit)?;
-            return self.admit(&links).map(drop);
+            return self.admit(links).map(drop);
         };
-        let verdict = trap_evidence::weigh(traps, &lease, signal, &mut links);
+        let verdict = trap_evidence::weigh(traps, &lease, signal, links);
         self.committed.has_turned |= verdict.has_turned;
-        let admitted = self.admit(&links)?;
+        let admitted = self.admit(links)?;
         if verdict.is_barren {
-            let new = new_of(&links, &admitted).map(|link| &link.url);
+            let new = new_of(links, &admitted).map(|link| &link.url);
             trap_evidence::record_children(traps, &lease, signal, new);
         }
         Ok(self.transaction.settle_until(lease, outcome, visit)?)
