@@ -46,6 +46,61 @@ fn words_in_titles_weigh_more() {
 }
 
 #[test]
+fn ours_a_heading_with_all_words_comes_before_headings_with_some() {
+    let page = |url: &str, title: &str, headings: [&str; 3]| IndexedPage {
+        headings: headings.map(|text| heading(2, text, "", 0)).to_vec(),
+        ..page(url, title, &format!("{title}.\n{}", headings.join("\n")))
+    };
+    let (_dir, index) = indexed(&[
+        page(
+            "http://a.example/apart",
+            "First advice",
+            [
+                "Descale pipes, drains and taps in our house",
+                "All copper things that we sell in this town",
+                "Kettle",
+            ],
+        ),
+        page(
+            "http://a.example/together",
+            "Second advice for you, for your house and for what you have in it",
+            [
+                "Pipes, drains and taps in our house",
+                "All things that we sell in this town, and in any other town near it",
+                "Descale a copper kettle",
+            ],
+        ),
+    ]);
+    assert_eq!(found(&index, "descale copper kettle"), "/together /apart");
+}
+
+#[test]
+fn ours_a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
+    let common = "Each kettle boils. ".repeat(6);
+    let mut pages = vec![
+        page(
+            "http://a.example/short",
+            "Care",
+            "To descale it, pour vinegar into the kettle. Descale it each month.",
+        ),
+        page(
+            "http://a.example/long",
+            "Water",
+            &format!("{} Some descale theirs.", common.repeat(8)),
+        ),
+    ];
+    for n in 0..30 {
+        let (url, title) = (format!("http://a.example/{n}"), format!("Number {n}"));
+        pages.push(page(&url, &title, &format!("{n}. {common}")));
+    }
+    let (_dir, index) = indexed(&pages);
+    let answer = search(&index, "descale kettle");
+    let urls = answer.results.iter().map(|hit| hit.url.as_str());
+    let first: Vec<&str> = urls.take(2).collect();
+    assert_eq!(first, ["http://a.example/short", "http://a.example/long"]);
+}
+
+#[test]
 fn words_are_found_by_their_stems() {
     check("brewed", expect!["/docs/kettle /green /black"]);
     check("boil", expect!["/green /docs/kettle /black"]);
