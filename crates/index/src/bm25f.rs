@@ -5,7 +5,7 @@
 //! there is. So a word in a title outweighs many in the text, and no rare place outweighs the
 //! rest of the query, as it does where each place has a score of its own.
 //!
-//! To that the text alone adds what plain BM25 finds in it: there the few occurrences of a rare
+//! To that title and text add what plain BM25 finds in them: there the few occurrences of a rare
 //! word in a short page count, which a title's weight drowns. A page gains that has the words of
 //! the query near each other, in one passage or in one heading.
 
@@ -36,7 +36,7 @@ pub(crate) struct ScoredTerms {
     pub(crate) whole: f32,
     /// The amount of a word that counts half of what any amount can: more counts for little.
     pub(crate) saturation: f32,
-    /// What plain BM25 of the text adds.
+    /// What plain BM25 of title and text adds.
     pub(crate) text_alone: TextAlone,
     /// The gain of a page that has all words of the query in one passage of the text.
     pub(crate) passage: Nearness,
@@ -44,12 +44,13 @@ pub(crate) struct ScoredTerms {
     pub(crate) heading: Nearness,
     /// A page fits all the same that has so much of the words' rarity.
     pub(crate) least_part: f32,
+    pub(crate) title: Field,
     pub(crate) body: Field,
     /// The title, headings and the description.
     pub(crate) headings: Vec<Field>,
 }
 
-/// Plain BM25 of the text.
+/// Plain BM25 of title and text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextAlone {
     /// The most that it adds, against the most that all places together come to.
@@ -136,23 +137,29 @@ impl Bm25fQuery {
         let mut sheet: Sheet<Has> = Sheet::new(pages);
         let mut word_sheet: Sheet<f32> = Sheet::new(pages);
         let mut place_sheet: Sheet<f32> = Sheet::new(pages);
+        let mut text_sheet: Sheet<f32> = Sheet::new(pages);
         let all: f32 = asked.words.iter().map(|word| word.rarity).sum();
         let all_idf: f32 = asked.words.iter().map(|word| word.idf).sum();
         let alone = asked.text_alone;
+        let lengths_of_text = Lengths::of(segment, asked.body)?;
         for word in &asked.words {
-            let alone_weight = alone.weight * all * word.idf / all_idf.max(f32::MIN_POSITIVE);
             for place in &asked.places {
                 count_in(word, place.field, segment, &mut place_sheet)?;
                 let lengths = Lengths::of(segment, place.field)?;
+                let is_text = [asked.title, asked.body].contains(&place.field);
                 place_sheet.drain(|page, often| {
                     let much = often / lengths.norm(page, place.length);
                     *word_sheet.at(page) += much * place.weight;
-                    if place.field == asked.body {
-                        let much = often / lengths.norm(page, alone.length);
-                        sheet.at(page).score += alone_weight * much / (alone.saturation + much);
+                    if is_text {
+                        *text_sheet.at(page) += often;
                     }
                 });
             }
+            let most = alone.weight * all * word.idf / all_idf.max(f32::MIN_POSITIVE);
+            text_sheet.drain(|page, often| {
+                let much = often / lengths_of_text.norm(page, alone.length);
+                sheet.at(page).score += most * much / (alone.saturation + much);
+            });
             word_sheet.drain(|page, much| {
                 let has = sheet.at(page);
                 has.score += word.rarity * much / (asked.saturation + much);

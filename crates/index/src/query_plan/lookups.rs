@@ -64,6 +64,7 @@ impl Planner<'_> {
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },
+            title: texts.title,
             body: texts.body,
             headings: [texts.title, texts.description]
                 .into_iter()
