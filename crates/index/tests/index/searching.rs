@@ -76,22 +76,28 @@ fn ours_a_heading_with_all_words_comes_before_headings_with_some() {
 
 #[test]
 fn ours_a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
-    let common = "Each kettle boils. ".repeat(6);
+    // Of twenty words. What is asked for stands behind the beginning of the text, which weighs more.
+    let filler = "One two three four five six seven eight nine ten. ".repeat(2);
     let mut pages = vec![
         page(
             "http://a.example/short",
             "Care",
-            "To descale it, pour vinegar into the kettle. Descale it each month.",
+            &format!("{} Descale what is in the kettle.", filler.repeat(4)),
         ),
         page(
             "http://a.example/long",
             "Water",
-            &format!("{} Some descale theirs.", common.repeat(8)),
+            &format!(
+                "{}{} Some descale it, others never descale it.",
+                filler.repeat(4),
+                format!("{filler} {filler} The kettle. ").repeat(10)
+            ),
         ),
     ];
     for n in 0..30 {
         let (url, title) = (format!("http://a.example/{n}"), format!("Number {n}"));
-        pages.push(page(&url, &title, &format!("{n}. {common}")));
+        let text = format!("{n}. {} The kettle.", filler.repeat(3));
+        pages.push(page(&url, &title, &text));
     }
     let (_dir, index) = indexed(&pages);
     let answer = search(&index, "descale kettle");
