@@ -36,7 +36,7 @@ pub(crate) struct ScoredTerms {
     pub(crate) whole: f32,
     /// The amount of a word that counts half of what any amount can: more counts for little.
     pub(crate) saturation: f32,
-    /// What plain BM25 of title and text adds.
+    /// The part that plain BM25 of title and text adds.
     pub(crate) text_alone: TextAlone,
     /// The gain of a page that has all words of the query in one passage of the text.
     pub(crate) passage: Nearness,
@@ -315,7 +315,7 @@ impl Lengths {
         })
     }
 
-    /// What a count is divided by, where this part of the length counts.
+    /// The divisor of a count in a page, where this part of the length counts.
     fn norm(&self, page: DocId, part: f32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let length = self.of.fieldnorm(page) as f32 / self.usual;

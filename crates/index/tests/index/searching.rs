@@ -75,6 +75,23 @@ fn ours_a_heading_with_all_words_comes_before_headings_with_some() {
 }
 
 #[test]
+fn ours_a_description_with_all_words_counts_as_a_heading() {
+    let described = |url: &str, title: &str, description: &str| IndexedPage {
+        description: description.to_owned(),
+        ..page(
+            url,
+            title,
+            &format!("{title}: the copper kettle that we descale."),
+        )
+    };
+    let (_dir, index) = indexed(&[
+        described("http://a.example/some", "Kettle", "Descale copper things"),
+        described("http://a.example/all", "Advice", "Descale a copper kettle"),
+    ]);
+    assert_eq!(found(&index, "descale copper kettle"), "/all /some");
+}
+
+#[test]
 fn ours_a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
     // Of twenty words. What is asked for stands behind the beginning of the text, which weighs more.
     let filler = "One two three four five six seven eight nine ten. ".repeat(2);
