@@ -4,9 +4,14 @@
 //! by the place's weight and length, is added up first, and then counts the less the more of it
 //! there is. So a word in a title outweighs many in the text, and no rare place outweighs the
 //! rest of the query, as it does where each place has a score of its own.
+//!
+//! To that title and text add what plain BM25 finds in them: there the few occurrences of a rare
+//! word in a short page count, which a title's weight drowns. A page gains that has the words of
+//! the query near each other, in one passage or in one heading.
 
 use std::sync::Arc;
 
+use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::Postings as _;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
@@ -31,16 +36,40 @@ pub(crate) struct ScoredTerms {
     pub(crate) whole: f32,
     /// The amount of a word that counts half of what any amount can: more counts for little.
     pub(crate) saturation: f32,
-    /// The gain of a page that has all words of the query in one passage.
-    pub(crate) near: f32,
-    /// The weight of a part of the words in one passage, against all of them: its power.
-    pub(crate) near_power: f32,
-    /// Words of a passage.
-    pub(crate) passage: u32,
+    /// The part that plain BM25 of title and text adds.
+    pub(crate) text_alone: TextAlone,
+    /// The gain of a page that has all words of the query in one passage of the text.
+    pub(crate) passage: Nearness,
+    /// The gain of one that has them in its title, in a heading or in its description.
+    pub(crate) heading: Nearness,
     /// A page fits all the same that has so much of the words' rarity.
     pub(crate) least_part: f32,
-    /// The place whose words have positions.
+    pub(crate) title: Field,
     pub(crate) body: Field,
+    /// The title, headings and the description.
+    pub(crate) headings: Vec<Field>,
+}
+
+/// Plain BM25 of title and text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextAlone {
+    /// The most that it adds, against the most that all places together come to.
+    pub(crate) weight: f32,
+    /// The `k1` of BM25.
+    pub(crate) saturation: f32,
+    /// The `b` of BM25.
+    pub(crate) length: f32,
+}
+
+/// The gain of a page by words that stand near each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nearness {
+    /// The gain where all words of the query do.
+    pub(crate) gain: f32,
+    /// The weight of a part of them, against all of them: its power.
+    pub(crate) power: f32,
+    /// Words that stand so near have this many positions between them at most.
+    pub(crate) words: u32,
 }
 
 /// A word of the query.
@@ -48,7 +77,9 @@ pub(crate) struct ScoredTerms {
 pub(crate) struct ScoredWord {
     /// Its forms, and how much each weighs. Of a page the form counts that it has most of.
     pub(crate) forms: Vec<(String, f32)>,
-    /// The rareness of it: the logarithm of the pages for each that has it.
+    /// The logarithm of the pages for each that has it, as BM25 has it.
+    pub(crate) idf: f32,
+    /// The weight of it by its rareness: a power of that.
     pub(crate) rarity: f32,
     /// True if it counts towards what a page must have.
     pub(crate) is_telling: bool,
@@ -106,13 +137,29 @@ impl Bm25fQuery {
         let mut sheet: Sheet<Has> = Sheet::new(pages);
         let mut word_sheet: Sheet<f32> = Sheet::new(pages);
         let mut place_sheet: Sheet<f32> = Sheet::new(pages);
-        let mut all = 0.0;
+        let mut text_sheet: Sheet<f32> = Sheet::new(pages);
+        let all: f32 = asked.words.iter().map(|word| word.rarity).sum();
+        let all_idf: f32 = asked.words.iter().map(|word| word.idf).sum();
+        let alone = asked.text_alone;
+        let lengths_of_text = Lengths::of(segment, asked.body)?;
         for word in &asked.words {
-            all += word.rarity;
             for place in &asked.places {
-                much_in(word, place, segment, &mut place_sheet)?;
-                place_sheet.drain(|page, much| *word_sheet.at(page) += much * place.weight);
+                count_in(word, place.field, segment, &mut place_sheet)?;
+                let lengths = Lengths::of(segment, place.field)?;
+                let is_text = [asked.title, asked.body].contains(&place.field);
+                place_sheet.drain(|page, often| {
+                    let much = often / lengths.norm(page, place.length);
+                    *word_sheet.at(page) += much * place.weight;
+                    if is_text {
+                        *text_sheet.at(page) += often;
+                    }
+                });
             }
+            let most = alone.weight * all * word.idf / all_idf.max(f32::MIN_POSITIVE);
+            text_sheet.drain(|page, often| {
+                let much = often / lengths_of_text.norm(page, alone.length);
+                sheet.at(page).score += most * much / (alone.saturation + much);
+            });
             word_sheet.drain(|page, much| {
                 let has = sheet.at(page);
                 has.score += word.rarity * much / (asked.saturation + much);
@@ -127,33 +174,59 @@ impl Bm25fQuery {
                 ranked.push((page, has.score * part.powf(asked.whole)));
             }
         });
-        if asked.words.len() > 1 && asked.near > 0.0 {
+        if asked.words.len() > 1 {
             let last = ranked.len().min(MAX_PAGES_COMPARED);
             if last < ranked.len() {
                 ranked.select_nth_unstable_by(last, |a, b| b.1.total_cmp(&a.1));
             }
-            self.add_nearness(segment, &mut ranked[..last], all)?;
+            let compared = &mut ranked[..last];
+            compared.sort_unstable_by_key(|(page, _)| *page);
+            self.add_nearness(segment, &[asked.body], asked.passage, compared)?;
+            self.add_nearness(segment, &asked.headings, asked.heading, compared)?;
         }
         ranked.sort_unstable_by_key(|(page, _)| *page);
         Ok(ranked)
     }
 
-    /// Raises the pages that have words of the query near each other.
+    /// Raises pages, in their order, that have words of the query near each other in one of these
+    /// places.
     fn add_nearness(
         &self,
         segment: &SegmentReader,
+        places: &[Field],
+        nearness: Nearness,
         pages: &mut [(DocId, Score)],
-        all: f32,
     ) -> tantivy::Result<()> {
-        pages.sort_unstable_by_key(|(page, _)| *page);
         let asked = &self.0;
-        let index = segment.inverted_index(asked.body)?;
+        let all: f32 = asked.words.iter().map(|word| word.rarity).sum();
+        let mut best = vec![0.0_f32; pages.len()];
+        for place in places {
+            let mut found = self.positions_in(segment, *place, pages)?;
+            for (best, found) in best.iter_mut().zip(&mut found) {
+                *best = best.max(best_passage(found, &asked.words, nearness.words));
+            }
+        }
+        for ((_, score), best) in pages.iter_mut().zip(best) {
+            let part = best / all.max(f32::MIN_POSITIVE);
+            *score *= 1.0 + nearness.gain * part.powf(nearness.power);
+        }
+        Ok(())
+    }
+
+    /// The positions at which each of some pages has words of the query, with the words' numbers.
+    fn positions_in(
+        &self,
+        segment: &SegmentReader,
+        place: Field,
+        pages: &[(DocId, Score)],
+    ) -> tantivy::Result<Vec<Vec<(u32, usize)>>> {
+        let index = segment.inverted_index(place)?;
         let mut found: Vec<Vec<(u32, usize)>> = vec![Vec::new(); pages.len()];
         let mut positions = Vec::new();
         let with = IndexRecordOption::WithFreqsAndPositions;
-        for (n, word) in asked.words.iter().enumerate() {
+        for (n, word) in self.0.words.iter().enumerate() {
             for (form, _) in &word.forms {
-                let term = Term::from_field_text(asked.body, form);
+                let term = Term::from_field_text(place, form);
                 let Some(mut postings) = index.read_postings(&term, with)? else {
                     continue;
                 };
@@ -163,17 +236,16 @@ impl Bm25fQuery {
                     }
                     if postings.doc() == *page {
                         postings.positions(&mut positions);
+                        // The description is indexed without positions: it is short.
+                        if positions.is_empty() {
+                            positions.push(0);
+                        }
                         found.extend(positions.iter().map(|at| (*at, n)));
                     }
                 }
             }
         }
-        for ((_, score), found) in pages.iter_mut().zip(&mut found) {
-            let near =
-                best_passage(found, &asked.words, asked.passage) / all.max(f32::MIN_POSITIVE);
-            *score *= 1.0 + asked.near * near.powf(asked.near_power);
-        }
-        Ok(())
+        Ok(found)
     }
 }
 
@@ -201,37 +273,54 @@ fn best_passage(found: &mut [(u32, usize)], words: &[ScoredWord], passage: u32) 
     best
 }
 
-/// The amount of a word that each page has in one place.
-fn much_in(
+/// How often each page has a word in one place, by the form of it that it has most of.
+fn count_in(
     word: &ScoredWord,
-    place: &FieldWeight,
+    place: Field,
     segment: &SegmentReader,
     sheet: &mut Sheet<f32>,
 ) -> tantivy::Result<()> {
-    let index = segment.inverted_index(place.field)?;
-    let lengths = segment.get_fieldnorms_reader(place.field)?;
-    #[expect(clippy::cast_precision_loss, reason = "an average, roughly")]
-    let usual = index.total_num_tokens() as f32 / segment.max_doc().max(1) as f32;
-    let usual = usual.max(1.0);
+    let index = segment.inverted_index(place)?;
     for (form, weight) in &word.forms {
-        let term = Term::from_field_text(place.field, form);
+        let term = Term::from_field_text(place, form);
         let Some(mut found) = index.read_postings(&term, IndexRecordOption::WithFreqs)? else {
             continue;
         };
         let mut page = found.doc();
         while page != TERMINATED {
             #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-            let (often, length) = (
-                found.term_freq() as f32 * weight,
-                lengths.fieldnorm(page) as f32 / usual,
-            );
-            let much = often / (1.0 - place.length + place.length * length);
+            let often = found.term_freq() as f32 * weight;
             let most = sheet.at(page);
-            *most = most.max(much);
+            *most = most.max(often);
             page = found.advance();
         }
     }
     Ok(())
+}
+
+/// The lengths of one place, in words.
+struct Lengths {
+    of: FieldNormReader,
+    usual: f32,
+}
+
+impl Lengths {
+    fn of(segment: &SegmentReader, place: Field) -> tantivy::Result<Lengths> {
+        let words = segment.inverted_index(place)?.total_num_tokens();
+        #[expect(clippy::cast_precision_loss, reason = "an average, roughly")]
+        let usual = words as f32 / segment.max_doc().max(1) as f32;
+        Ok(Lengths {
+            of: segment.get_fieldnorms_reader(place)?,
+            usual: usual.max(1.0),
+        })
+    }
+
+    /// The divisor of a count in a page, where this part of the length counts.
+    fn norm(&self, page: DocId, part: f32) -> f32 {
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let length = self.of.fieldnorm(page) as f32 / self.usual;
+        1.0 - part + part * length
+    }
 }
 
 impl<T: Clone + Default + PartialEq> Sheet<T> {

@@ -1,6 +1,6 @@
 //! Which pages may be indexed, and what of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crawl_extractor::{BlockPlace, Content, LinkKind, Page as ExtractedPage};
@@ -32,8 +32,10 @@ const NAME_HEADINGS: [&str; 12] = [
     "\u{540d}\u{79f0}",
     "\u{540d}\u{7a31}",
 ];
-/// It is among so many headings, the title being one of them.
-const MAX_BEFORE_NAME: usize = 3;
+/// That line is among so many blocks of the page, or lines of one, and headings, the title being one
+/// of them.
+const MAX_BEFORE_NAME: usize = 12;
+const MAX_HEADINGS_BEFORE_NAME: usize = 3;
 /// The dashes between the name and the words in that line.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Bytes of main text that are indexed; of more the beginning.
@@ -158,11 +160,11 @@ pub fn judge(
     };
     Ok(IndexedPage {
         url: came.url.to_string(),
+        description: description(content, &title),
         title,
         headings,
         text,
         beside,
-        description: description(content),
         keywords: content.keywords.clone(),
         authors: content.authors.clone(),
         section: content.section.clone(),
@@ -180,27 +182,47 @@ pub fn judge(
     })
 }
 
-/// The page's description; of a manual page without one the line beneath `NAME`: the name of its
-/// subject, a dash, and its purpose (man-pages(7)).
-fn description(content: &Content) -> String {
+/// The page's description; where it has none, the line near its beginning that says what it
+/// describes: a name, a dash, and a purpose. The name is one of the title or of a heading before
+/// it, or it stands beneath `NAME` (man-pages(7)).
+fn description(content: &Content, title: &str) -> String {
     if let Some(description) = content.description.as_ref() {
         return description.clone();
     }
-    let mut blocks = content.blocks.iter();
-    let is_name = |words: &str| NAME_HEADINGS.contains(&words.trim().to_lowercase().as_str());
-    let mut headings = 0;
-    let heading = blocks.find(|block| {
+    let mut known = words_of(title);
+    let (mut headings, mut is_beneath_name) = (0, false);
+    for block in content.blocks.iter().take(MAX_BEFORE_NAME) {
         let is_heading = block.kind.level().is_some();
         headings += usize::from(is_heading);
-        is_heading && is_name(content.text_of(block))
-    });
-    let line = heading.and_then(|_| blocks.next());
-    let line = line.filter(|block| block.kind.level().is_none() && headings <= MAX_BEFORE_NAME);
-    let words = line.map_or("", |block| content.text_of(block));
-    match NAME_DASHES.iter().any(|dash| words.contains(dash)) {
-        true => beginning(words, MAX_NAME_CHARS).to_owned(),
-        false => String::new(),
+        if headings > MAX_HEADINGS_BEFORE_NAME {
+            break;
+        }
+        // Manual pages that were written for a terminal are one block of many lines.
+        let lines = content.text_of(block).lines().map(str::trim);
+        for line in lines.filter(|line| !line.is_empty()).take(MAX_BEFORE_NAME) {
+            let mut dashes = NAME_DASHES.iter();
+            let parts = dashes.find_map(|dash| line.split_once(dash));
+            let says = |(name, purpose)| {
+                let (name, purpose) = (words_of(name), words_of(purpose));
+                let is_known = !name.is_empty() && name.is_subset(&known);
+                (is_known || is_beneath_name) && !purpose.is_subset(&known)
+            };
+            if !is_heading && parts.is_some_and(says) {
+                return beginning(line, MAX_NAME_CHARS).to_owned();
+            }
+            is_beneath_name = NAME_HEADINGS.contains(&line.to_lowercase().as_str());
+            if is_heading {
+                known.extend(words_of(line));
+            }
+        }
     }
+    String::new()
+}
+
+fn words_of(text: &str) -> HashSet<String> {
+    Words::new(text, Stemmer::none())
+        .map(|word| word.text)
+        .collect()
 }
 
 /// The kind of a document that was read, by its header; where that says nothing, by the end of its

@@ -108,7 +108,7 @@ struct Unit {
     /// Nearly every page has it.
     is_everywhere: bool,
     /// The rareness of it, as the logarithm of BM25.
-    rarity: f32,
+    idf: f32,
     /// It is not what was typed, but what may be meant by it.
     is_meant: bool,
     /// No page has it, nor anything near to it.
@@ -209,7 +209,7 @@ impl Planner<'_> {
                 let pages = self.lexicon.pages_with(&pair)?;
                 if pages > 0 {
                     apart.push(Unit {
-                        rarity: self.rarity(pages),
+                        idf: self.idf(pages),
                         written: pair.clone(),
                         forms: vec![(pair, 1.0)],
                         ..Unit::default()
@@ -315,7 +315,7 @@ impl Planner<'_> {
         let unit = Unit {
             is_common: self.is_common(pages, self.common_part()) && ending != Ending::Open,
             is_everywhere: self.is_common(pages, EVERYWHERE),
-            rarity: self.rarity(pages),
+            idf: self.idf(pages),
             written: text.clone(),
             forms: dedup(forms),
             ..Unit::default()
@@ -370,7 +370,7 @@ impl Planner<'_> {
             unit.forms.extend(stems.filter(|_| n == 0));
             unit.forms.push((near, weight));
         }
-        unit.rarity = self.rarity(self.lexicon.pages_with(&unit.written)?);
+        unit.idf = self.idf(self.lexicon.pages_with(&unit.written)?);
         unit.forms = dedup(unit.forms);
         Ok(vec![unit])
     }
@@ -379,7 +379,7 @@ impl Planner<'_> {
         let pages = self.lexicon.pages_with(&word)?;
         Ok(Unit {
             written: word.clone(),
-            rarity: self.rarity(pages),
+            idf: self.idf(pages),
             is_common: self.is_common(pages, self.common_part()),
             forms: vec![(word, 1.0)],
             is_meant: true,
@@ -409,11 +409,9 @@ impl Planner<'_> {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "numbers of pages")]
-    fn rarity(&self, pages: u64) -> f32 {
+    fn idf(&self, pages: u64) -> f32 {
         let (all, with) = (self.pages as f32, pages.min(self.pages) as f32);
-        (1.0 + (all - with + 0.5) / (with + 0.5))
-            .ln()
-            .powf(WEIGHTS.rarity_power)
+        (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 
     /// Two words that the pages write as one stand for each other.

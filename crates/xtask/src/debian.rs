@@ -129,6 +129,28 @@ pub fn git_docs(workspace: &Workspace) -> Result<PathBuf> {
     one_with(&docs, "git-doc", "gittutorial.html")
 }
 
+/// The folder of Postfix's documentation.
+pub fn postfix_docs(workspace: &Workspace) -> Result<PathBuf> {
+    documentation(workspace, "postfix-doc", "postfix/html")
+}
+
+/// The folder of PostgreSQL's documentation.
+pub fn postgresql_docs(workspace: &Workspace) -> Result<PathBuf> {
+    documentation(workspace, "postgresql-doc-15", "postgresql-doc-15/html")
+}
+
+/// The folder of the English manual of the Apache web server.
+pub fn apache_docs(workspace: &Workspace) -> Result<PathBuf> {
+    documentation(workspace, "apache2-doc", "apache2-doc/manual/en")
+}
+
+/// A folder of the documentation that a package holds, which is fetched where it is not there.
+fn documentation(workspace: &Workspace, package: &str, folder: &str) -> Result<PathBuf> {
+    let debian = Debian::of(workspace);
+    debian.unpack(package, &[package])?;
+    Ok(debian.root().join("usr/share/doc").join(folder))
+}
+
 /// The wheel of pip, for a Python that has none of its own.
 pub fn pip_wheel(workspace: &Workspace) -> Result<PathBuf> {
     let debian = Debian::of(workspace);

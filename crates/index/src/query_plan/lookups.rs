@@ -41,28 +41,35 @@ impl Planner<'_> {
             (Strictness::Most, n @ 0..=2) => n,
             (Strictness::Most, n) => (n * 3).div_ceil(5),
         };
+        let texts = &self.fields.texts;
         let asked = bm25f::ScoredTerms {
             words: words
                 .iter()
                 .map(|unit| ScoredWord {
                     forms: unit.forms.clone(),
-                    rarity: unit.rarity,
+                    idf: unit.idf,
+                    rarity: unit.idf.powf(WEIGHTS.rarity_power),
                     is_telling: all_common || !unit.is_common,
                 })
                 .collect(),
-            places: weighted_fields(&self.fields.texts),
+            places: weighted_fields(texts),
             least: least.min(telling),
             whole: WEIGHTS.whole,
             saturation: WEIGHTS.saturation,
-            near: WEIGHTS.near,
-            near_power: WEIGHTS.near_power,
+            text_alone: WEIGHTS.text_alone,
             passage: WEIGHTS.passage,
+            heading: WEIGHTS.heading,
             least_part: match units.len() {
                 // Of two words both are meant.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
             },
-            body: self.fields.texts.body,
+            title: texts.title,
+            body: texts.body,
+            headings: [texts.title, texts.description]
+                .into_iter()
+                .chain(texts.headings)
+                .collect(),
         };
         clauses.push((Occur::Must, Box::new(Bm25fQuery(Arc::new(asked)))));
         any_of(clauses, fit)

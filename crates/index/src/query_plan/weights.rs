@@ -1,6 +1,6 @@
 //! The weights of all that speaks for a page.
 
-use crate::bm25f::FieldWeight;
+use crate::bm25f::{FieldWeight, Nearness, TextAlone};
 use crate::schema::Texts;
 
 /// The weight of each thing that speaks for a page. A place has two numbers: its weight, and
@@ -16,12 +16,12 @@ pub(crate) struct Weights {
     pub(crate) keywords: (f32, f32),
     pub(crate) anchors: (f32, f32),
     pub(crate) path: (f32, f32),
-    /// See [`bm25f::ScoredTerms`] for these five.
+    /// See [`ScoredTerms`](crate::bm25f::ScoredTerms) for these five.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
-    pub(crate) near: f32,
-    pub(crate) near_power: f32,
-    pub(crate) passage: u32,
+    pub(crate) text_alone: TextAlone,
+    pub(crate) passage: Nearness,
+    pub(crate) heading: Nearness,
     /// The lead of a rare word over a common one: the power of BM25's measure. Questions hold
     /// rare words that matter little, such as those that only the asker uses.
     pub(crate) rarity_power: f32,
@@ -55,19 +55,31 @@ pub(crate) struct Weights {
 /// `compound`, `beside` and `synonym` were set by hand: with them those queries came out within 0.01 of before.
 pub(crate) const WEIGHTS: Weights = Weights {
     title: (11.0, 0.5),
-    headings: [(18.0, 0.7), (1.5, 0.2), (0.5, 0.1)],
-    lead: (3.0, 0.5),
-    body: (0.7, 0.2),
+    headings: [(9.0, 0.7), (1.5, 0.2), (0.5, 0.1)],
+    lead: (6.0, 0.5),
+    body: (0.53, 0.3),
     beside: (0.1, 0.2),
     description: (5.0, 0.5),
     keywords: (1.5, 0.5),
-    anchors: (2.0, 0.1),
+    anchors: (1.0, 0.1),
     path: (2.5, 0.15),
     saturation: 9.0,
     whole: 0.25,
-    near: 0.45,
-    near_power: 1.3,
-    passage: 65,
+    text_alone: TextAlone {
+        weight: 0.27,
+        saturation: 1.2,
+        length: 0.75,
+    },
+    passage: Nearness {
+        gain: 0.45,
+        power: 1.3,
+        words: 65,
+    },
+    heading: Nearness {
+        gain: 1.5,
+        power: 4.0,
+        words: 8,
+    },
     rarity_power: 0.3,
     least_part: 0.3,
     stem: 0.8,

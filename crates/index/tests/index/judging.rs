@@ -229,6 +229,26 @@ fn ours_a_manual_page_says_what_it_describes_beneath_its_name() {
 }
 
 #[test]
+fn ours_a_line_that_begins_with_the_name_in_the_title_says_what_a_page_describes() {
+    let described = |html: &str| judged(html, &[], None).unwrap().description;
+    // A manual page as a terminal shows it, and DocBook's with the name as heading.
+    let terminal = "<title>Tea manual - pour(1)</title><pre>\nPOUR(1)          POUR(1)\n\n\
+         <b>NAME</b>\n       pour - fill a cup\n\n<b>SYNOPSIS</b>\n       pour [-w]\n</pre>";
+    assert_eq!(described(terminal), "pour - fill a cup");
+    let unnamed = terminal.replace("NAME", "PURPOSE");
+    assert_eq!(described(&unnamed), "pour - fill a cup");
+    let docbook = "<title>POUR TEA</title><main><h2>POUR TEA</h2>\
+         <p>POUR TEA \u{2014} fill a cup</p><h2>Synopsis</h2><p>POUR TEA [ IN cup ]</p></main>";
+    assert_eq!(described(docbook), "POUR TEA \u{2014} fill a cup");
+    // Another name, and what the title says already.
+    let other = "<title>Pots</title><main><p>Cups \u{2013} small and white</p></main>";
+    assert_eq!(described(other), "");
+    let again = "<title>tea \u{2014} Green leaves \u{2014} Manual</title><main>\
+         <p>tea \u{2014} Green leaves</p></main>";
+    assert_eq!(described(again), "");
+}
+
+#[test]
 fn what_stands_beside_the_main_text_is_kept_and_navigation_is_not() {
     let text = "Tea is made of leaves and hot water, which is known to all. ".repeat(9);
     let html = format!(

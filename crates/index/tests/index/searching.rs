@@ -46,6 +46,84 @@ fn words_in_titles_weigh_more() {
 }
 
 #[test]
+fn ours_a_heading_with_all_words_comes_before_headings_with_some() {
+    let page = |url: &str, title: &str, headings: [&str; 3]| IndexedPage {
+        headings: headings.map(|text| heading(2, text, "", 0)).to_vec(),
+        ..page(url, title, &format!("{title}.\n{}", headings.join("\n")))
+    };
+    let (_dir, index) = indexed(&[
+        page(
+            "http://a.example/apart",
+            "First advice",
+            [
+                "Descale pipes, drains and taps in our house",
+                "All copper things that we sell in this town",
+                "Kettle",
+            ],
+        ),
+        page(
+            "http://a.example/together",
+            "Second advice for you, for your house and for what you have in it",
+            [
+                "Pipes, drains and taps in our house",
+                "All things that we sell in this town, and in any other town near it",
+                "Descale a copper kettle",
+            ],
+        ),
+    ]);
+    assert_eq!(found(&index, "descale copper kettle"), "/together /apart");
+}
+
+#[test]
+fn ours_a_description_with_all_words_counts_as_a_heading() {
+    let described = |url: &str, title: &str, description: &str| IndexedPage {
+        description: description.to_owned(),
+        ..page(
+            url,
+            title,
+            &format!("{title}: the copper kettle that we descale."),
+        )
+    };
+    let (_dir, index) = indexed(&[
+        described("http://a.example/some", "Kettle", "Descale copper things"),
+        described("http://a.example/all", "Advice", "Descale a copper kettle"),
+    ]);
+    assert_eq!(found(&index, "descale copper kettle"), "/all /some");
+}
+
+#[test]
+fn ours_a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
+    // Of twenty words. What is asked for stands behind the beginning of the text, which weighs more.
+    let filler = "One two three four five six seven eight nine ten. ".repeat(2);
+    let mut pages = vec![
+        page(
+            "http://a.example/short",
+            "Care",
+            &format!("{} Descale what is in the kettle.", filler.repeat(4)),
+        ),
+        page(
+            "http://a.example/long",
+            "Water",
+            &format!(
+                "{}{} Some descale it, others never descale it.",
+                filler.repeat(4),
+                format!("{filler} {filler} The kettle. ").repeat(10)
+            ),
+        ),
+    ];
+    for n in 0..30 {
+        let (url, title) = (format!("http://a.example/{n}"), format!("Number {n}"));
+        let text = format!("{n}. {} The kettle.", filler.repeat(3));
+        pages.push(page(&url, &title, &text));
+    }
+    let (_dir, index) = indexed(&pages);
+    let answer = search(&index, "descale kettle");
+    let urls = answer.results.iter().map(|hit| hit.url.as_str());
+    let first: Vec<&str> = urls.take(2).collect();
+    assert_eq!(first, ["http://a.example/short", "http://a.example/long"]);
+}
+
+#[test]
 fn words_are_found_by_their_stems() {
     check("brewed", expect!["/docs/kettle /green /black"]);
     check("boil", expect!["/green /docs/kettle /black"]);

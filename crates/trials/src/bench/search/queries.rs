@@ -86,19 +86,28 @@ mod tests {
 
     const PYTHON: &str = include_str!("../../../queries/python-docs.tsv");
     const GIT: &str = include_str!("../../../queries/git-docs.tsv");
+    const OTHERS: [&str; 3] = [
+        include_str!("../../../queries/postfix-docs.tsv"),
+        include_str!("../../../queries/postgresql-docs.tsv"),
+        include_str!("../../../queries/apache-docs.tsv"),
+    ];
 
     #[test]
     fn the_committed_sets_are_as_their_heads_say() {
         let python = parse(PYTHON).unwrap();
         assert!(python.len() >= 90, "{}", python.len());
-        for (n, judged) in python.iter().enumerate() {
-            let set = [Set::Tune, Set::HeldOut][n % 2];
-            assert_eq!(judged.set, set, "{}", judged.query);
+        let others = OTHERS.map(|text| parse(text).unwrap());
+        for halved in [&python].into_iter().chain(&others) {
+            assert!(halved.len() >= 60, "{}", halved.len());
+            for (n, judged) in halved.iter().enumerate() {
+                let set = [Set::Tune, Set::HeldOut][n % 2];
+                assert_eq!(judged.set, set, "{}", judged.query);
+            }
         }
         let git = parse(GIT).unwrap();
         assert!(git.len() >= 30, "{}", git.len());
         assert!(git.iter().all(|judged| judged.set == Set::HeldOut));
-        for judged in python.iter().chain(&git) {
+        for judged in python.iter().chain(&git).chain(others.iter().flatten()) {
             let best = judged.pages.first().map(|(_, grade)| *grade);
             assert_eq!(best, Some(Grade::Answers), "{}", judged.query);
             let index = |path: &str| path.contains("genindex") || path.contains("changelog");
