@@ -144,7 +144,9 @@ impl RowFile {
 /// back. What a death tore off the last line is cut away on open.
 pub struct LogFile {
     appender: Appender,
+    /// Lines that are not written yet, and how many.
     lines: Vec<u8>,
+    held: u64,
     /// Rows that were appended, for those who sync.
     appended: Arc<AtomicU64>,
 }
@@ -173,6 +175,7 @@ impl LogFile {
         Ok(LogFile {
             appender,
             lines: Vec::new(),
+            held: 0,
             appended: Arc::default(),
         })
     }
@@ -229,15 +232,45 @@ impl LogFile {
         rows: impl IntoIterator<Item = R>,
         put: impl Fn(R, &mut Vec<u8>) -> Result<(), serde_json::Error>,
     ) -> Result<(), ArchiveError> {
-        self.lines.clear();
-        let mut count = 0;
+        self.hold_each(rows, put)?;
+        self.write_held()
+    }
+
+    fn hold_each<R>(
+        &mut self,
+        rows: impl IntoIterator<Item = R>,
+        put: impl Fn(R, &mut Vec<u8>) -> Result<(), serde_json::Error>,
+    ) -> Result<(), ArchiveError> {
         for row in rows {
             put_row(&mut self.lines, |out| put(row, out), self.appender.path())?;
-            count += 1;
+            self.held += 1;
         }
-        if count > 0 {
-            self.appender.append(&self.lines)?;
-            self.appended.fetch_add(count, Ordering::Release);
+        Ok(())
+    }
+
+    /// Holds rows until the next are appended, or [`LogFile::write_held`]: till then a death takes
+    /// them.
+    ///
+    /// # Errors
+    /// A row that can't be put into JSON.
+    pub fn hold_all<R: Serialize>(
+        &mut self,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<(), ArchiveError> {
+        self.hold_each(rows, |row, out| push_row(out, &row))
+    }
+
+    /// Writes the rows that are held, all in one write. They are gone where that fails.
+    ///
+    /// # Errors
+    /// As [`LogFile::append_all`].
+    pub fn write_held(&mut self) -> Result<(), ArchiveError> {
+        let held = std::mem::take(&mut self.held);
+        if held > 0 {
+            let written = self.appender.append(&self.lines);
+            self.lines.clear();
+            written?;
+            self.appended.fetch_add(held, Ordering::Release);
         }
         Ok(())
     }

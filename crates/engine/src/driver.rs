@@ -530,11 +530,14 @@ impl Driver {
 
     fn perform(&mut self, effects: &mut Vec<Effect>) {
         // Requests are noted before what came of them is handed on, all in one write.
-        let rows = effects.iter().filter_map(|effect| match effect {
-            Effect::Log(line) => Some(&**line),
-            _ => None,
-        });
-        let noted = self.requests.append_requests(rows);
+        let rows = || {
+            effects.iter().filter_map(|effect| match effect {
+                Effect::Log(line) => Some(&**line),
+                _ => None,
+            })
+        };
+        let noted = self.order.begin_rows(rows());
+        let noted = noted.and_then(|()| self.requests.append_requests(rows()));
         let turns = effects.iter().filter_map(|effect| match effect {
             Effect::NoteTurn(turn) => Some(turn),
             _ => None,
@@ -635,8 +638,10 @@ impl Driver {
             abandon,
             last_work,
             stop,
+            order,
             ..
         } = self;
+        let noted = order.end();
         let at_once = coordinator.stopped_at_once();
         let over = match looped {
             Ok(Ended::Interrupted | Ended::HandedOver) => Some(clock.now()),
@@ -658,6 +663,7 @@ impl Driver {
         let is_whole = !matches!(looped, Err(_) | Ok(Ended::Interrupted | Ended::HandedOver));
         let index = indexer.map(|indexer| indexer.join(is_whole));
         let ended = looped?;
+        noted?;
         let (mut excluded, mut indexed) = (run_end::ExcludedCounts::new(), None);
         if !at_once {
             let writer = writer?;

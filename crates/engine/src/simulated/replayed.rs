@@ -249,11 +249,14 @@ impl LateRun {
     fn perform(&mut self, servers: &mut Hosts) {
         while !self.effects.is_empty() {
             let effects = std::mem::take(&mut self.effects);
-            let rows = effects.iter().filter_map(|effect| match effect {
-                Effect::Log(line) => Some(&**line),
-                _ => None,
-            });
-            self.requests.append_requests(rows).unwrap();
+            let rows = || {
+                effects.iter().filter_map(|effect| match effect {
+                    Effect::Log(line) => Some(&**line),
+                    _ => None,
+                })
+            };
+            self.order.begin_rows(rows()).unwrap();
+            self.requests.append_requests(rows()).unwrap();
             let turns = effects.iter().filter_map(|effect| match effect {
                 Effect::NoteTurn(turn) => Some(turn),
                 _ => None,
@@ -390,6 +393,7 @@ fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
         let is_over = run.go(&mut servers, left);
         now = run.now + Duration::from_millis(7);
         if is_over {
+            run.order.end().unwrap();
             let ended = run.coordinator.outcome().unwrap();
             let waiting = run.coordinator.waiting_urls(now, &ended).unwrap();
             run_end::write_derived(&shared, run.writer, &ended, &waiting).unwrap();
