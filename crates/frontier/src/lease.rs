@@ -65,6 +65,20 @@ impl Lease {
         }
     }
 
+    /// The place at which the URL is pending while nothing else is committed, without its number.
+    #[must_use]
+    pub fn place(&self) -> QueuePlace {
+        QueuePlace {
+            retried: false,
+            priority: self.priority,
+            depth: distance(self.depth, self.hops_off),
+            redirects: self.redirects,
+            is_seed: self.is_seed,
+            kind: self.kind,
+            seq: 0,
+        }
+    }
+
     /// The whole entry of the URL, where it still stands as it did when it was leased. A nearer way
     /// to it that was met meanwhile has another depth, or fewer redirects.
     #[must_use]

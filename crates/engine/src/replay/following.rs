@@ -4,6 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use crawl_archive::rows::{HostTurn, RequestRow, RunBegan};
+use crawl_frontier::parts::{AdmitAction, CurrentState, QueuePlace, meet};
+use crawl_frontier::{Admission, Lease};
 use crawl_scheduler::Spent;
 use crawl_weburl::{CanonicalUrl, Origin};
 use tracing::Span;
@@ -28,9 +30,9 @@ pub(super) struct Following {
     held: HashMap<MessageKey, VecDeque<WriterMessage>>,
     /// Groups that are to be committed.
     groups: VecDeque<Vec<MessageFact>>,
-    /// The URLs that went behind others or were put aside, each with the messages that were
-    /// committed before.
-    put_behind: HashMap<CanonicalUrl, u64>,
+    /// The URLs that went behind others or were put aside: each time the messages that were
+    /// committed before, and the place that it had until then.
+    put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
     /// Requests under way, by URL. One that was under way when the run was killed never ends.
     under_way: HashMap<String, VecDeque<UnderWay>>,
 }
@@ -100,23 +102,32 @@ impl Following {
                     fingerprint.set_new_words(words);
                 }
                 if let Some(looked_at) = fact.looked_at {
-                    let was_known = |url: &CanonicalUrl| {
-                        let behind = self.put_behind.get(url);
-                        behind.is_some_and(|committed| *committed >= looked_at)
+                    // A link that leads to a known URL by a shorter way is none that was left out.
+                    let was_left_out = |link: &Admission| {
+                        let behind = self.put_behind.get(&link.url).into_iter().flatten();
+                        let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);
+                        behind.next().is_some_and(|(_, place)| {
+                            meet(CurrentState::Pending(*place), link) == AdmitAction::Stay
+                        })
                     };
-                    findings.links.retain(|link| !was_known(&link.url));
+                    findings.links.retain(|link| !was_left_out(link));
                 }
             }
             WriterMessage::Later(leases) => {
                 for (lease, _) in leases {
-                    self.put_behind.insert(lease.url.clone(), committed);
+                    self.note_put_behind(lease, committed);
                 }
             }
             WriterMessage::PutAside { lease, .. } | WriterMessage::SameAs { lease, .. } => {
-                self.put_behind.insert(lease.url.clone(), committed);
+                self.note_put_behind(lease, committed);
             }
             _ => {}
         }
+    }
+
+    fn note_put_behind(&mut self, lease: &Lease, committed: u64) {
+        let times = self.put_behind.entry(lease.url.clone()).or_default();
+        times.push((committed, lease.place()));
     }
 
     fn has(&self, fact: &MessageFact) -> bool {

@@ -442,6 +442,8 @@ fn ours_the_order_of_a_crawl_that_was_killed_is_that_of_its_replay() {
     for seed in 40..46 {
         check(seed, 1 + seed % 4, 1 + u32::from(seed % 3 == 0));
     }
+    // A page leads to a URL by a shorter way than that by which it went behind others meanwhile.
+    check(47, 3, 1);
 }
 
 /// Where the order can't be kept, all that was on its way is committed all the same.
