@@ -473,7 +473,9 @@ impl Driver {
             for mut event in event.into_iter().chain(fetched).chain(others).chain(said) {
                 if let Event::Committed(committed) = &mut event {
                     let used = std::mem::take(&mut committed.used);
-                    self.readers.take(ReaderTask::Drop(used));
+                    if !used.is_empty() {
+                        self.readers.take(ReaderTask::Drop(used));
+                    }
                     if controls.pages.is_some() {
                         self.undelivered.extend(committed.rows.drain(..));
                     }
