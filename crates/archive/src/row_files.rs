@@ -140,8 +140,8 @@ impl RowFile {
     }
 }
 
-/// A log: each row is with the system as soon as it was appended, and none is ever taken
-/// back. What a death tore off the last line is cut away on open.
+/// A log: each row is with the system as soon as it was appended (but those that are held), and none
+/// is ever taken back. What a death tore off the last line is cut away on open.
 pub struct LogFile {
     appender: Appender,
     /// Lines that are not written yet, and how many.
@@ -232,8 +232,15 @@ impl LogFile {
         rows: impl IntoIterator<Item = R>,
         put: impl Fn(R, &mut Vec<u8>) -> Result<(), serde_json::Error>,
     ) -> Result<(), ArchiveError> {
+        let (length, held) = (self.lines.len(), self.held);
         self.hold_each(rows, put)?;
-        self.write_held()
+        let written = self.write_held();
+        if written.is_err() {
+            // Those that were held before are held still.
+            self.lines.truncate(length);
+            self.held = held;
+        }
+        written
     }
 
     fn hold_each<R>(
@@ -241,8 +248,14 @@ impl LogFile {
         rows: impl IntoIterator<Item = R>,
         put: impl Fn(R, &mut Vec<u8>) -> Result<(), serde_json::Error>,
     ) -> Result<(), ArchiveError> {
+        let (length, held) = (self.lines.len(), self.held);
         for row in rows {
-            put_row(&mut self.lines, |out| put(row, out), self.appender.path())?;
+            let put = put_row(&mut self.lines, |out| put(row, out), self.appender.path());
+            if put.is_err() {
+                self.lines.truncate(length);
+                self.held = held;
+                return put;
+            }
             self.held += 1;
         }
         Ok(())
@@ -260,17 +273,16 @@ impl LogFile {
         self.hold_each(rows, |row, out| push_row(out, &row))
     }
 
-    /// Writes the rows that are held, all in one write. They are gone where that fails.
+    /// Writes the rows that are held, all in one write. They are held still where that fails.
     ///
     /// # Errors
     /// As [`LogFile::append_all`].
     pub fn write_held(&mut self) -> Result<(), ArchiveError> {
-        let held = std::mem::take(&mut self.held);
-        if held > 0 {
-            let written = self.appender.append(&self.lines);
+        if self.held > 0 {
+            self.appender.append(&self.lines)?;
             self.lines.clear();
-            written?;
-            self.appended.fetch_add(held, Ordering::Release);
+            let written = std::mem::take(&mut self.held);
+            self.appended.fetch_add(written, Ordering::Release);
         }
         Ok(())
     }

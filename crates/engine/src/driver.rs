@@ -514,8 +514,8 @@ impl Driver {
             timer.as_mut().reset(wake);
         }
         tokio::select! {
-            // What is ready most often is looked at first, and nothing else then: each turn takes
-            // in all that happened, whatever woke it.
+            // What is ready most often is looked at first, and then nothing else: each turn takes in
+            // all other events, commands and a stop too, whatever woke it.
             biased;
             () = deliver(&mut controls.pages, &mut self.undelivered), if !self.undelivered.is_empty() => None,
             Some(ended) = self.fetches.join_next(), if !self.fetches.is_empty() => {
@@ -754,12 +754,15 @@ async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeq
     }
 }
 
-/// What was said to the crawl and not heard yet.
+/// Commands, and a stop, that came since they were looked for last.
 fn said(controls: &mut Controls) -> Vec<Event> {
     let mut said = Vec::new();
-    if controls.stop.has_changed().unwrap_or(false) {
-        said.push(Event::Stop(*controls.stop.borrow_and_update()));
+    // Its sender may be gone by now.
+    let stop = controls.stop.borrow_and_update();
+    if stop.has_changed() {
+        said.push(Event::Stop(*stop));
     }
+    drop(stop);
     while let Ok(ask) = controls.commands.try_recv() {
         said.push(Event::Command(ask));
     }

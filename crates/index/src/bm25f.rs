@@ -6,7 +6,7 @@
 //! rest of the query, as it does where each place has a score of its own.
 //!
 //! To that title and text add what plain BM25 finds in them: there the few occurrences of a rare
-//! word in a short page count, which a title's weight drowns. A page gains that has the words of
+//! word in a short page count, which a title's weight outweighs. A page gains that has the words of
 //! the query near each other, in one passage or in one heading.
 
 use std::sync::Arc;

@@ -198,7 +198,9 @@ fn description(content: &Content, title: &str) -> String {
             break;
         }
         // Manual pages that were written for a terminal are one block of many lines.
-        let lines = content.text_of(block).lines().map(str::trim);
+        let text = content.text_of(block);
+        let has_lines = text.contains('\n');
+        let lines = text.lines().map(str::trim);
         for line in lines.filter(|line| !line.is_empty()).take(MAX_BEFORE_NAME) {
             let mut dashes = NAME_DASHES.iter();
             let parts = dashes.find_map(|dash| line.split_once(dash));
@@ -210,7 +212,9 @@ fn description(content: &Content, title: &str) -> String {
             if !is_heading && parts.is_some_and(says) {
                 return beginning(line, MAX_NAME_CHARS).to_owned();
             }
-            is_beneath_name = NAME_HEADINGS.contains(&line.to_lowercase().as_str());
+            // A table may have a column of that name.
+            is_beneath_name =
+                (is_heading || has_lines) && NAME_HEADINGS.contains(&line.to_lowercase().as_str());
             if is_heading {
                 known.extend(words_of(line));
             }

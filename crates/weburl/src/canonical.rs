@@ -131,7 +131,7 @@ impl CanonicalUrl {
         self.0.keys.get_or_init(new)
     }
 
-    /// The place of its shape.
+    /// Its shape, once it was asked for.
     pub(crate) fn kept_shape(&self) -> &OnceLock<Box<Shape>> {
         &self.0.shape
     }

@@ -19,7 +19,7 @@
 pub struct Shape {
     /// Path and names of parameters, without scheme and host.
     pub pattern: String,
-    /// The sorted names of its parameters, each once.
+    /// The sorted names of its parameters, each once; the first 64.
     pub names: Vec<String>,
     /// Signs that the URL may be one of those that never end.
     pub signs: TrapSigns,

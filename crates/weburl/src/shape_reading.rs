@@ -11,6 +11,8 @@ use crate::spellings::SessionId;
 const MAX_PATTERN_BYTES: usize = 256;
 /// Parameter names that stand in a pattern, the first by name.
 const MAX_NAMES: usize = 12;
+/// Parameter names of a shape, the first by name.
+const MAX_KEPT_NAMES: usize = 64;
 /// Most paths have no more segments. Of those that have, they are compared in sorted order.
 const USUAL_SEGMENTS: usize = 16;
 /// A shorter segment is a word or a number, not an id drawn at random.
@@ -58,6 +60,8 @@ impl Shape {
         let mut names: Vec<String> = parts(url).map(|part| name_of(part).to_owned()).collect();
         names.sort_unstable();
         names.dedup();
+        // It is kept with the URL, and a list of thousands of names takes many times its bytes.
+        names.truncate(MAX_KEPT_NAMES);
         let (segments, is_folder) = segments(url);
         let again = Repeats::of(&segments);
         let is_program = url.as_url().query().is_some();

@@ -98,7 +98,7 @@ impl Coordinator {
         };
         let is_sent = matches!(job, Ok(Some(_)));
         if let Some(turn) = self.turn_taken(now, permit.purpose(), is_sent) {
-            // It is noted before anything comes of it.
+            // It is noted before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
         match job {

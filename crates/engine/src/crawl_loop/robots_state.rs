@@ -303,6 +303,7 @@ impl RobotsStates {
 
     /// The origin's host leaves memory: it is met anew when its URLs wait again.
     pub(crate) fn forget(&mut self, of: &Origin) {
+        self.last = None;
         self.met.remove(of);
     }
 

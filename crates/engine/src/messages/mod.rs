@@ -141,7 +141,7 @@ pub(crate) struct EndedExchange {
     pub(crate) result: Result<Exchange, Failure>,
     /// The span of the exchange, for what is learned from it.
     pub(crate) span: Span,
-    /// What it tells of its host.
+    /// The signal that it gives of its host.
     pub(crate) signal: RequestOutcome,
     /// Its line of `requests.jsonl`.
     pub(crate) line: RequestLine,
@@ -168,7 +168,8 @@ pub(crate) enum Effect {
     },
     /// Note a request in `requests.jsonl`, before its host gets another permit.
     Log(Box<RequestLine>),
-    /// Note the turn of a host in `state/order.jsonl`, before anything comes of it.
+    /// Note the turn of a host in `state/order.jsonl`, before the row of its request and before what
+    /// comes of it is committed.
     NoteTurn(HostTurn),
     /// Note in `state/delays.jsonl` that a delay is another, before it holds.
     NoteDelay(DelayRow),
@@ -373,7 +374,7 @@ pub(crate) struct Committed {
     pub(crate) items: u64,
     /// The parts of it that are counted.
     pub(crate) counts: Commit,
-    /// What is left of its pages.
+    /// The parts of its pages that nobody needs any more.
     pub(crate) used: Vec<UsedPage>,
     /// Rows that `pages.jsonl` got.
     pub(crate) rows: Vec<PageRow>,

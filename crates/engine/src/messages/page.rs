@@ -151,14 +151,18 @@ pub(crate) struct PageFindings {
     pub(crate) joins_scope: Option<CanonicalUrl>,
 }
 
-/// The parts of a page that nobody needs once it is committed. The readers let go of them: memory
-/// that another thread took is the dearest to give back, and there is one writer.
+/// The parts of a page that nobody needs once it is committed. The readers free them: to free what
+/// another thread allocated takes long, and there is one writer.
 #[expect(dead_code, reason = "it is let go of, and not read")]
 #[derive(Debug, Default)]
 pub(crate) struct UsedPage {
+    /// The row, where nobody takes it.
     pub(crate) row: Option<Box<PageRow>>,
+    /// Its line.
     pub(crate) line: Option<PageLine>,
+    /// The evidence for traps.
     pub(crate) signal: TrapSignal,
+    /// The links that were admitted.
     pub(crate) links: Vec<Admission>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
 /// under way at a host, nearly all stand in one write.
 struct OrderFile {
     file: LogFile,
-    /// When the first turn was taken that waits. Milliseconds since the Unix epoch.
+    /// The time of the first turn that waits. Milliseconds since the Unix epoch.
     waits_since: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl OrderLog {
     }
 
     /// Notes turns of hosts. They are in the file before [`OrderLog::begin_rows`] returns for any of
-    /// their requests, and before the next group.
+    /// their requests, and before the next group that names messages.
     ///
     /// # Errors
     /// A row that can't be put into JSON.
@@ -57,6 +57,10 @@ impl OrderLog {
         &self,
         turns: impl Iterator<Item = &'t HostTurn>,
     ) -> Result<(), ArchiveError> {
+        let mut turns = turns.peekable();
+        if turns.peek().is_none() {
+            return Ok(());
+        }
         let mut order = self.order();
         let OrderFile { file, waits_since } = &mut *order;
         file.hold_all(turns.map(|turn| {
@@ -77,10 +81,11 @@ impl OrderLog {
             return Ok(());
         };
         let mut order = self.order();
-        match order.waits_since.take_if(|since| *since <= newest) {
-            Some(_) => order.file.write_held(),
-            None => Ok(()),
+        if order.waits_since.is_some_and(|since| since <= newest) {
+            order.file.write_held()?;
+            order.waits_since = None;
         }
+        Ok(())
     }
 
     /// Writes what waits: the run is over.
@@ -102,11 +107,12 @@ impl OrderLog {
             return Ok(());
         }
         let mut order = self.order();
-        order.waits_since = None;
         order.file.append(&OrderRow {
             group: Some(keys),
             ..OrderRow::default()
-        })
+        })?;
+        order.waits_since = None;
+        Ok(())
     }
 
     /// Rows are appended whole, so a panic elsewhere leaves nothing half done.
@@ -124,7 +130,7 @@ mod tests {
 
     use super::{ORDER, OrderLog};
 
-    /// Whether each row is of a run, a turn or a group, by its first letter.
+    /// The kind of each row by its first letter: a run, a turn or a group.
     fn kinds(dir: &std::path::Path) -> String {
         let text = fs::read_to_string(dir.join(ORDER)).unwrap();
         text.lines().map(|line| &line[2..3]).collect()

@@ -307,7 +307,7 @@ clauses! {
     }
 
     fn what_is_settled_again_until_the_same_time_is_due_once(bench) {
-        let settle_both = |frontier: &dyn Frontier, at| {
+        let settle_all = |frontier: &dyn Frontier, at| {
             let visit = Visit { at, due: 50, bytes: Vec::new() };
             let mut transaction = frontier.begin().unwrap();
             while let Some(lease) = frontier.lease(&origin()).unwrap() {
@@ -322,19 +322,21 @@ clauses! {
             transaction.commit().unwrap();
         };
         admit(bench.frontier(), [link("/a", 1), link("/b", 1), link("/c", 1)]);
-        settle_both(bench.frontier(), 10);
+        settle_all(bench.frontier(), 10);
         visit_again(bench.frontier(), "/a");
-        settle_both(bench.frontier(), 20);
+        settle_all(bench.frontier(), 20);
         bench.die();
         let frontier = bench.frontier();
+        admit(frontier, [link("/d", 1)]);
+        settle_all(frontier, 30);
         visit_again(frontier, "/b");
         assert_eq!(frontier.next_due(0).unwrap(), Some(50));
         assert_eq!(visit_due(frontier, 50, 1), 1);
         assert_eq!(frontier.next_due(0).unwrap(), Some(50));
-        assert_eq!(visit_due(frontier, 50, 9), 1);
+        assert_eq!(visit_due(frontier, 50, 9), 2);
         assert_eq!((visit_due(frontier, 50, 9), frontier.next_due(0).unwrap()), (0, None));
         assert!(frontier.lease(&origin()).unwrap().is_some_and(|first| first.url == url("/b")));
-        assert_eq!(frontier.counts().pending, 2);
+        assert_eq!(frontier.counts().pending, 3);
     }
 
     fn a_visit_that_is_dropped_was_none(bench) {

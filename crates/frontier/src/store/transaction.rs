@@ -39,7 +39,7 @@ pub(super) struct FjallTransaction<'f> {
     pub(super) reopens: bool,
     /// As in [`Writer`], once this transaction is committed.
     pub(super) due_from: u32,
-    /// The rows of what is due of which URLs were taken, and what is left of each.
+    /// Rows of the table `due` that URLs are taken from, and the URLs that are left in each.
     pub(super) due_left: BTreeMap<UserKey, Vec<Fingerprint>>,
     /// Orders what enters a queue; at the commit, blocks give the numbers that stay.
     turn: u64,

@@ -171,7 +171,7 @@ impl FjallTransaction<'_> {
 
     /// The visits that are due later than they can be, as of `now`.
     pub(super) fn misdated(
-        &self,
+        &mut self,
         now: u32,
         longest: u32,
         most: usize,
@@ -189,13 +189,24 @@ impl FjallTransaction<'_> {
             .range(&self.frontier.tables.due, first.to_be_bytes()..);
         let mut met = HashSet::new();
         for row in rows {
-            let (_, row) = self.frontier.tables.due_row(row)?;
+            if found.len() >= most {
+                break;
+            }
+            let (key, row) = self.frontier.tables.due_row(row)?;
+            let (all, mut left) = (row.urls.len(), Vec::new());
             for url in row.urls {
-                if found.len() >= most {
-                    break;
+                match self.until(url, row.due)? {
+                    // It is pending again, or settled anew.
+                    None => {}
+                    Some(kept) if found.len() < most && is_misdated(&kept) => {
+                        found.extend(met.insert(url).then_some((url, kept)));
+                    }
+                    Some(_) => left.push(url),
                 }
-                let kept = self.until(url, row.due)?.filter(is_misdated);
-                found.extend(kept.filter(|_| met.insert(url)).map(|kept| (url, kept)));
+            }
+            // The time of what is taken may never come.
+            if left.len() < all {
+                self.due_left.insert(key, left);
             }
         }
         sort_by_due(&mut found);
@@ -277,8 +288,10 @@ impl FjallTransaction<'_> {
             }
             batch.insert(&tables.visits, key.bytes(), kept.encode());
         }
-        // What it settles is in its records, so the commit takes the next number.
-        let commit = self.sequence.commit + 1;
+        // Visits may come without a change of any URL, from another frontier: so the rows have a number
+        // of their own, which no other commit has.
+        self.sequence.commit += u64::from(!due.is_empty());
+        let commit = self.sequence.commit;
         for (due, urls) in due {
             self.due_from = self.due_from.min(due);
             batch.insert(&tables.due, due_key(due, commit), due_value(&urls));
@@ -298,8 +311,10 @@ mod tests {
     use crate::admission::UrlKind;
     use crate::admit_rule::QueuePlace;
     use crate::conformance::helpers::{admit, lease, link, settle_until, url, visit_due};
+    use crate::contents::StoredPart;
+    use crate::record::UrlRecord;
     use crate::visit::Visit;
-    use crate::{FjallFrontier, Frontier as _, Options};
+    use crate::{FjallFrontier, Frontier as _, FrontierError, Options};
 
     proptest! {
         #[test]
@@ -330,6 +345,33 @@ mod tests {
         fn foreign_bytes_never_panic(bytes: Vec<u8>) {
             let _ = StoredVisit::decode(&bytes);
         }
+    }
+
+    #[test]
+    fn ours_visits_that_come_one_by_one_from_another_frontier_are_due() {
+        let (dir, from_dir) = (tempfile::TempDir::new(), tempfile::TempDir::new());
+        let open =
+            |dir: &tempfile::TempDir| FjallFrontier::open(dir.path(), &Options::default()).unwrap();
+        let (from, to) = (open(&from_dir.unwrap()), open(&dir.unwrap()));
+        admit(&from, ["/a", "/b", "/c"].map(|path| link(path, 1)));
+        let mut parts = Vec::new();
+        for path in ["/a", "/b", "/c"] {
+            settle_until(&from, lease(&from), 10, 50);
+            let record = from.known(&url(path)).unwrap().and_then(UrlRecord::settled);
+            let (url, record) = (url(path), record.unwrap());
+            parts.push(StoredPart::Url { url, record });
+        }
+        from.each_part::<FrontierError>(&mut |part| {
+            parts.push(part);
+            Ok(())
+        })
+        .unwrap();
+        for part in parts {
+            to.put_parts([part]).unwrap();
+        }
+        admit(&to, [link("/d", 1)]);
+        settle_until(&to, lease(&to), 10, 50);
+        assert_eq!(visit_due(&to, 50, 9), 4);
     }
 
     #[test]

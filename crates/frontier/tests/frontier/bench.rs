@@ -111,7 +111,7 @@ impl Bench for Moved {
         let to = moved.frontier.as_ref().unwrap();
         let mut parts = parts.into_iter().peekable();
         while parts.peek().is_some() {
-            to.put_parts(parts.by_ref().take(3)).unwrap();
+            to.put_parts(parts.by_ref().take(1)).unwrap();
         }
         let mut transaction = to.begin().unwrap();
         for (file, length) in from.marks().unwrap() {
