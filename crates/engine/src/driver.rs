@@ -33,7 +33,7 @@ use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
 use crate::index::rebuild::Reindex;
 use crate::messages::key::{Keyed, MessageKeys};
 use crate::messages::sharing::HostOwnership;
-use crate::messages::{Effect, Event, NewRules};
+use crate::messages::{Effect, Event, NewRules, lines_to_log};
 use crate::meta_keys::META_TRAPS;
 use crate::read::PageReader;
 use crate::read::pool::{self, ReaderLoad, ReaderPool, ReaderTask};
@@ -532,14 +532,8 @@ impl Driver {
 
     fn perform(&mut self, effects: &mut Vec<Effect>) {
         // Requests are noted before what came of them is handed on, all in one write.
-        let rows = || {
-            effects.iter().filter_map(|effect| match effect {
-                Effect::Log(line) => Some(&**line),
-                _ => None,
-            })
-        };
-        let noted = self.order.begin_rows(rows());
-        let noted = noted.and_then(|()| self.requests.append_requests(rows()));
+        let noted = self.order.begin_rows(lines_to_log(effects));
+        let noted = noted.and_then(|()| self.requests.append_requests(lines_to_log(effects)));
         let turns = effects.iter().filter_map(|effect| match effect {
             Effect::NoteTurn(turn) => Some(turn),
             _ => None,

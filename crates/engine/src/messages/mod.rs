@@ -185,6 +185,14 @@ pub(crate) enum Effect {
     Share(SharedRequest),
 }
 
+/// The lines of requests that are to be noted.
+pub(crate) fn lines_to_log(effects: &[Effect]) -> impl Iterator<Item = &RequestLine> {
+    effects.iter().filter_map(|effect| match effect {
+        Effect::Log(line) => Some(&**line),
+        _ => None,
+    })
+}
+
 /// Rules that were taken over, and the place for the answer to who asked for it.
 #[derive(Debug)]
 pub(crate) struct NewRules {

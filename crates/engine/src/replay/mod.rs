@@ -36,7 +36,7 @@ use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
-use crate::messages::{Effect, Event, Job, WriterMessage};
+use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
 use crate::meta_keys::{META_REPLAY, META_TRAPS};
 use crate::read::PageReader;
 use crate::read::archive_encoder::ArchiveEncoder;
@@ -513,11 +513,7 @@ impl Replay {
 
     fn perform(&mut self) -> Result<(), EngineError> {
         let effects = std::mem::take(&mut self.effects);
-        let rows = effects.iter().filter_map(|effect| match effect {
-            Effect::Log(line) => Some(&**line),
-            _ => None,
-        });
-        self.requests.append_requests(rows)?;
+        self.requests.append_requests(lines_to_log(&effects))?;
         for effect in effects {
             let key = self.keys.of(&effect);
             match effect {

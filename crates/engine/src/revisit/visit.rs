@@ -231,12 +231,7 @@ impl PreviousVisit {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        // Most take some 200 bytes.
-        let mut bytes = Vec::with_capacity(256);
-        match serde_json::to_writer(&mut bytes, self) {
-            Ok(()) => bytes,
-            Err(_) => Vec::new(),
-        }
+        serde_json::to_vec(self).unwrap_or_default()
     }
 
     pub(crate) fn page(&self) -> Option<&KnownPage> {

@@ -21,7 +21,7 @@ use crate::config::{Config, TrapRules};
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
-use crate::messages::{Effect, Event, Job, WriterMessage};
+use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
 use crate::meta_keys::META_TRAPS;
 use crate::read::PageReader;
 use crate::read::archive_encoder::ArchiveEncoder;
@@ -249,14 +249,9 @@ impl LateRun {
     fn perform(&mut self, servers: &mut Hosts) {
         while !self.effects.is_empty() {
             let effects = std::mem::take(&mut self.effects);
-            let rows = || {
-                effects.iter().filter_map(|effect| match effect {
-                    Effect::Log(line) => Some(&**line),
-                    _ => None,
-                })
-            };
-            self.order.begin_rows(rows()).unwrap();
-            self.requests.append_requests(rows()).unwrap();
+            let lines = || lines_to_log(&effects);
+            self.order.begin_rows(lines()).unwrap();
+            self.requests.append_requests(lines()).unwrap();
             let turns = effects.iter().filter_map(|effect| match effect {
                 Effect::NoteTurn(turn) => Some(turn),
                 _ => None,

@@ -42,8 +42,6 @@ use crate::trace_events::TraceEvents;
 /// Items in one transaction, at most: enough to share the cost of a sync, few enough
 /// for the next group not to wait long for its links to exist.
 const MAX_GROUP: usize = 256;
-/// Room for this many is made at once.
-const USUAL_GROUP: usize = 64;
 
 /// The writer rests for so many times as long as a commit took, and no longer than that.
 const REST_FACTOR: u32 = 8;
@@ -172,8 +170,7 @@ impl Writer {
                 Ok(item) => item,
                 Err(RecvError) => return Ok(self),
             };
-            let mut group = Vec::with_capacity(USUAL_GROUP);
-            group.push(first);
+            let mut group = vec![first];
             while group.len() < MAX_GROUP {
                 match items.try_recv() {
                     Ok(item) => group.push(item),
