@@ -467,6 +467,8 @@ impl Driver {
             let event = self
                 .next_event(controls, (timer.as_mut(), wake, told))
                 .await;
+            // What is ready to run goes first: the rows of all that ended by then are one write.
+            tokio::task::yield_now().await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let others = std::iter::from_fn(|| self.events.try_recv().ok());
             let said = said(controls);

@@ -8,7 +8,7 @@ use crawl_scheduler::Tick;
 use crawl_weburl::CanonicalUrl;
 
 use super::Coordinator;
-use crate::messages::page::{FetchContext, PageVisit};
+use crate::messages::page::{FetchContext, UnansweredVisit};
 use crate::messages::{Effect, WriterMessage};
 
 /// Deaths with a URL being read, after which it is read last and with no other.
@@ -94,7 +94,8 @@ impl Coordinator {
                 // The commit ends it as it ends one that was asked for.
                 self.traps.leased(&lease.origin);
                 let state = self.host_state(&host);
-                let visit = PageVisit::given_up(lease, context.clone(), now, READER_KILLED, state);
+                let visit =
+                    UnansweredVisit::given_up(lease, context.clone(), now, READER_KILLED, state);
                 self.leases_out += 1;
                 self.write(WriterMessage::Unanswered(Box::new(visit)), out);
             }

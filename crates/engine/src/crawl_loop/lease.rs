@@ -13,7 +13,7 @@ use super::request_rows;
 use super::robots_state::RobotsStanding;
 use super::trap_gate::LeaseDisposition;
 use crate::config::{Extent, Resources};
-use crate::messages::page::{FetchContext, FetchedPage, PageVisit, redirect_target};
+use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit, redirect_target};
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::PreviousVisit;
@@ -304,7 +304,7 @@ impl Coordinator {
                 self.hand_to_readers(page, out);
             }
             Err(failure) => {
-                let visit = PageVisit::failed(lease, context, &failure, host);
+                let visit = UnansweredVisit::failed(lease, context, &failure, host);
                 out.push(Effect::Write(WriterMessage::Unanswered(Box::new(visit))));
             }
         }

@@ -18,7 +18,7 @@ use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 
-use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, PageVisit, UsedPage};
+use self::page::{EncodedPage, FetchContext, FetchedPage, LinkBatch, UnansweredVisit, UsedPage};
 use self::sharing::{SharedNews, SharedRequest};
 use crate::control::{AnswerSender, CommandAnswer, PostedCommand, Refused, Stop};
 use crate::counters::Commit;
@@ -238,7 +238,7 @@ pub(crate) enum WriterMessage {
     /// Links that are admitted ahead of their sitemap.
     Links(LinkBatch),
     /// A URL that did not answer is settled.
-    Unanswered(Box<PageVisit>),
+    Unanswered(Box<UnansweredVisit>),
     /// A URL goes back to the queue behind the others, one attempt older.
     Retry {
         /// The lease of the URL.

@@ -8,7 +8,7 @@ use crawl_archive::rows::{LinkRow, PageRow, RobotsVerdict};
 use crawl_archive::{EncodedCapture, PageLine, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemory, Exchange, Failure, Validators};
-use crawl_frontier::{Admission, Lease, Outcome};
+use crawl_frontier::{Admission, Lease, Outcome, Visit};
 use crawl_index::{BytePass, IndexEntry};
 use crawl_policy::scope::Scope;
 use crawl_policy::traps::PageFingerprint;
@@ -17,8 +17,9 @@ use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::HostState;
 use crate::revisit::document_state::DocumentState;
-use crate::revisit::visit::{PreviousVisit, VisitResult};
-use crate::time::millis;
+use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
+use crate::time::{millis, seconds};
+use crate::totals::Change;
 
 /// The context of a URL before it is asked for.
 #[derive(Clone, Debug)]
@@ -65,26 +66,40 @@ pub(crate) struct PageVisit {
     pub(crate) outcome: Outcome,
     /// The row for `pages.jsonl`; the writer adds the archive's place.
     pub(crate) row: Box<PageRow>,
-    /// The state that its last visit left.
-    pub(crate) past: Option<Box<PreviousVisit>>,
-    /// The result of this one.
-    pub(crate) result: VisitResult,
+    /// False where no row is written: what was a guess is not there, and was not before.
+    pub(crate) is_listed: bool,
+    /// The difference to what its last visit found.
+    pub(crate) change: Option<Change>,
+    /// The state that it leaves for the next.
+    pub(crate) next: Visit,
     /// The host's state.
     pub(crate) host: HostState,
 }
 
-impl PageVisit {
-    /// A page that never answered, settled for good.
+/// A URL that never answered, settled for good.
+#[derive(Debug)]
+pub(crate) struct UnansweredVisit {
+    /// The lease of the URL.
+    pub(crate) lease: Lease,
+    why: String,
+    row: Box<PageRow>,
+    past: Option<Box<PreviousVisit>>,
+    result: VisitResult,
+    host: HostState,
+}
+
+impl UnansweredVisit {
+    /// A page that was asked for in vain.
     pub(crate) fn failed(
         lease: Lease,
         context: FetchContext,
         failure: &Failure,
         host: HostState,
-    ) -> PageVisit {
+    ) -> UnansweredVisit {
         let took = failure.ended.since(failure.started);
         let why = failure.name().to_owned();
         let error = format!("{why}: {}", failure.detail);
-        PageVisit::unanswered(lease, context, (failure.started, took), (why, error), host)
+        UnansweredVisit::new(lease, context, (failure.started, took), (why, error), host)
     }
 
     /// A page that is not asked for any more, since the process died of it time and again.
@@ -94,24 +109,24 @@ impl PageVisit {
         now: Tick,
         why: &str,
         host: HostState,
-    ) -> PageVisit {
+    ) -> UnansweredVisit {
         let why = (why.to_owned(), why.to_owned());
-        PageVisit {
+        UnansweredVisit {
             result: VisitResult::Deadly,
-            ..PageVisit::unanswered(lease, context, (now, Duration::ZERO), why, host)
+            ..UnansweredVisit::new(lease, context, (now, Duration::ZERO), why, host)
         }
     }
 
-    fn unanswered(
+    fn new(
         lease: Lease,
         mut context: FetchContext,
         (started, took): (Tick, Duration),
         (why, error): (String, String),
         host: HostState,
-    ) -> PageVisit {
+    ) -> UnansweredVisit {
         let past = context.past.take();
-        PageVisit {
-            outcome: Outcome::Failed { why },
+        UnansweredVisit {
+            why,
             row: Box::new(PageRow {
                 error: Some(error),
                 ..row_without_answer(&lease, context, started, took)
@@ -122,6 +137,26 @@ impl PageVisit {
             host,
         }
     }
+
+    /// Its visit, with what it leaves for the next.
+    pub(crate) fn settled(self, visits: &RevisitSchedule) -> PageVisit {
+        let past = self.past.map(|past| *past);
+        let at = visited_at(&self.row);
+        PageVisit {
+            outcome: Outcome::Failed { why: self.why },
+            is_listed: true,
+            change: RevisitSchedule::change(past.as_ref(), &self.result),
+            next: visits.after(at, self.lease.kind, past, self.result, None),
+            row: self.row,
+            lease: self.lease,
+            host: self.host,
+        }
+    }
+}
+
+/// When a page was visited, by its row, in seconds since the Unix epoch.
+pub(crate) fn visited_at(row: &PageRow) -> u32 {
+    seconds(Tick::from_micros(row.fetched_at.as_micros()))
 }
 
 /// The findings in a document, for the writer.

@@ -7,30 +7,36 @@ use crawl_archive::{
 };
 use crawl_fetcher::{Exchange, TlsVersion, Truncation, Validators};
 use crawl_frontier::{Outcome, UrlKind};
+use crawl_index::IndexEntry;
 
 use super::document::{DocumentError, ReadPage};
 use crate::config::Config;
 use crate::messages::RobotsExchange;
-use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, redirect_target};
-use crate::revisit::visit::{Difference, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
+use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, redirect_target, visited_at};
+use crate::priority::is_guess;
+use crate::revisit::visit::{
+    Difference, KnownPage, PreviousVisit, RevisitSchedule, VisitResult, ask_in_full,
+};
 use crate::time::millis;
 
 /// Encodes exchanges for the archive, where there is one; else takes digests alone.
 pub(crate) struct ArchiveEncoder {
     encoder: Option<Encoder>,
     digest: DigestAlgorithm,
+    visits: RevisitSchedule,
 }
 
 impl ArchiveEncoder {
-    pub(crate) fn new(config: &Config) -> ArchiveEncoder {
+    pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> ArchiveEncoder {
         ArchiveEncoder {
             encoder: config.warc.then(Encoder::default),
             digest: DigestAlgorithm::default(),
+            visits: *visits,
         }
     }
 
     /// Encodes a page's exchange and lets go of its body.
-    pub(crate) fn page(&mut self, page: ReadPage) -> EncodedPage {
+    pub(crate) fn page(&mut self, mut page: ReadPage) -> EncodedPage {
         let about = CaptureMetadata {
             via: page.row.via.as_deref(),
             depth: Some(page.lease.depth),
@@ -70,7 +76,7 @@ impl ArchiveEncoder {
             _ => None,
         };
         let capture = self.encode(exchange, kept, revisit, about);
-        let (status, digest, result) = match unmodified {
+        let (status, digest, mut result) = match unmodified {
             // The URL is what it was; the row has the answer.
             Some(known) => (known.status, known.digest.clone(), VisitResult::Same),
             None => {
@@ -88,12 +94,21 @@ impl ArchiveEncoder {
         };
         // Of what was not read there is none.
         let digest = (exchange.truncated != Some(Truncation::Unwanted)).then_some(digest);
-        let change = RevisitSchedule::change(page.past.as_deref(), &result);
         let difference = match revisit {
             // The digest is that of the original.
             Some(Revisit::IdenticalContent { .. }) => Some(Difference::Coding),
             _ => RevisitSchedule::difference(page.past.as_deref(), &result),
         };
+        let is_absent = is_guess(&page.lease)
+            && match exchange.status {
+                // Some servers answer with a page whatever is asked for.
+                200..=299 if !page.findings.is_list => {
+                    result = VisitResult::Nothing;
+                    true
+                }
+                status => (400..=499).contains(&status),
+            };
+        let change = RevisitSchedule::change(page.past.as_deref(), &result);
         let row = PageRow {
             digest,
             differs: difference.and_then(Difference::name).map(str::to_owned),
@@ -103,6 +118,11 @@ impl ArchiveEncoder {
             change: change.map(|change| change.name().to_owned()),
             ..page.row
         };
+        if matches!(page.findings.entry, Some(IndexEntry::Drop { .. })) {
+            ask_in_full(page.past.as_deref_mut(), &mut result);
+        }
+        let (at, kind, past) = (visited_at(&row), page.lease.kind, page.past);
+        let past = past.map(|past| *past);
         EncodedPage {
             line: PageLine::of(&row),
             held: HeldMemory {
@@ -113,8 +133,11 @@ impl ArchiveEncoder {
                 outcome: Outcome::Fetched { status },
                 row: Box::new(row),
                 lease: page.lease,
-                past: page.past,
-                result,
+                is_listed: !is_absent || change.is_some(),
+                change,
+                next: self
+                    .visits
+                    .after(at, kind, past, result, page.findings.said),
                 host: page.host,
             },
             findings: page.findings,

@@ -76,8 +76,8 @@ pub(crate) struct PageReader {
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
-    /// The number of this round.
-    round: u32,
+    /// The dates of this round.
+    pub(crate) visits: RevisitSchedule,
     /// True once pages are given back as they are, the one that is being read too.
     pub(crate) gives_back: Arc<AtomicBool>,
     /// True if the main text of a page that is new is to be compared with later: there is no archive
@@ -115,7 +115,7 @@ impl PageReader {
             traps: config.traps,
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
             sitemap_turn: Arc::default(),
-            round: visits.round.number,
+            visits: *visits,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
             keeps_texts: config.recrawl && !config.warc,
@@ -285,7 +285,7 @@ impl PageReader {
             withheld,
             unwanted,
             error: row_error(document.error.as_ref(), cut),
-            round: self.round,
+            round: self.visits.round.number,
             ..row_without_answer(&lease, context, exchange.started, exchange.took())
         };
         redact_row(&self.policy.secrets, &mut row);

@@ -148,7 +148,7 @@ impl ReaderPool {
         let threads = slots.map(|(n, slot)| {
             let tools = ReaderWorker {
                 reader: reader.clone(),
-                encoder: ArchiveEncoder::new(config),
+                encoder: ArchiveEncoder::new(config, &reader.visits),
                 slot,
                 entries: entries.clone(),
                 links: links.clone(),

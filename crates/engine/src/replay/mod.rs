@@ -283,8 +283,8 @@ impl Replay {
         Ok(Replay {
             now,
             coordinator,
+            encoder: ArchiveEncoder::new(config, &reader.visits),
             reader,
-            encoder: ArchiveEncoder::new(config),
             writer,
             order: CommitOrder::default(),
             held: HeldCommits::default(),

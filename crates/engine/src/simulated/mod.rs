@@ -369,7 +369,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         .sampling(sampling.clone());
     let (reader, mut encoder) = (
         PageReader::new(&config, &visits).asking(Arc::clone(&frontier), traps.clone()),
-        ArchiveEncoder::new(&config),
+        ArchiveEncoder::new(&config, &visits),
     );
     let parked_frontier = Arc::clone(&frontier);
     let mut coordinator = Coordinator::new(config, frontier, scope, Totals::default(), START, seed);

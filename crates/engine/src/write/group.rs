@@ -12,7 +12,6 @@ use crawl_frontier::{
 };
 use crawl_index::{BytePass, IndexEntry};
 use crawl_policy::scope::Scope;
-use crawl_scheduler::Tick;
 use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
@@ -43,7 +42,6 @@ use crate::shared_traps::SharedTraps;
 use crate::state::directory::Files;
 use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
-use crate::time::seconds;
 use crate::tombstones::Tombstones;
 use crate::totals::{CommitPoint, Totals};
 use crate::trace_events::TraceEvents;
@@ -177,7 +175,11 @@ impl Group<'_> {
             }
             WriterMessage::Links(batch) => self.link_batch(batch),
             WriterMessage::Unanswered(visit) => self
-                .page(*visit, PageFindings::default(), (None, None))
+                .page(
+                    visit.settled(&self.visits),
+                    PageFindings::default(),
+                    (None, None),
+                )
                 .map(drop),
             WriterMessage::Retry { lease, host } => {
                 self.committed.leases += 1;
@@ -344,13 +346,14 @@ impl Group<'_> {
             lease,
             outcome,
             mut row,
-            mut past,
-            mut result,
+            is_listed,
+            change,
+            next: mut visit,
             host,
         } = visit;
         let PageFindings {
-            said,
-            is_list,
+            said: _,
+            is_list: _,
             modified,
             signal,
             mut entry,
@@ -365,31 +368,13 @@ impl Group<'_> {
         if let Some(IndexEntry::Put(page)) = &mut entry {
             page.links.retain(|link| !tombstones.holds_link(&link.url));
         }
-        let is_absent = is_guess(&lease)
-            && match row.status {
-                // Some servers answer with a page whatever is asked for.
-                Some(200..=299) if !is_list => {
-                    result = VisitResult::Nothing;
-                    true
-                }
-                Some(400..=499) => true,
-                _ => false,
-            };
-        let change = RevisitSchedule::change(past.as_deref(), &result);
-        if matches!(entry, Some(IndexEntry::Drop { .. })) {
-            ask_in_full(past.as_deref_mut(), &mut result);
-        }
-        let at = seconds(Tick::from_micros(row.fetched_at.as_micros()));
-        let mut visit = self
-            .visits
-            .after(at, lease.kind, past.map(|past| *past), result, said);
         if !tombstones.is_empty() {
             visit.bytes = without_redirect_to(visit.bytes, &|url| tombstones.holds_link(url));
         }
         self.committed.leases += 1;
         self.committed.ended.push(lease.origin.clone());
         self.committed.bytes += row.bytes;
-        if is_absent && change.is_none() {
+        if !is_listed {
             if let Some(capture) = capture {
                 self.keep(capture)?;
             }
@@ -433,7 +418,6 @@ impl Group<'_> {
             *self.committed.unusable.entry(why).or_default() += count;
         }
         row.round = self.visits.round.number;
-        row.change = change.map(|change| change.name().to_owned());
         if let Some(change) = change {
             self.totals.changes.add(change);
         }
@@ -443,7 +427,7 @@ impl Group<'_> {
         }
         self.tombstones.clear_row(&mut row);
         // Nothing else than the place of its record is added to what the reader knew.
-        let is_as_read = !is_loop && !is_absent && self.sampling.is_none() && tombstones.is_empty();
+        let is_as_read = !is_loop && self.sampling.is_none() && tombstones.is_empty();
         match line.filter(|_| is_as_read) {
             Some(line) => {
                 debug_assert!(line.is_of(&row), "a column was added: {row:?}");
