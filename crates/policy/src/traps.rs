@@ -92,6 +92,8 @@ pub struct PageJudgement {
     /// It was asked for to see whether what is deferred still brings nothing new, and it did bring
     /// something: what is deferred is to be judged again.
     pub has_turned: bool,
+    /// The words that its host had not said before, where it was compared with them.
+    pub new_words: Option<u32>,
 }
 
 /// The treatment of a URL that is next.
@@ -192,6 +194,7 @@ impl Traps {
             level,
             is_barren: false,
             has_turned: false,
+            new_words: None,
         };
         if matches!(answer, PageAnswer::Nothing) {
             return unjudged;
@@ -215,6 +218,7 @@ impl Traps {
         }
         let shape = url.shape();
         let (template, family) = keys(&key, shape);
+        let mut new_words = None;
         let found = match answer {
             PageAnswer::Nothing => None,
             PageAnswer::Other => Some(Yield::New),
@@ -222,7 +226,9 @@ impl Traps {
             PageAnswer::Text(gist) => {
                 is_changed |= self.mirrors.learn(url, gist);
                 let is_doubtful = is_doubtful(host, gist, level, (url, template));
-                Some(read(host, gist, is_doubtful))
+                let compared = || is_doubtful.then(|| host.words.new_words(gist));
+                new_words = gist.new_words.or_else(compared);
+                Some(read(host, gist, new_words.filter(|_| is_doubtful)))
             }
         };
         let Some(found) = found else {
@@ -268,6 +274,7 @@ impl Traps {
             level,
             is_barren,
             has_turned,
+            new_words,
         }
     }
 
@@ -509,15 +516,11 @@ fn is_doubtful(
             .is_none_or(|template| template.is_doubtful(of_url()))
 }
 
-/// Compares a page's text with what its host said before: word for word where the page is doubtful,
-/// and else as a whole.
-fn read(host: &mut HostMemory, gist: &PageFingerprint, is_doubtful: bool) -> Yield {
+/// Compares a page's text with what its host said before: by the words that were new where the page
+/// is doubtful, and else as a whole.
+fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -> Yield {
     let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
-    let new_words = || {
-        let compared = gist.new_words.unwrap_or_else(|| host.words.new_words(gist));
-        compared as usize
-    };
-    let says_new_words = !is_doubtful || new_words() > enough;
+    let says_new_words = new_words.is_none_or(|words| words as usize > enough);
     let pages = host.texts.entry(gist.said, Text::default);
     pages.pages = pages.pages.saturating_add(1);
     match pages.pages == 1 && says_new_words {

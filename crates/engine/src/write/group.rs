@@ -76,6 +76,8 @@ pub(super) struct Group<'a> {
     pub(super) draws_sample: bool,
     /// True if somebody takes the rows of pages.
     keeps_rows: bool,
+    /// Words of the page that was settled last that were new on its host, where it was compared.
+    new_words: Option<u32>,
     /// Let go when the transaction is committed.
     links_passes: Vec<BytePass>,
     committed: Committed,
@@ -109,6 +111,7 @@ impl<'a> Group<'a> {
             take_back: None,
             draws_sample: false,
             keeps_rows: writer.keeps_rows || TraceEvents::are_wanted(),
+            new_words: None,
             links_passes: Vec::new(),
             committed: Committed {
                 items,
@@ -129,33 +132,24 @@ impl Group<'_> {
         Ok(self.transaction.expect(&mut links)?)
     }
 
-    /// Compares a page with what its host said, where that is in doubt and no reader did it.
-    pub(super) fn compare(&self, message: &mut WriterMessage) {
-        if let WriterMessage::Page(page) = message
-            && let TrapSignal::Text(fingerprint) = &mut page.findings.signal
-            && fingerprint.new_words().is_none()
-            && let Some(traps) = self.traps
-        {
-            traps.compare(&page.visit.lease, fingerprint);
+    /// Settles a message, and gives the facts to note of it.
+    pub(super) fn named(
+        &mut self,
+        key: MessageKey,
+        message: WriterMessage,
+    ) -> Result<MessageFact, EngineError> {
+        let mut looked_at = None;
+        if let WriterMessage::Page(page) = &message {
+            let number = page.findings.looked_at.map(CommitPoint::of);
+            looked_at = number.map(|point| point.messages(&self.start));
         }
-    }
-
-    /// The facts to note of a message that is about to be settled.
-    pub(super) fn fact(&self, key: MessageKey, message: &WriterMessage) -> MessageFact {
-        let mut fact = MessageFact {
+        self.new_words = None;
+        self.item(message)?;
+        Ok(MessageFact {
             key,
-            looked_at: None,
-            new_words: None,
-        };
-        if let WriterMessage::Page(page) = message {
-            let findings = &page.findings;
-            let looked_at = findings.looked_at.map(CommitPoint::of);
-            fact.looked_at = looked_at.map(|point| point.messages(&self.start));
-            if let TrapSignal::Text(fingerprint) = &findings.signal {
-                fact.new_words = fingerprint.new_words();
-            }
-        }
-        fact
+            looked_at,
+            new_words: self.new_words,
+        })
     }
 
     pub(super) fn item(&mut self, item: WriterMessage) -> Result<(), EngineError> {
@@ -598,6 +592,7 @@ impl Group<'_> {
         };
         let verdict = trap_evidence::weigh(traps, &lease, signal, links);
         self.committed.has_turned |= verdict.has_turned;
+        self.new_words = verdict.new_words;
         let admitted = self.admit(links)?;
         if verdict.is_barren {
             let new = new_of(links, &admitted).map(|link| &link.url);

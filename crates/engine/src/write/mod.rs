@@ -209,12 +209,11 @@ impl Writer {
         let mut group_state = Group::begin(self, &*frontier, items)?;
         group_state.expect(&group)?;
         let mut noted = Vec::new();
-        for Keyed { key, mut message } in group {
-            if let Some(key) = key {
-                group_state.compare(&mut message);
-                noted.push(group_state.fact(key, &message).to_string());
+        for Keyed { key, message } in group {
+            match key {
+                Some(key) => noted.push(group_state.named(key, message)?.to_string()),
+                None => group_state.item(message)?,
             }
-            group_state.item(message)?;
         }
         if let Some(order) = &order {
             order.note_group(noted)?;

@@ -12,6 +12,7 @@ use crate::shared_traps::{SharedTraps, put_aside};
 pub(crate) struct TrapJudgement {
     pub(crate) is_barren: bool,
     pub(crate) has_turned: bool,
+    pub(crate) new_words: Option<u32>,
 }
 
 /// Tells of a page, and gives its links their places: those of one that said nothing new go
@@ -27,6 +28,7 @@ pub(crate) fn weigh(
     TrapJudgement {
         is_barren: opinion.is_barren,
         has_turned: opinion.has_turned,
+        new_words: opinion.new_words,
     }
 }
 
