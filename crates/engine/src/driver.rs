@@ -559,7 +559,8 @@ impl Driver {
                 Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
-                        let fetched = fetcher.fetch(permit, job.request());
+                        // It is long, and made where it is sent: the loop hands on little.
+                        let fetched = Box::pin(fetcher.fetch(permit, job.request()));
                         let (spent, result) = fetched.instrument(span.clone()).await;
                         request_rows::ended(job, spent, result, span)
                     });
@@ -576,7 +577,8 @@ impl Driver {
                     self.readers.give_up_unread();
                 }
                 Effect::Write(message) => {
-                    self.readers.take(ReaderTask::Pass(Keyed { key, message }));
+                    self.readers
+                        .take(ReaderTask::Pass(Box::new(Keyed { key, message })));
                 }
                 Effect::Share(request) => {
                     if let Some(workers) = &self.workers {

@@ -120,6 +120,8 @@ pub struct Traps {
     deferred: DeferredKinds,
     /// True if the deferred kinds changed since they were last stored.
     has_changed: bool,
+    /// True once spellings of some host may have been learned.
+    may_rename: bool,
     mirrors: Mirrors,
     /// Hosts whose URLs may be treated otherwise than when [`Traps::settled`] was called last.
     changing: HashSet<HostKey>,
@@ -149,6 +151,7 @@ impl Traps {
             hosts: HostMemories::default(),
             deferred: DeferredKinds::default(),
             has_changed: false,
+            may_rename: false,
             mirrors: Mirrors::default(),
             changing: HashSet::new(),
         }
@@ -209,6 +212,7 @@ impl Traps {
             let before = host.names.compared();
             host.names.learn(&self.naming, url, gist.words, gist.text);
             is_changed = host.names.compared() != before;
+            self.may_rename |= is_changed;
         }
         if !self.defers {
             if is_changed {
@@ -394,8 +398,17 @@ impl Traps {
     /// URLs or those found on its pages, their place in a queue and mirrors aside.
     #[must_use]
     pub fn knows_of(&self, host: &HostKey) -> bool {
+        if self.knows_of_none() {
+            return false;
+        }
         let learned = |host: &HostMemory| host.names.has_rules();
         self.deferred.speak_of(host) || self.hosts.get(host).is_some_and(learned)
+    }
+
+    /// Returns whether [`Traps::knows_of`] is false for each host.
+    #[must_use]
+    pub fn knows_of_none(&self) -> bool {
+        !self.may_rename && self.deferred.is_empty()
     }
 
     /// A text that comes again and again, each time found on a page with that text.

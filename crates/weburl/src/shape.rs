@@ -23,6 +23,8 @@ pub struct Shape {
     pub names: Vec<String>,
     /// Signs that the URL may be one of those that never end.
     pub signs: TrapSigns,
+    /// The length of its family, where it has one. Bytes.
+    family_bytes: Option<usize>,
 }
 
 /// Signs that are known from URLs that never end. Each alone is common and harmless.
@@ -47,6 +49,15 @@ impl TrapSigns {
 }
 
 impl Shape {
+    pub(crate) fn new(pattern: String, names: Vec<String>, signs: TrapSigns) -> Shape {
+        Shape {
+            family_bytes: family_bytes(&pattern),
+            pattern,
+            names,
+            signs,
+        }
+    }
+
     /// Returns whether some segment of its path comes again.
     #[must_use]
     pub fn has_repeats(&self) -> bool {
@@ -57,12 +68,15 @@ impl Shape {
     /// ids or further down: the pattern up to its parameters, its first id or what comes again.
     #[must_use]
     pub fn family(&self) -> Option<&str> {
-        let pattern = self.pattern.as_bytes();
-        let end = (0..pattern.len()).find_map(|at| match pattern[at..] {
-            [b'/', b'~', ..] | [b')', b'+', ..] => Some(at + 2),
-            [b'?', ..] => Some(at + 1),
-            _ => None,
-        });
-        end.map(|end| &self.pattern[..end])
+        self.family_bytes.map(|end| &self.pattern[..end])
     }
+}
+
+fn family_bytes(pattern: &str) -> Option<usize> {
+    let pattern = pattern.as_bytes();
+    (0..pattern.len()).find_map(|at| match pattern[at..] {
+        [b'/', b'~', ..] | [b')', b'+', ..] => Some(at + 2),
+        [b'?', ..] => Some(at + 1),
+        _ => None,
+    })
 }

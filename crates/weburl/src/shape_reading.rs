@@ -76,11 +76,7 @@ impl Shape {
             pattern.push_str(&names[..names.len().min(MAX_NAMES)].join("&"));
         }
         pattern.truncate(pattern.floor_char_boundary(MAX_PATTERN_BYTES));
-        Shape {
-            pattern,
-            names,
-            signs,
-        }
+        Shape::new(pattern, names, signs)
     }
 }
 

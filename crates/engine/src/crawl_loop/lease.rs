@@ -263,12 +263,12 @@ impl Coordinator {
             self.release(now, lease);
             self.wake_group(now, &host);
             let state = self.host_state(&host);
-            return self.write(WriterMessage::Host(state), out);
+            return self.write(WriterMessage::Host(Box::new(state)), out);
         }
         if self.is_tried_again(&lease, &host, kind, &result) {
             self.events.tried_again(&lease, &result);
             self.wake_group(now, &host);
-            let host = Some(self.host_state(&host));
+            let host = Some(Box::new(self.host_state(&host)));
             // The lease stays counted in `unsettled` until the writer has it.
             out.push(Effect::Write(WriterMessage::Retry { lease, host }));
             return;

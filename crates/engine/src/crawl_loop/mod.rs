@@ -230,7 +230,7 @@ impl Coordinator {
     /// Takes in what happened.
     pub(crate) fn handle(&mut self, now: Tick, event: Event, out: &mut Vec<Effect>) {
         match event {
-            Event::Fetched(ended) => self.fetched(now, *ended, out),
+            Event::Fetched(ended) => self.fetched(now, ended, out),
             Event::AddressFound { permit, address } => {
                 self.address_found(now, permit, address, out);
             }
@@ -272,7 +272,7 @@ impl Coordinator {
         }
         for host in self.hosts.take_redated() {
             let state = self.host_state(&host);
-            self.write(WriterMessage::Host(state), out);
+            self.write(WriterMessage::Host(Box::new(state)), out);
         }
         self.note_nothing_waits(now);
         self.attend_to_workers(now, out);
@@ -415,7 +415,7 @@ impl Coordinator {
         self.broken.get_or_insert(error.into());
     }
 
-    fn fetched(&mut self, now: Tick, ended: EndedExchange, out: &mut Vec<Effect>) {
+    fn fetched(&mut self, now: Tick, ended: Box<EndedExchange>, out: &mut Vec<Effect>) {
         let EndedExchange {
             job,
             spent,
@@ -423,7 +423,7 @@ impl Coordinator {
             span,
             signal,
             mut line,
-        } = ended;
+        } = *ended;
         self.in_flight -= 1;
         self.note_nothing_waits(now);
         self.pages_in_flight -= u64::from(matches!(job, Job::Page { .. }));
@@ -454,7 +454,7 @@ impl Coordinator {
         // Where the host may be another worker's already, nothing was sent.
         let is_unsent = matches!(&result, Err(failure) if failure.ended == failure.started);
         if !(is_given_up && is_unsent && self.shared.is_some()) {
-            out.push(Effect::Log(Box::new(line)));
+            out.push(Effect::Log(line));
         }
         match job {
             Job::Page { lease, context } => {
@@ -463,7 +463,7 @@ impl Coordinator {
             // It tells nothing of the origin's rules.
             _ if is_given_up => {
                 let state = self.host_state(&host);
-                self.write(WriterMessage::Host(state), out);
+                self.write(WriterMessage::Host(Box::new(state)), out);
             }
             Job::TdmRep { of, tries, .. } => {
                 if let Err(error) = self.tdmrep_fetched(now, &of, tries, result, out) {

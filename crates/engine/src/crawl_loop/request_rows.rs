@@ -26,7 +26,7 @@ pub(crate) fn ended(
         Err(failure) => failure.signal(),
     };
     let signal = signal.with_url(job.url().as_str());
-    let line = RequestLine::of(row(&job, &spent, &result, &signal.kind));
+    let line = Box::new(RequestLine::of(row(&job, &spent, &result, &signal.kind)));
     Event::Fetched(Box::new(EndedExchange {
         job,
         spent,

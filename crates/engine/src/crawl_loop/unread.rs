@@ -99,7 +99,7 @@ impl Coordinator {
         // The state that went with the page counts it, and is dropped.
         let state = self.host_state(&host);
         self.hosts.states_kept(now, &[host]);
-        self.write(WriterMessage::Host(state), out);
+        self.write(WriterMessage::Host(Box::new(state)), out);
     }
 }
 

@@ -144,7 +144,7 @@ pub(crate) struct EndedExchange {
     /// The signal that it gives of its host.
     pub(crate) signal: RequestOutcome,
     /// Its line of `requests.jsonl`.
-    pub(crate) line: RequestLine,
+    pub(crate) line: Box<RequestLine>,
 }
 
 /// An action that the driver takes for the coordinator.
@@ -244,7 +244,7 @@ pub(crate) enum WriterMessage {
         /// The lease of the URL.
         lease: Lease,
         /// The host's state.
-        host: Option<HostState>,
+        host: Option<Box<HostState>>,
     },
     /// A URL is settled without having been asked for.
     Excluded {
@@ -289,7 +289,7 @@ pub(crate) enum WriterMessage {
     /// An item was lost on its way; what happened.
     Broken(String),
     /// A host's state, changed by a request that settled nothing.
-    Host(HostState),
+    Host(Box<HostState>),
     /// A person's command, to be answered when it is durable.
     Order(Ordered),
 }

@@ -22,10 +22,6 @@ use crate::messages::{Event, WriterMessage};
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
 /// Something on its way to the writer.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "moved a few times per request, and a box would be an allocation more"
-)]
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
     /// An exchange that is to be read, and the name of the message that it becomes.
@@ -33,7 +29,7 @@ pub(crate) enum ReaderTask {
     /// Pages that are committed.
     Drop(Vec<UsedPage>),
     /// An item as it is; its exchange, if any, is encoded for the archive.
-    Pass(Keyed),
+    Pass(Box<Keyed>),
 }
 
 /// Bytes of pages that a reader began to read when it tells of them. Less than what may wait for
@@ -276,18 +272,20 @@ fn serve(
                 let message = WriterMessage::Page(Box::new(page));
                 Some(Keyed { key, message })
             }
-            ReaderTask::Pass(Keyed {
-                key,
-                message: WriterMessage::Robots(robots),
-            }) => {
-                let message = WriterMessage::Robots(tools.encoder.robots(robots));
-                Some(Keyed { key, message })
-            }
+            ReaderTask::Pass(item) => Some(match *item {
+                Keyed {
+                    key,
+                    message: WriterMessage::Robots(robots),
+                } => {
+                    let message = WriterMessage::Robots(tools.encoder.robots(robots));
+                    Keyed { key, message }
+                }
+                other => other,
+            }),
             ReaderTask::Drop(used) => {
                 drop(used);
                 None
             }
-            ReaderTask::Pass(item) => Some(item),
         }));
         let broken = || WriterMessage::Broken("a reader panicked".to_owned());
         let item = item.unwrap_or_else(|_| Some(Keyed::unnamed(broken())));

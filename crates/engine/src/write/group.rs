@@ -178,7 +178,7 @@ impl Group<'_> {
             WriterMessage::Retry { lease, host } => {
                 self.committed.leases += 1;
                 self.committed.ended.push(lease.origin.clone());
-                self.keep_host(host);
+                self.keep_host(host.map(|host| *host));
                 Ok(self.transaction.settle(lease, Outcome::Retry)?)
             }
             WriterMessage::Excluded {
@@ -219,7 +219,7 @@ impl Group<'_> {
             WriterMessage::TakeLinks => self.take_links(),
             WriterMessage::Broken(what) => Err(EngineError::Thread { what }),
             WriterMessage::Host(host) => {
-                self.keep_host(Some(host));
+                self.keep_host(Some(*host));
                 Ok(())
             }
             WriterMessage::Order(ordered) => self.order(ordered),

@@ -36,6 +36,9 @@ pub(crate) fn weigh(
 /// they were found on.
 pub(crate) fn place(shared: &SharedTraps, level: u8, links: &mut [Admission]) {
     let traps = shared.lock();
+    if level == 0 && traps.knows_of_none() {
+        return;
+    }
     // Most links of a page lead to one origin, so its host is asked about once. What was found on a
     // page may be put aside with it.
     let is_of_page = links.first().and_then(|link| link.via.as_ref());

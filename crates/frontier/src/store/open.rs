@@ -269,6 +269,8 @@ fn load(
             cache: BlockCache::new(options.cache_bytes / SIEVE_SHARE),
             notes: Default::default(),
             due_from: 0,
+            changes: 0,
+            settled: 0,
         }),
         reopenings: AtomicU64::new(0),
         number: AtomicU64::new(0),

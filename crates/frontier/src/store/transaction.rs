@@ -24,6 +24,9 @@ use crate::lease::{Lease, Outcome};
 use crate::transaction::{CommitResult, Transaction};
 use crate::visit::{StoredVisit, Visit};
 
+/// URLs that there is room for from the beginning, at most.
+const MAX_EXPECTED: usize = 4096;
+
 /// The changes wait here until the commit writes them as one batch.
 pub(super) struct FjallTransaction<'f> {
     pub(super) frontier: &'f FjallFrontier,
@@ -55,6 +58,8 @@ impl<'f> FjallTransaction<'f> {
         frontier: &'f FjallFrontier,
         writer: MutexGuard<'f, Writer>,
     ) -> FjallTransaction<'f> {
+        // As many as the last one had: tables that grow move all that is in them.
+        let [changes, settled] = [writer.changes, writer.settled].map(|n| n.min(MAX_EXPECTED));
         FjallTransaction {
             frontier,
             sequence: writer.sequence,
@@ -62,9 +67,9 @@ impl<'f> FjallTransaction<'f> {
             due_left: BTreeMap::new(),
             writer,
             base: frontier.tables.snapshot(),
-            changes: Changes::default(),
-            settled: HashSet::new(),
-            visits: HashMap::new(),
+            changes: Changes::with_capacity(changes),
+            settled: HashSet::with_capacity(settled),
+            visits: HashMap::with_capacity(settled),
             reopens: false,
             turn: 0,
             hosts: BTreeMap::new(),
@@ -371,6 +376,8 @@ impl Transaction for FjallTransaction<'_> {
         self.writer.sequence = sequence;
         self.writer.due_from = self.due_from;
         self.writer.notes.keep(notes);
+        self.writer.changes = records.len();
+        self.writer.settled = self.settled.len();
         if self.reopens {
             frontier.reopenings.fetch_add(1, Ordering::Release);
         }

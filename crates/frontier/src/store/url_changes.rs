@@ -1,14 +1,13 @@
 //! The changes of a transaction so far, URL by URL.
 
 use crawl_weburl::Origin;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::record_codec::{Note, State};
 use crate::admit_rule::{Deferred, Queued};
 use crate::fingerprint::Fingerprint;
 
 /// In the order in which the URLs were first changed.
-#[derive(Default)]
 pub(super) struct Changes {
     list: Vec<Change>,
     places: HashMap<Fingerprint, usize>,
@@ -63,6 +62,14 @@ impl Note {
 }
 
 impl Changes {
+    /// None, with room for so many.
+    pub(super) fn with_capacity(count: usize) -> Changes {
+        Changes {
+            list: Vec::with_capacity(count),
+            places: HashMap::with_capacity(count),
+        }
+    }
+
     pub(super) fn get(&self, key: Fingerprint) -> Option<&Change> {
         self.places.get(&key).map(|at| &self.list[*at])
     }

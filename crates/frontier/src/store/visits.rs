@@ -25,9 +25,14 @@ use crate::error::FrontierError;
 use crate::fingerprint::Fingerprint;
 use crate::visit::{StoredVisit, Visit};
 
+/// The numbers of a visit take no more, or hardly ever.
+const NUMBERS_BYTES: usize = 48;
+
 impl StoredVisit {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(96 + self.visit.bytes.len());
+        let via = self.via.as_ref().map_or(0, |via| via.as_str().len());
+        let texts = self.url.as_str().len() + via + self.visit.bytes.len();
+        let mut out = Vec::with_capacity(NUMBERS_BYTES + texts);
         let due = if self.is_settled { VISIT_DUE } else { 0 };
         let flags = via_flags(&self.url, self.via.as_ref());
         put_place(&mut out, &self.place, flags | due);
