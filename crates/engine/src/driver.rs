@@ -55,6 +55,9 @@ use crate::write::run_end;
 /// The interval at which the progress is told anew.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
+/// The loop rests for so long where the readers have plenty to do.
+const REST: Duration = Duration::from_millis(1);
+
 /// The time for which the index goes on once the time of a run is over.
 const INDEX_GRACE: Duration = Duration::from_millis(250);
 
@@ -445,13 +448,12 @@ impl Driver {
             self.coordinator
                 .handle(self.clock.now(), told, &mut effects);
         }
-        self.perform(&mut effects);
         controls
             .progress
             .send_replace(self.coordinator.progress(self.clock.now()));
         loop {
-            // The loop ends as effects of the last event were performed: a request is
-            // logged before its host gets the next permit.
+            // What follows from the last events and from this is performed together: rows of requests
+            // are written first, so each stands there before its host is asked again.
             let next = self.coordinator.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
             if told.elapsed() >= PROGRESS_INTERVAL || next == Next::Done {
@@ -467,8 +469,12 @@ impl Driver {
             let event = self
                 .next_event(controls, (timer.as_mut(), wake, told))
                 .await;
-            // What is ready to run goes first: the rows of all that ended by then are one write.
-            tokio::task::yield_now().await;
+            // The rows of all that ended by then are one write.
+            match self.readers.have_plenty() {
+                true => sleep(REST).await,
+                // What is ready to run goes first.
+                false => tokio::task::yield_now().await,
+            }
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let others = std::iter::from_fn(|| self.events.try_recv().ok());
             let said = said(controls);
@@ -486,7 +492,6 @@ impl Driver {
                     .handle(self.clock.now(), event, &mut effects);
             }
             self.coordinator.note_undelivered(self.undelivered.len());
-            self.perform(&mut effects);
         }
     }
 

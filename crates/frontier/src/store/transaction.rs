@@ -211,6 +211,26 @@ impl<'f> FjallTransaction<'f> {
         Ok(())
     }
 
+    fn settle_key(
+        &mut self,
+        key: Fingerprint,
+        lease: Lease,
+        outcome: Outcome,
+    ) -> Result<(), FrontierError> {
+        if !self.is_leased(key) {
+            return Err(FrontierError::NotLeased { url: lease.url });
+        }
+        let ended = self.end(key, lease, outcome);
+        match ended {
+            // From here on this transaction answers for the lease.
+            Ok(()) => {
+                self.settled.insert(key);
+            }
+            Err(_) => self.frontier.leases().give_back(key),
+        }
+        ended
+    }
+
     /// Admits a URL that this transaction finds in state `was`.
     fn admit_to(
         &mut self,
@@ -263,20 +283,8 @@ impl<'f> FjallTransaction<'f> {
 
 impl Transaction for FjallTransaction<'_> {
     fn settle(&mut self, lease: Lease, outcome: Outcome) -> Result<(), FrontierError> {
-        let tables = &self.frontier.tables;
-        let key = tables.key.fingerprint(&lease.url);
-        if !self.is_leased(key) {
-            return Err(FrontierError::NotLeased { url: lease.url });
-        }
-        let ended = self.end(key, lease, outcome);
-        match ended {
-            // From here on this transaction answers for the lease.
-            Ok(()) => {
-                self.settled.insert(key);
-            }
-            Err(_) => self.frontier.leases().give_back(key),
-        }
-        ended
+        let key = self.frontier.tables.key.fingerprint(&lease.url);
+        self.settle_key(key, lease, outcome)
     }
 
     fn settle_until(
@@ -288,7 +296,7 @@ impl Transaction for FjallTransaction<'_> {
         let is_settled = !matches!(outcome, Outcome::Retry | Outcome::Deferred(_));
         let key = self.frontier.tables.key.fingerprint(&lease.url);
         let kept = StoredVisit::new(&lease, visit);
-        self.settle(lease, outcome)?;
+        self.settle_key(key, lease, outcome)?;
         if is_settled {
             self.visits.insert(key, kept);
         }
