@@ -151,7 +151,10 @@ impl Contender {
                 ]
                 .to_vec();
             }
-            Contender::Spider => format!("--url {url} --respect-robots-txt --http crawl"),
+            // Without `--output-links` it ends at once and asks for nothing.
+            Contender::Spider => {
+                format!("--url {url} --respect-robots-txt --http crawl --output-links")
+            }
         };
         let args = args.split(' ').map(OsString::from);
         std::iter::once(program.into()).chain(args).collect()
