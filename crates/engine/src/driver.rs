@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crawl_archive::LogFile;
@@ -54,9 +56,6 @@ use crate::write::run_end;
 
 /// The interval at which the progress is told anew.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
-
-/// The loop rests for so long where the readers have plenty to do.
-const REST: Duration = Duration::from_millis(1);
 
 /// The time for which the index goes on once the time of a run is over.
 const INDEX_GRACE: Duration = Duration::from_millis(250);
@@ -448,12 +447,13 @@ impl Driver {
             self.coordinator
                 .handle(self.clock.now(), told, &mut effects);
         }
+        self.perform(&mut effects);
         controls
             .progress
             .send_replace(self.coordinator.progress(self.clock.now()));
         loop {
-            // What follows from the last events and from this is performed together: rows of requests
-            // are written first, so each stands there before its host is asked again.
+            // The loop ends as effects of the last event were performed: a request is
+            // logged before its host gets the next permit.
             let next = self.coordinator.advance(self.clock.now(), &mut effects);
             self.perform(&mut effects);
             if told.elapsed() >= PROGRESS_INTERVAL || next == Next::Done {
@@ -469,12 +469,8 @@ impl Driver {
             let event = self
                 .next_event(controls, (timer.as_mut(), wake, told))
                 .await;
-            // The rows of all that ended by then are one write.
-            match self.readers.have_plenty() {
-                true => sleep(REST).await,
-                // What is ready to run goes first.
-                false => tokio::task::yield_now().await,
-            }
+            // The rows of all requests that end meanwhile are one write.
+            let_others_run().await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let others = std::iter::from_fn(|| self.events.try_recv().ok());
             let said = said(controls);
@@ -492,6 +488,7 @@ impl Driver {
                     .handle(self.clock.now(), event, &mut effects);
             }
             self.coordinator.note_undelivered(self.undelivered.len());
+            self.perform(&mut effects);
         }
     }
 
@@ -564,7 +561,7 @@ impl Driver {
                 Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
-                        // It is long, and made where it is sent: the loop hands on little.
+                        // The future of a fetch is large: made in its task, it is not moved there.
                         let fetched = Box::pin(fetcher.fetch(permit, job.request()));
                         let (spent, result) = fetched.instrument(span.clone()).await;
                         request_rows::ended(job, spent, result, span)
@@ -686,6 +683,20 @@ impl Driver {
         }
         Ok(coordinator.into_summary(ended, started.elapsed(), resumed, excluded, indexed))
     }
+}
+
+/// Goes behind all that is ready to run. `tokio::task::yield_now` waits until this thread has nothing
+/// else to do, and no other thread may go on with the loop meanwhile.
+async fn let_others_run() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 fn fetch_ended(ended: Result<Event, JoinError>) -> Event {

@@ -405,7 +405,7 @@ impl Traps {
         self.deferred.speak_of(host) || self.hosts.get(host).is_some_and(learned)
     }
 
-    /// Returns whether [`Traps::knows_of`] is false for each host.
+    /// Returns true only if [`Traps::knows_of`] is false for each host.
     #[must_use]
     pub fn knows_of_none(&self) -> bool {
         !self.may_rename && self.deferred.is_empty()

@@ -268,7 +268,7 @@ impl Coordinator {
         if self.is_tried_again(&lease, &host, kind, &result) {
             self.events.tried_again(&lease, &result);
             self.wake_group(now, &host);
-            let host = Some(Box::new(self.host_state(&host)));
+            let host = Box::new(self.host_state(&host));
             // The lease stays counted in `unsettled` until the writer has it.
             out.push(Effect::Write(WriterMessage::Retry { lease, host }));
             return;

@@ -244,7 +244,7 @@ pub(crate) enum WriterMessage {
         /// The lease of the URL.
         lease: Lease,
         /// The host's state.
-        host: Option<Box<HostState>>,
+        host: Box<HostState>,
     },
     /// A URL is settled without having been asked for.
     Excluded {

@@ -16,7 +16,6 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::HostState;
-use crate::revisit::document_state::DocumentState;
 use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::{millis, seconds};
 use crate::totals::Change;
@@ -145,7 +144,7 @@ impl UnansweredVisit {
         PageVisit {
             outcome: Outcome::Failed { why: self.why },
             is_listed: true,
-            change: RevisitSchedule::change(past.as_ref(), &self.result),
+            change: None,
             next: visits.after(at, self.lease.kind, past, self.result, None),
             row: self.row,
             lease: self.lease,
@@ -162,10 +161,6 @@ pub(crate) fn visited_at(row: &PageRow) -> u32 {
 /// The findings in a document, for the writer.
 #[derive(Debug, Default)]
 pub(crate) struct PageFindings {
-    /// The page's word on how often it changes.
-    pub(crate) said: Option<DocumentState>,
-    /// True if it is a list of other pages and their changes: a sitemap, a feed.
-    pub(crate) is_list: bool,
     /// When URLs that it names changed, by its own word, in seconds since the Unix epoch.
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The evidence for traps.

@@ -102,7 +102,7 @@ impl ArchiveEncoder {
         let is_absent = is_guess(&page.lease)
             && match exchange.status {
                 // Some servers answer with a page whatever is asked for.
-                200..=299 if !page.findings.is_list => {
+                200..=299 if !page.is_list => {
                     result = VisitResult::Nothing;
                     true
                 }
@@ -135,9 +135,7 @@ impl ArchiveEncoder {
                 lease: page.lease,
                 is_listed: !is_absent || change.is_some(),
                 change,
-                next: self
-                    .visits
-                    .after(at, kind, past, result, page.findings.said),
+                next: self.visits.after(at, kind, past, result, page.said),
                 host: page.host,
             },
             findings: page.findings,
@@ -252,7 +250,7 @@ fn is_enough(page: &ReadPage) -> bool {
     let row = &page.row;
     let usage = row.usage.iter().flat_map(|usage| &usage.said);
     let speaks_of_use = usage.into_iter().any(|said| said.channel == "meta");
-    row.error.is_none() && !row.is_body_left_out() && !page.findings.is_list && !speaks_of_use
+    row.error.is_none() && !row.is_body_left_out() && !page.is_list && !speaks_of_use
 }
 
 fn tls(version: TlsVersion) -> Option<crawl_archive::TlsVersion> {

@@ -11,6 +11,7 @@ use crawl_weburl::{CanonicalUrl, Unusable};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use crate::messages::HostState;
 use crate::messages::page::PageFindings;
+use crate::revisit::document_state::DocumentState;
 use crate::revisit::visit::PreviousVisit;
 use crate::secrets::REDIRECT_SECRET;
 
@@ -43,6 +44,10 @@ pub(crate) struct ReadDocument {
     pub(crate) text_digest: Option<String>,
     /// The digest of the main text that it had at the last visit, where that was read again.
     pub(crate) past_text_digest: Option<String>,
+    /// The page's word on how often it changes.
+    pub(crate) said: Option<DocumentState>,
+    /// True if it is a list of other pages and their changes: a sitemap, a feed.
+    pub(crate) is_list: bool,
     /// The part that the writer needs.
     pub(crate) findings: PageFindings,
 }
@@ -74,6 +79,10 @@ pub(crate) struct ReadPage {
     pub(crate) body_digest: Option<String>,
     /// As in [`ReadDocument`].
     pub(crate) text_digest: Option<String>,
+    /// As in [`ReadDocument`].
+    pub(crate) said: Option<DocumentState>,
+    /// As in [`ReadDocument`].
+    pub(crate) is_list: bool,
     pub(crate) findings: PageFindings,
 }
 

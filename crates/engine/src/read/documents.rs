@@ -136,10 +136,7 @@ impl PageReader {
         ReadDocument {
             title: page.title,
             charset: Some(page.charset),
-            findings: PageFindings {
-                said: DocumentState::of(pairs(&page.metas)),
-                ..PageFindings::default()
-            },
+            said: DocumentState::of(pairs(&page.metas)),
             bar,
             ..ReadDocument::default()
         }
@@ -176,10 +173,10 @@ impl PageReader {
         }
         ReadDocument {
             title: feed.title,
+            // It tells what is new: it is read in each round.
+            said: Some(DocumentState::Dynamic),
+            is_list: true,
             findings: PageFindings {
-                // It tells what is new: it is read in each round.
-                said: Some(DocumentState::Dynamic),
-                is_list: true,
                 modified,
                 ..PageFindings::default()
             },
@@ -275,8 +272,8 @@ impl PageReader {
         links.leave_out(SITEMAP_LIMIT, left_out);
         ReadDocument {
             error: (left_out > 0).then_some(DocumentError::SitemapLimit),
+            is_list: true,
             findings: PageFindings {
-                is_list: true,
                 modified,
                 ..PageFindings::default()
             },

@@ -303,6 +303,8 @@ impl PageReader {
             decoded_digest: document.decoded_digest,
             body_digest: document.body_digest,
             text_digest: document.text_digest,
+            said: document.said,
+            is_list: document.is_list,
             findings,
         })
     }

@@ -45,9 +45,6 @@ const LINK_BYTES: usize = 500;
 /// Links of documents that were read and are not committed, or those of one document.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
-/// Pages that wait for each reader, from which on it has enough to do for a millisecond.
-const PLENTY: usize = 32;
-
 /// How often the load of the readers is measured, at most; and from which part of it on they are
 /// busy.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
@@ -172,12 +169,6 @@ impl ReaderPool {
         // Fails only when every reader is gone, and then so is the writer, whose end
         // the driver learns by itself.
         let _ = self.work.send(work);
-    }
-
-    /// Returns whether so much waits for the readers that nobody is held up where the next page
-    /// comes a moment later.
-    pub(crate) fn have_plenty(&self) -> bool {
-        self.work.len() >= PLENTY * self.threads.len()
     }
 
     /// Pages that are not read yet are given back from now on.

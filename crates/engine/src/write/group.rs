@@ -178,7 +178,7 @@ impl Group<'_> {
             WriterMessage::Retry { lease, host } => {
                 self.committed.leases += 1;
                 self.committed.ended.push(lease.origin.clone());
-                self.keep_host(host.map(|host| *host));
+                self.keep_host(Some(*host));
                 Ok(self.transaction.settle(lease, Outcome::Retry)?)
             }
             WriterMessage::Excluded {
@@ -346,8 +346,6 @@ impl Group<'_> {
             host,
         } = visit;
         let PageFindings {
-            said: _,
-            is_list: _,
             modified,
             signal,
             mut entry,

@@ -116,9 +116,10 @@ struct Writer {
     /// Nothing is due before it, in seconds since the Unix epoch. What was due leaves tombstones,
     /// which would be walked over again and again.
     due_from: u32,
-    /// URLs that the last transaction changed, and those that it settled.
-    changes: usize,
-    settled: usize,
+    /// URLs that the last transaction changed.
+    last_changes: usize,
+    /// URLs that it settled.
+    last_settled: usize,
 }
 
 impl FjallFrontier {

@@ -59,7 +59,8 @@ impl<'f> FjallTransaction<'f> {
         writer: MutexGuard<'f, Writer>,
     ) -> FjallTransaction<'f> {
         // As many as the last one had: tables that grow move all that is in them.
-        let [changes, settled] = [writer.changes, writer.settled].map(|n| n.min(MAX_EXPECTED));
+        let [changes, settled] =
+            [writer.last_changes, writer.last_settled].map(|n| n.min(MAX_EXPECTED));
         FjallTransaction {
             frontier,
             sequence: writer.sequence,
@@ -384,8 +385,8 @@ impl Transaction for FjallTransaction<'_> {
         self.writer.sequence = sequence;
         self.writer.due_from = self.due_from;
         self.writer.notes.keep(notes);
-        self.writer.changes = records.len();
-        self.writer.settled = self.settled.len();
+        self.writer.last_changes = records.len();
+        self.writer.last_settled = self.settled.len();
         if self.reopens {
             frontier.reopenings.fetch_add(1, Ordering::Release);
         }
