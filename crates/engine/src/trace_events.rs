@@ -167,7 +167,7 @@ impl TraceEvents {
         &self,
         span: &Span,
         row: &RequestRow,
-        result: &Result<Exchange, Failure>,
+        result: &Result<Box<Exchange>, Failure>,
     ) {
         if span.is_disabled() {
             return;
@@ -208,7 +208,7 @@ impl TraceEvents {
     }
 
     /// A URL goes back to its queue, since of this answer.
-    pub(crate) fn tried_again(&self, lease: &Lease, result: &Result<Exchange, Failure>) {
+    pub(crate) fn tried_again(&self, lease: &Lease, result: &Result<Box<Exchange>, Failure>) {
         trace!(
             url = self.url(&lease.url),
             attempt = lease.attempt,

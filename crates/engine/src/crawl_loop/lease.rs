@@ -248,7 +248,7 @@ impl Coordinator {
         now: Tick,
         lease: Lease,
         context: FetchContext,
-        result: Result<Exchange, Failure>,
+        result: Result<Box<Exchange>, Failure>,
         kind: OutcomeKind,
         out: &mut Vec<Effect>,
     ) {
@@ -275,7 +275,7 @@ impl Coordinator {
         }
         // What had come of an answer that broke off is read and kept as far as it goes.
         let result = result.or_else(|mut failure| match failure.answer.take() {
-            Some(answer) => Ok(*answer),
+            Some(answer) => Ok(answer),
             None => Err(failure),
         });
         let status = result.as_ref().map_or(0, |exchange| exchange.status);
@@ -337,7 +337,7 @@ impl Coordinator {
         lease: &Lease,
         host: &HostKey,
         kind: OutcomeKind,
-        result: &Result<Exchange, Failure>,
+        result: &Result<Box<Exchange>, Failure>,
     ) -> bool {
         let left = lease.attempt <= self.config.retries;
         match kind {
@@ -361,7 +361,7 @@ pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
 }
 
 /// Returns whether the same request may well succeed another time.
-fn is_worth_a_retry(result: &Result<Exchange, Failure>) -> bool {
+fn is_worth_a_retry(result: &Result<Box<Exchange>, Failure>) -> bool {
     match result {
         Ok(exchange) => matches!(exchange.status, 500 | 502 | 504),
         Err(failure) => failure.retry,

@@ -466,13 +466,16 @@ impl Coordinator {
                 self.write(WriterMessage::Host(Box::new(state)), out);
             }
             Job::TdmRep { of, tries, .. } => {
-                if let Err(error) = self.tdmrep_fetched(now, &of, tries, result, out) {
+                if let Err(error) = self.tdmrep_fetched(now, &of, tries, result.map(|it| *it), out)
+                {
                     self.fail(error);
                 }
             }
             Job::Robots { of, request, hop } => {
                 self.robots_requests += 1;
-                if let Err(error) = self.robots_fetched(now, &of, &request, hop, result, out) {
+                if let Err(error) =
+                    self.robots_fetched(now, &of, &request, hop, result.map(|it| *it), out)
+                {
                     self.fail(error);
                 }
             }

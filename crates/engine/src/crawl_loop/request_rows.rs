@@ -30,7 +30,7 @@ pub(crate) fn ended(
     Event::Fetched(Box::new(EndedExchange {
         job,
         spent,
-        result,
+        result: result.map(Box::new),
         span,
         signal,
         line,

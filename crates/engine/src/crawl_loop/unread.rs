@@ -161,7 +161,7 @@ mod tests {
             scope: std::sync::Arc::clone(&coordinator.scope),
             host: coordinator.host_state(&host),
             lease,
-            exchange,
+            exchange: Box::new(exchange),
         };
         let mut out = Vec::new();
         coordinator.hand_to_readers(page, &mut out);

@@ -138,7 +138,7 @@ pub(crate) struct EndedExchange {
     /// Its permit, spent.
     pub(crate) spent: Spent,
     /// The result.
-    pub(crate) result: Result<Exchange, Failure>,
+    pub(crate) result: Result<Box<Exchange>, Failure>,
     /// The span of the exchange, for what is learned from it.
     pub(crate) span: Span,
     /// The signal that it gives of its host.

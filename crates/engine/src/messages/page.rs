@@ -49,7 +49,7 @@ pub(crate) struct FetchedPage {
     /// Its context before it was asked for.
     pub(crate) context: FetchContext,
     /// The exchange.
-    pub(crate) exchange: Exchange,
+    pub(crate) exchange: Box<Exchange>,
     /// The scope in force when the exchange ended.
     pub(crate) scope: Arc<Scope>,
     /// The host's politeness as of the end of the exchange.

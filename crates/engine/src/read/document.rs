@@ -68,7 +68,7 @@ pub(crate) struct ReadPage {
     pub(crate) lease: Lease,
     pub(crate) past: Option<Box<PreviousVisit>>,
     pub(crate) host: HostState,
-    pub(crate) exchange: Exchange,
+    pub(crate) exchange: Box<Exchange>,
     /// The row for `pages.jsonl`, without digest and place in the archive.
     pub(crate) row: PageRow,
     pub(crate) error: Option<DocumentError>,
