@@ -3,7 +3,8 @@
 //! It is one value, [`Traps`](crawl_policy::traps::Traps), behind a lock: the writer tells it of
 //! each page as it settles it, in the order of the commits, the coordinator asks it of each URL
 //! that it leases, and a reader whether it has a say in the links of a page. All hold the lock for
-//! microseconds, but where the writer compares a page that became doubtful since it was read. A reader takes the lock of a host's words after it gave this one back.
+//! microseconds, but where the writer compares a page that became doubtful since it was read. A
+//! reader takes the lock of a host's words after it gave this one back.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
