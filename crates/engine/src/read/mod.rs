@@ -76,7 +76,7 @@ pub(crate) struct PageReader {
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
-    /// The dates of this round.
+    /// The dates of this round, and the rules for the next visits.
     pub(crate) visits: RevisitSchedule,
     /// True once pages are given back as they are, the one that is being read too.
     pub(crate) gives_back: Arc<AtomicBool>,

@@ -133,7 +133,7 @@ impl Group<'_> {
     }
 
     /// Settles a message, and gives the facts to note of it.
-    pub(super) fn named(
+    pub(super) fn noted_item(
         &mut self,
         key: MessageKey,
         message: WriterMessage,

@@ -211,7 +211,7 @@ impl Writer {
         let mut noted = Vec::new();
         for Keyed { key, message } in group {
             match key {
-                Some(key) => noted.push(group_state.named(key, message)?.to_string()),
+                Some(key) => noted.push(group_state.noted_item(key, message)?.to_string()),
                 None => group_state.item(message)?,
             }
         }

@@ -54,6 +54,28 @@ fn ours_a_text_ends_what_it_leads_to_from_its_third_page_on() {
 }
 
 #[test]
+fn ours_a_host_is_known_of_once_a_spelling_of_its_pages_is_learned() {
+    let host = HostKey::parse("a.example").unwrap();
+    for defers in [false, true] {
+        let mut traps = Traps::new(SpellingRules::default(), defers);
+        let known: Vec<_> = (1..=3)
+            .map(|n| {
+                let text = prose(&n.to_string(), 60);
+                visited(&mut traps, &format!("/{n}/"), 0, &text, &[]);
+                visited(&mut traps, &format!("/{n}/index.html"), 0, &text, &[]);
+                (traps.knows_of(&host), traps.knows_of_none())
+            })
+            .collect();
+        // Pages were compared from the first pair on, and a rule is in force after the third.
+        assert_eq!(
+            known,
+            [(false, false), (false, false), (true, false)],
+            "{defers}"
+        );
+    }
+}
+
+#[test]
 fn ours_care_is_taken_of_what_may_not_end_until_it_brought_six_pages() {
     let url = |path: &str| canonicalize(None, &format!("http://a.example{path}")).unwrap();
     let mut traps = Traps::new(SpellingRules::default(), true);
