@@ -38,8 +38,9 @@ enum Files {
     State,
     /// All; they are written once, and replaced.
     Replaced,
-    /// Those with the names of an archive: others keep theirs beside it. A WARC file that is
-    /// finished may have other names; one that is not is looked at when it is written to.
+    /// All; other programs may keep files beside the WARC files, but neither links nor folders: a name
+    /// such as `archive/x/y` must never lead out of the directory. A finished WARC file may have further
+    /// hard links; an unfinished one is checked when it is opened for writing.
     Archive,
 }
 
@@ -93,9 +94,6 @@ fn check_folder(
     for entry in fs::read_dir(path).map_err(failed(path))? {
         let entry = entry.map_err(failed(path))?;
         let path = entry.path();
-        if files == Files::Archive && !is_of_archive(&entry.file_name().to_string_lossy()) {
-            continue;
-        }
         let Some(found) = look(&path)? else {
             continue;
         };

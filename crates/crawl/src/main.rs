@@ -22,7 +22,7 @@ mod values;
 use std::path::Path;
 use std::process::ExitCode;
 
-use cli::args::{self, Cli, Command, ConfigArgs, JobArgs, ReplayArgs};
+use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
 use commands::{export, forget, index, inspect, plan, recheck, records, robots, search, verify};
@@ -60,6 +60,13 @@ fn refuse(refusal: &CommandError) -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<u8, CommandError> {
+    match &cli.command {
+        Some(Command::Index(IndexArgs { dir, .. }) | Command::Recheck(RecheckArgs { dir, .. })) => {
+            run::finish_interrupted(dir)?;
+        }
+        Some(Command::Control(args)) => run::finish_interrupted(&args.dir)?,
+        _ => {}
+    }
     match cli.command {
         None => {
             let (job, environment) = (cli.job, Environment::of_process());

@@ -48,6 +48,20 @@ pub enum EngineError {
         /// The output directory.
         dir: PathBuf,
     },
+    /// An erasure (`forget`) was committed and then interrupted; its files are not yet in place.
+    #[error("erasing pages from `{}` was interrupted", dir.display())]
+    UnfinishedForget {
+        /// The output directory.
+        dir: PathBuf,
+    },
+    /// The directory has a list of files to replace that this user did not write.
+    #[error("`{}` lists files to replace, and the list was not written by you: {why}", dir.join("forget.json").display())]
+    ForeignForget {
+        /// The output directory.
+        dir: PathBuf,
+        /// The reason for the refusal.
+        why: String,
+    },
     /// The directory holds a replay: nothing in it was asked for, and no crawl can follow.
     #[error("`{}` holds the replay of another crawl, with which no crawl can go on", dir.display())]
     IsReplay {

@@ -66,7 +66,7 @@ pub use crawl_loop::running_crawls::RunningCrawl;
 pub use document_reader::{DocumentRules, UNREADABLE_EXIT_CODE};
 pub use driver::run;
 pub use error::EngineError;
-pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, forget};
+pub use forget::{Forget, Forgotten, count_forgotten, find_tombstone, finish_forget, forget};
 pub use free_space::FreeSpace;
 pub use index::rebuild::{Reindex, Reindexed, reindex};
 pub use replay::{RecordedCrawl, ReplayDifference, ReplayGaps, ReplayTiming, Replayed, replay};

@@ -441,13 +441,16 @@ pub(crate) struct ForgetArgs {
     /// A page by its URL, or a host as requests.jsonl names it
     #[arg(
         value_name = "URL|HOST",
-        required_unless_present = "because",
+        required_unless_present_any = ["because", "finish"],
         conflicts_with = "because"
     )]
     pub(crate) what: Option<String>,
     /// Take out the pages that the last `crawl recheck` found excluded
     #[arg(long, value_name = "robots", value_enum, hide_possible_values = true)]
     pub(crate) because: Option<Because>,
+    /// Finish an interrupted erasure whose list of files this user's key did not mark
+    #[arg(long, conflicts_with_all = ["what", "because", "reason", "dry_run", "json"])]
+    pub(crate) finish: bool,
     /// Why, for the tombstone; it must not name what is forgotten
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crawl_archive::{ChangedFiles, Removal, Timestamp};
-use crawl_engine::{Forget, Forgotten, count_forgotten, forget};
+use crawl_engine::{Forget, Forgotten, count_forgotten, finish_forget, forget};
 use crawl_records::{counted, list_digests, recheck_rows};
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, canonicalize};
 
@@ -12,7 +12,8 @@ use crate::cli::args::{ForgetArgs, IndexArgs};
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, no_crawl};
-use crate::settings::{Environment, stored_without};
+use crate::run::finish_interrupted;
+use crate::settings::{Environment, Purpose, sign, stored_without};
 use crate::terminal::{note, print, print_json};
 
 /// The reason of a tombstone where the user names none.
@@ -24,6 +25,16 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
     if !dir.join("crawl.toml").is_file() {
         return Err(no_crawl(dir));
     }
+    if args.finish {
+        // The user vouches for the list.
+        let was_interrupted = finish_forget(dir, &|_, _| true);
+        note(match was_interrupted.map_err(|why| of_engine(&why, dir))? {
+            true => "finished the interrupted erasure",
+            false => "no erasure was interrupted here",
+        });
+        return Ok(FINISHED);
+    }
+    finish_interrupted(dir)?;
     let (removal, reason) = match &args.what {
         Some(what) => {
             let reason = args.reason.clone();
@@ -64,6 +75,8 @@ pub(crate) fn run(args: &ForgetArgs) -> Result<u8, CommandError> {
         at: now(),
         reason: &reason,
         config_text: text.as_deref(),
+        // Without a key the list stays unmarked: after a crash the user has to vouch for it.
+        sign: &|list| sign(&Environment::of_process(), dir, Purpose::Forget, list).ok(),
     };
     let has_report = dir.join("report.json").is_file();
     let has_index = dir.join("index").is_dir();

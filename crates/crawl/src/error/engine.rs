@@ -57,6 +57,12 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::SampleDrawn => CommandError::usage(message).hint(
             "leave the flags of [sample] as they were, or give --output a new directory for another sample",
         ),
+        EngineError::UnfinishedForget { dir } => CommandError::usage(message)
+            .hint(format!("`crawl forget {} --finish` finishes it", dir.display())),
+        EngineError::ForeignForget { dir, .. } => CommandError::usage(message).hint(format!(
+            "if you trust this directory, `crawl forget {} --finish` finishes what was interrupted",
+            dir.display()
+        )),
         EngineError::NothingToDo { .. } => {
             CommandError::usage(message).hint("start a crawl with `crawl URL`")
         }

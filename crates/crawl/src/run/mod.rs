@@ -2,6 +2,7 @@
 
 pub(crate) mod connection_limit;
 mod engine_config;
+mod interrupted_forget;
 mod job;
 mod own_folder;
 mod plan;
@@ -12,6 +13,7 @@ mod seed_schemes;
 pub(crate) mod signals;
 mod start;
 
+pub(crate) use interrupted_forget::finish_interrupted;
 pub(crate) use plan::plan;
 pub(crate) use recheck::recheck;
 pub(crate) use replay::{ReplayRun, replay};

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::connection_limit::connections;
 use super::engine_config::{fetch_config, user_agent_of};
+use super::interrupted_forget::finish_interrupted;
 use super::job::Job;
 use super::{rounds, seed_schemes};
 use crate::error::{CommandError, no_threads};
@@ -21,6 +22,7 @@ use crate::values::Switch;
 pub(crate) fn run(settings: &Settings, sources: Sources) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
+    finish_interrupted(&checked.output)?;
     let older = stored_settings(&checked.output);
     refuse_other_records(&older, &settings, &checked)?;
     let terminal = Terminal::new(&settings);

@@ -1,6 +1,6 @@
-//! The mark by which a user's own crawl.toml is known: a keyed digest of its guarded settings and
-//! of where it lies. The key is the user's and lies among the user's own files, so neither a
-//! file that was changed nor one from another directory or machine bears a mark that fits.
+//! Marks that identify a user's own files in a crawl directory: keyed digests of a file's content and of
+//! the directory's path. The key is kept among the user's own files, so a file that was changed, or that
+//! comes from another directory or machine, has no valid mark.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write as _};
@@ -15,14 +15,28 @@ use toml::Table;
 
 use super::environment::Environment;
 
-/// The purpose that goes into the digest, so that no other digest under the same key could pass for
-/// one.
-const WHAT: &[u8] = b"crawl.toml 1\n";
+/// The purpose of a mark. The digest covers it, so a mark of one kind never passes for another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// The guarded settings of `crawl.toml`.
+    Config,
+    /// The files that an interrupted `crawl forget` still has to replace.
+    Forget,
+}
+
+impl Purpose {
+    fn label(self) -> &'static [u8] {
+        match self {
+            Purpose::Config => b"crawl.toml 1\n",
+            Purpose::Forget => b"forget.json 1\n",
+        }
+    }
+}
 const KEY_BYTES: usize = 32;
 
 /// The answer for a crawl.toml: is it known as this user's?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MarkStatus {
+pub(crate) enum MarkStatus {
     /// This program wrote it for this user, for this directory.
     Ours,
     /// It bears no mark.
@@ -56,6 +70,18 @@ pub(super) fn check(
     guarded: &Table,
     mark: Option<&str>,
 ) -> MarkStatus {
+    let payload = guarded.to_string();
+    verify(around, dir, Purpose::Config, payload.as_bytes(), mark)
+}
+
+/// Checks the mark of `payload` in the directory `dir`.
+pub(crate) fn verify(
+    around: &Environment,
+    dir: &Path,
+    purpose: Purpose,
+    payload: &[u8],
+    mark: Option<&str>,
+) -> MarkStatus {
     let Some(mark) = mark else {
         return MarkStatus::Not;
     };
@@ -64,7 +90,7 @@ pub(super) fn check(
     };
     let fits = HEXLOWER
         .decode(mark.as_bytes())
-        .is_ok_and(|mark| hmac::verify(&key, &message(dir, guarded), &mark).is_ok());
+        .is_ok_and(|mark| hmac::verify(&key, &message(dir, purpose, payload), &mark).is_ok());
     match fits {
         true => MarkStatus::Ours,
         false => MarkStatus::Other,
@@ -76,12 +102,26 @@ pub(super) fn check(
 /// # Errors
 /// There is no folder for the key, or it can't be read or written there.
 pub(super) fn make(around: &Environment, dir: &Path, guarded: &Table) -> io::Result<String> {
+    let payload = guarded.to_string();
+    sign(around, dir, Purpose::Config, payload.as_bytes())
+}
+
+/// Returns the mark of `payload` in the directory `dir`, and makes the user's key if there is none yet.
+///
+/// # Errors
+/// There is no folder for the key, or it can't be read or written there.
+pub(crate) fn sign(
+    around: &Environment,
+    dir: &Path,
+    purpose: Purpose,
+    payload: &[u8],
+) -> io::Result<String> {
     let path = key_file(around).ok_or(ErrorKind::NotFound)?;
     let key = match read_key(&path) {
         Err(why) if why.kind() == ErrorKind::NotFound => make_key(&path)?,
         key => key?,
     };
-    let tag = hmac::sign(&key, &message(dir, guarded));
+    let tag = hmac::sign(&key, &message(dir, purpose, payload));
     Ok(HEXLOWER.encode(tag.as_ref()))
 }
 
@@ -131,14 +171,14 @@ fn make_key(path: &Path) -> io::Result<hmac::Key> {
     }
 }
 
-/// The bytes under the mark: the path of the directory, and the settings that its file may decide.
-fn message(dir: &Path, guarded: &Table) -> Vec<u8> {
+/// The bytes under a mark: its purpose, the path of the directory, and the payload.
+fn message(dir: &Path, purpose: Purpose, payload: &[u8]) -> Vec<u8> {
     let place = place(dir);
     let place = place.as_os_str().as_bytes();
-    let mut message = WHAT.to_vec();
+    let mut message = purpose.label().to_vec();
     message.extend_from_slice(&(place.len() as u64).to_be_bytes());
     message.extend_from_slice(place);
-    message.extend_from_slice(guarded.to_string().as_bytes());
+    message.extend_from_slice(payload);
     message
 }
 

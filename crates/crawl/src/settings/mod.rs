@@ -39,6 +39,7 @@ pub(crate) use check::{
 };
 pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode};
 pub(crate) use config_file::located;
+pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
 pub(crate) use document_rules::document_rules;
 pub(crate) use environment::{Environment, credentials, host_locks_file};

@@ -19,6 +19,7 @@ mod every;
 mod explain;
 mod export;
 mod flags;
+mod foreign;
 mod forget;
 mod gather;
 mod getting_started;

@@ -7,6 +7,7 @@
 mod rows;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
@@ -32,7 +33,7 @@ use crate::revisit::visit::without_redirect_to;
 use crate::sampling::walk::without_forgotten;
 use crate::scope_seeds::{seeds_without, targets_without};
 use crate::state::directory::{examine, open_at_rest, open_resting};
-use crate::state::swap::{self, Swap};
+use crate::state::swap::{self, LIST, Swap};
 use crate::tombstones::{
     HOST, PAGE, TOMBSTONES, TombstoneKey, Tombstones, host_digest, page_digest, tombstone_of,
 };
@@ -79,7 +80,7 @@ impl Forgotten {
 }
 
 /// An order to forget.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Forget<'a> {
     /// The pages and hosts to forget.
     pub removal: &'a Removal,
@@ -87,9 +88,57 @@ pub struct Forget<'a> {
     pub at: Timestamp,
     /// The reason of the tombstones. It names nothing that is forgotten.
     pub reason: &'a str,
-    /// The text of `crawl.toml` without what is forgotten, where that stands in it.
+    /// The text of `crawl.toml` without what is forgotten. `None` if the file names none of it.
     pub config_text: Option<&'a str>,
+    /// Returns the user's mark for the list of files to replace. [`finish_forget`] verifies it if a crash
+    /// interrupts the erasure. `None` if the user has no key.
+    pub sign: &'a dyn Fn(&[u8]) -> Option<String>,
 }
+
+impl fmt::Debug for Forget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Forget");
+        shown.field("removal", &self.removal).field("at", &self.at);
+        shown.field("reason", &self.reason).finish_non_exhaustive()
+    }
+}
+
+/// Finishes an erasure that a crash interrupted, and returns whether there was one. `is_ours` gets the
+/// bytes under the list's mark and the mark, and returns whether this user's key made it.
+///
+/// # Errors
+/// [`EngineError::ForeignForget`] if the list is not this user's or names a file that [`forget`] does not
+/// change; [`EngineError::OutputInUse`]; an I/O error.
+pub fn finish_forget(
+    dir: &Path,
+    is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
+) -> Result<bool, EngineError> {
+    // Refuses links in the way of the files.
+    if dir.join(LIST).symlink_metadata().is_ok() {
+        examine(dir)?;
+    }
+    swap::resume(dir, is_ours, &may_change)
+}
+
+/// Returns whether [`forget`] replaces or removes the file or folder of this name.
+fn may_change(name: &str) -> bool {
+    if let Some(file) = name.strip_prefix("archive/") {
+        return !file.contains('/') && crawl_archive::is_of_archive(file);
+    }
+    DERIVED.contains(&name)
+        || ROW_FILES.iter().any(|file| file.name() == name)
+        || name == TOMBSTONES
+        || name == CONFIG
+        || name == STORE
+        || name
+            .strip_prefix("state/")
+            .is_some_and(|name| name == LOG || JOURNALS.contains(&name))
+}
+
+const CONFIG: &str = "crawl.toml";
+const STORE: &str = "state/store";
+/// The crash journal of the readers, in `state/`.
+const JOURNALS: [&str; 2] = ["reading", "reading.new"];
 
 /// Counts what would go, and changes nothing.
 ///
@@ -189,20 +238,20 @@ pub fn forget(dir: &Path, order: &Forget<'_>) -> Result<Forgotten, EngineError> 
     counts.pending = left_out.pending;
     let to = Some(staging.as_path());
     rewrite_file(*waiting, dir, to, removal, &archive, &marks, &mut counts)?;
-    counts.swap.replace.push("state/store".to_owned());
+    counts.swap.replace.push(STORE.to_owned());
 
     let mut changes = counts.swap;
     of_archive(dir, &staging, &archive, &mut changes)?;
     if let Some(text) = order.config_text {
-        write_synced(&staging.join("crawl.toml"), text.as_bytes())?;
-        changes.replace.push("crawl.toml".to_owned());
+        write_synced(&staging.join(CONFIG), text.as_bytes())?;
+        changes.replace.push(CONFIG.to_owned());
     }
     changes.remove.extend(DERIVED.map(str::to_owned));
-    let at = |name: &str| format!("state/{name}");
+    let state_files = [LOG].into_iter().chain(JOURNALS);
     changes
         .remove
-        .extend([at(LOG), at("reading"), at("reading.new")]);
-    swap::commit(dir, &changes)?;
+        .extend(state_files.map(|name| format!("state/{name}")));
+    swap::commit(dir, &changes, order.sign)?;
     swap::finish(dir, &changes, &mut || Ok(()))?;
     Ok(counts.done)
 }

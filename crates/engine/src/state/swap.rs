@@ -1,172 +1,256 @@
-//! Files of a crawl's directory that take the places of others, all of them or none.
+//! Replaces files of a crawl directory in one step: all of them or none.
 //!
 //! ```text
-//! DIR/forget.new/       what is made, under the names that it will have
-//! DIR/forget.json       once all of it is on the disk: what takes places, and what goes
+//! DIR/forget.new/       the new files, under their final names
+//! DIR/forget.json       written once all of them are on disk: what to replace, what to remove
 //! ```
 //!
-//! A death before the list is there leaves a folder that the next start removes; one behind it, a
-//! list that the next start goes through again. Each step of it may have been done already.
+//! After a crash before the list was written, the next start removes the folder. After a crash later
+//! on, [`resume`] repeats the list from its beginning; each step may be repeated.
+//!
+//! A crawl directory may come from a stranger, list included. So every change happens beneath the
+//! directory's own handle, through no link, and the caller of [`resume`] decides whether the list is the
+//! user's own and which names it may contain.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
 use crawl_archive::{create_anew, read_text};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 
-/// The folder of what is made, the list, and the file that the list is written to before.
+/// The folder of new files, the list, and the file that the list is first written to.
 pub(crate) const STAGING: &str = "forget.new";
 pub(crate) const LIST: &str = "forget.json";
 pub(crate) const LIST_BESIDE: &str = "forget.json.new";
 
-/// A longer list is none of ours. Bytes.
+/// Maximum size of a list, in bytes.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
-/// The replacements of files and folders, and those that go; names as seen from the directory.
+/// The files and folders to replace and to remove; names are relative to the crawl directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Swap {
     pub(crate) replace: Vec<String>,
     pub(crate) remove: Vec<String>,
 }
 
-/// Makes the folder anew in which files are made.
+impl Swap {
+    /// The bytes that a mark covers.
+    fn message(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// `forget.json`.
+#[derive(Serialize, Deserialize)]
+struct List {
+    #[serde(flatten)]
+    swap: Swap,
+    /// The user's mark over [`Swap::message`]. `None` if the user had no key.
+    mark: Option<String>,
+}
+
+/// Creates an empty folder for the new files.
 pub(crate) fn begin(dir: &Path) -> Result<PathBuf, EngineError> {
     let staging = dir.join(STAGING);
-    remove(&staging).map_err(EngineError::disk(&staging))?;
-    fs::create_dir(&staging).map_err(EngineError::disk(&staging))?;
+    let create = || -> io::Result<()> {
+        let root = open_root(dir)?;
+        remove(&root, STAGING)?;
+        root.create_dir(STAGING)
+    };
+    create().map_err(EngineError::disk(&staging))?;
     Ok(staging)
 }
 
-/// Makes it certain that the files take their places: those in the folder are on the disk already,
-/// and their names are now.
-pub(crate) fn commit(dir: &Path, swap: &Swap) -> Result<(), EngineError> {
+/// Commits to replacing the files: writes and syncs the list, with the mark that `sign` returns for it.
+/// The new files are on disk already; their names are after this.
+pub(crate) fn commit(
+    dir: &Path,
+    swap: &Swap,
+    sign: &dyn Fn(&[u8]) -> Option<String>,
+) -> Result<(), EngineError> {
     let list = dir.join(LIST);
-    let failed = |why| EngineError::disk(&list)(why);
-    sync_folders(&dir.join(STAGING)).map_err(failed)?;
-    let bytes = serde_json::to_vec(swap).unwrap_or_default();
     let beside = dir.join(LIST_BESIDE);
     let write = || -> io::Result<()> {
+        sync_folders(&dir.join(STAGING))?;
+        let mark = sign(&swap.message());
+        let swap = swap.clone();
+        let bytes = serde_json::to_vec(&List { swap, mark })?;
         let mut file = create_anew(&beside)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(&beside, &list)?;
         sync(dir)
     };
-    write().map_err(failed)
+    write().map_err(EngineError::disk(&list))
 }
 
-/// Puts everything in its place. `step` is asked before each change, and ends it by an error as a
-/// death would.
+/// Puts everything in its place. `step` is called before each change; its error ends the work there,
+/// as a crash would.
 pub(crate) fn finish(
     dir: &Path,
     swap: &Swap,
     step: &mut dyn FnMut() -> io::Result<()>,
 ) -> Result<(), EngineError> {
-    let staging = dir.join(STAGING);
+    let root = open_root(dir).map_err(EngineError::disk(dir))?;
     for (number, name) in swap.replace.iter().enumerate() {
-        let (staged, place) = (staging.join(name), dir.join(name));
-        let mut replace = || -> io::Result<()> {
-            if !exists(&staged)? {
-                return Ok(());
-            }
-            if place.is_dir() {
-                // A folder with something in it can't be renamed over.
-                let old = staging.join(format!("old-{number}"));
-                remove(&old)?;
-                step()?;
-                fs::rename(&place, old)?;
-            }
-            step()?;
-            fs::rename(&staged, &place)?;
-            sync(place.parent().unwrap_or(dir))
-        };
-        replace().map_err(EngineError::disk(&place))?;
+        let replaced = replace(&root, number, name, step);
+        replaced.map_err(EngineError::disk(&dir.join(name)))?;
     }
     for name in &swap.remove {
-        let place = dir.join(name);
         let mut gone = || {
             step()?;
-            remove(&place)?;
-            sync(place.parent().unwrap_or(dir))
+            remove(&root, name)?;
+            sync_parent(&root, name)
         };
-        gone().map_err(EngineError::disk(&place))?;
+        gone().map_err(EngineError::disk(&dir.join(name)))?;
     }
     let mut end = || -> io::Result<()> {
         step()?;
-        remove(&staging)?;
+        remove(&root, STAGING)?;
         sync(dir)?;
         step()?;
-        remove(&dir.join(LIST))?;
+        remove(&root, LIST)?;
         sync(dir)
     };
-    end().map_err(EngineError::disk(&staging))
+    end().map_err(EngineError::disk(&dir.join(STAGING)))
 }
 
-/// Finishes what a death cut short, or takes it back where nothing had been decided yet.
-///
-/// # Errors
-/// [`EngineError::OutputInUse`] where another process is at it; a list that is none of ours; the
-/// disk.
-pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
-    let failed = |why| EngineError::disk(dir)(why);
-    let (list, staging) = (dir.join(LIST), dir.join(STAGING));
-    let beside = dir.join(LIST_BESIDE);
-    let mut left = [&list, &staging, &beside].into_iter();
-    if !left.any(|path| path.symlink_metadata().is_ok()) {
+/// Moves one new file or folder to its place. Does nothing if it was moved before.
+fn replace(
+    root: &Dir,
+    number: usize,
+    name: &str,
+    step: &mut dyn FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    let staged = format!("{STAGING}/{name}");
+    if !exists(root, &staged)? {
         return Ok(());
     }
-    let lock = File::open(dir.join("state").join("lock")).map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(EngineError::OutputInUse {
-                dir: dir.to_path_buf(),
-            });
-        }
-        Err(TryLockError::Error(why)) => return Err(failed(why)),
+    if root
+        .symlink_metadata(name)
+        .is_ok_and(|found| found.is_dir())
+    {
+        // `rename` does not replace a folder that has entries.
+        let old = format!("{STAGING}/old-{number}");
+        remove(root, &old)?;
+        step()?;
+        root.rename(name, root, &old)?;
     }
-    if exists(&list).map_err(failed)? {
-        let swap = read(&list).map_err(EngineError::disk(&list))?;
-        finish(dir, &swap, &mut || Ok(()))?;
-    }
-    remove(&staging).map_err(failed)?;
-    remove(&beside).map_err(failed)
+    step()?;
+    root.rename(&staged, root, name)?;
+    sync_parent(root, name)
 }
 
-/// Reads a list. One that names what lies elsewhere is none of ours.
-fn read(list: &Path) -> io::Result<Swap> {
-    let text = read_text(list, MAX_LIST_BYTES)?;
-    let swap: Swap = serde_json::from_str(&text)?;
-    let is_within = |name: &String| {
-        let mut parts = Path::new(name).components();
-        !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+/// Undoes a replacement that a crash cut short before its list was written.
+///
+/// # Errors
+/// [`EngineError::OutputInUse`] if another process holds the crawl, [`EngineError::UnfinishedForget`]
+/// if a list was written ([`resume`] finishes it), or an I/O error.
+pub(crate) fn recover(dir: &Path) -> Result<(), EngineError> {
+    let Some(_lock) = lock_leftovers(dir)? else {
+        return Ok(());
     };
-    match swap.replace.iter().chain(&swap.remove).all(is_within) {
-        true => Ok(swap),
-        false => Err(ErrorKind::InvalidData.into()),
+    let failed = |why| EngineError::disk(dir)(why);
+    let root = open_root(dir).map_err(failed)?;
+    if exists(&root, LIST).map_err(failed)? {
+        let dir = dir.to_owned();
+        return Err(EngineError::UnfinishedForget { dir });
+    }
+    remove(&root, STAGING).map_err(failed)?;
+    remove(&root, LIST_BESIDE).map_err(failed)
+}
+
+/// Finishes the replacement whose list is in `dir`, if there is one. `is_ours` gets the bytes under
+/// the mark and the mark; `may_change` a name in the list.
+///
+/// # Errors
+/// [`EngineError::ForeignForget`] for a list that is not the user's or that names another file;
+/// [`EngineError::OutputInUse`]; an I/O error.
+pub(crate) fn resume(
+    dir: &Path,
+    is_ours: &dyn Fn(&[u8], Option<&str>) -> bool,
+    may_change: &dyn Fn(&str) -> bool,
+) -> Result<bool, EngineError> {
+    let list = dir.join(LIST);
+    if list.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    let Some(_lock) = lock_leftovers(dir)? else {
+        return Ok(false);
+    };
+    let text = read_text(&list, MAX_LIST_BYTES).map_err(EngineError::disk(&list))?;
+    let foreign = |why: String| EngineError::ForeignForget {
+        dir: dir.to_owned(),
+        why,
+    };
+    let List { swap, mark } =
+        serde_json::from_str(&text).map_err(|why| foreign(why.to_string()))?;
+    let mut names = swap.replace.iter().chain(&swap.remove);
+    if let Some(name) = names.find(|name| !may_change(name)) {
+        return Err(foreign(format!(
+            "`{name}` is not a file that `forget` changes"
+        )));
+    }
+    if !is_ours(&swap.message(), mark.as_deref()) {
+        return Err(foreign("its mark is not yours".to_owned()));
+    }
+    finish(dir, &swap, &mut || Ok(()))?;
+    Ok(true)
+}
+
+/// Locks the crawl if files of a replacement are left in it. `None` if there are none.
+fn lock_leftovers(dir: &Path) -> Result<Option<File>, EngineError> {
+    let mut leftovers = [LIST, STAGING, LIST_BESIDE].into_iter();
+    if !leftovers.any(|name| dir.join(name).symlink_metadata().is_ok()) {
+        return Ok(None);
+    }
+    let failed = |why| EngineError::disk(dir)(why);
+    let root = open_root(dir).map_err(failed)?;
+    let lock = root.open("state/lock").map_err(failed)?.into_std();
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Err(EngineError::OutputInUse {
+            dir: dir.to_path_buf(),
+        }),
+        Err(TryLockError::Error(why)) => Err(failed(why)),
     }
 }
 
-fn exists(path: &Path) -> io::Result<bool> {
-    match path.symlink_metadata() {
+/// A handle on the directory. No name that is opened, renamed or removed through it can lead outside.
+fn open_root(dir: &Path) -> io::Result<Dir> {
+    Dir::open_ambient_dir(dir, ambient_authority())
+}
+
+fn exists(root: &Dir, name: &str) -> io::Result<bool> {
+    match root.symlink_metadata(name) {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(false),
         found => found.map(|_| true),
     }
 }
 
-fn remove(path: &Path) -> io::Result<()> {
-    let gone = match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
+fn remove(root: &Dir, name: &str) -> io::Result<()> {
+    let removed = match root.symlink_metadata(name) {
+        Ok(found) if found.is_dir() => root.remove_dir_all(name),
+        Ok(_) => root.remove_file(name),
         Err(why) => Err(why),
     };
-    match gone {
+    match removed {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
-        gone => gone,
+        removed => removed,
     }
+}
+
+fn sync_parent(root: &Dir, name: &str) -> io::Result<()> {
+    let folder = match name.rsplit_once('/') {
+        Some((folder, _)) => folder,
+        None => ".",
+    };
+    root.open(folder)?.into_std().sync_all()
 }
 
 fn sync(folder: &Path) -> io::Result<()> {
@@ -189,7 +273,18 @@ mod tests {
     use std::io;
     use std::path::Path;
 
-    use super::{LIST, STAGING, Swap, begin, commit, finish, recover};
+    use super::{LIST, STAGING, Swap, begin, commit, finish, recover, resume};
+    use crate::error::EngineError;
+
+    fn sign(message: &[u8]) -> Option<String> {
+        Some(format!("{:x}", message.len()))
+    }
+
+    /// Resumes as the user who signed, for whom `kept` is out of bounds.
+    fn resumed(dir: &Path) -> Result<bool, EngineError> {
+        let is_ours = |message: &[u8], mark: Option<&str>| mark == sign(message).as_deref();
+        resume(dir, &is_ours, &|name| !name.contains("kept"))
+    }
 
     fn setup(dir: &Path) -> Swap {
         for (name, text) in [
@@ -251,11 +346,11 @@ mod tests {
     ];
 
     #[test]
-    fn ours_a_death_at_any_step_is_finished_by_the_next_start() {
+    fn a_crash_at_any_step_is_finished_by_the_next_start() {
         for deadly in 0.. {
             let dir = tempfile::tempdir().unwrap();
             let swap = setup(dir.path());
-            commit(dir.path(), &swap).unwrap();
+            commit(dir.path(), &swap, &sign).unwrap();
             let mut steps = 0;
             let died = finish(dir.path(), &swap, &mut || {
                 steps += 1;
@@ -265,6 +360,7 @@ mod tests {
                 }
             });
             assert_eq!(died.is_err(), dir.path().join(LIST).exists());
+            assert_eq!(resumed(dir.path()).unwrap(), died.is_err());
             recover(dir.path()).unwrap();
             check(dir.path(), &NEW);
             if died.is_ok() {
@@ -275,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_was_not_decided_is_taken_back() {
+    fn an_uncommitted_replacement_is_undone() {
         let dir = tempfile::tempdir().unwrap();
         setup(dir.path());
         fs::write(dir.path().join("forget.json.new"), "{\"repl").unwrap();
@@ -293,31 +389,67 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_list_that_names_what_lies_elsewhere_is_refused() {
+    fn a_list_is_refused_if_it_is_unsigned_or_names_another_file() {
         let dir = tempfile::tempdir().unwrap();
         setup(dir.path());
-        for name in ["../x", "/etc/x", "state/../../x", ""] {
-            let swap = Swap {
-                replace: Vec::new(),
-                remove: vec![name.to_owned()],
-            };
-            commit(dir.path(), &swap).unwrap();
-            assert!(recover(dir.path()).is_err(), "{name}");
-            assert!(dir.path().join(STAGING).exists());
+        let swap = |name: &str| Swap {
+            replace: Vec::new(),
+            remove: vec![name.to_owned()],
+        };
+        commit(dir.path(), &swap("kept"), &sign).unwrap();
+        let refused = resumed(dir.path()).unwrap_err().to_string();
+        assert!(refused.contains("`kept`"), "{refused}");
+        for mark in [None, Some("forged".to_owned())] {
+            commit(dir.path(), &swap("report.json"), &|_| mark.clone()).unwrap();
+            assert!(resumed(dir.path()).is_err());
+            let refused = recover(dir.path());
+            assert!(matches!(refused, Err(EngineError::UnfinishedForget { .. })));
+        }
+        assert!(dir.path().join("report.json").exists());
+        assert!(dir.path().join(STAGING).exists());
+    }
+
+    #[test]
+    fn no_step_leads_outside_of_the_directory() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::create_dir(outside.path().join("deep")).unwrap();
+        for target in ["victim", "deep/victim"] {
+            fs::write(outside.path().join(target), "precious").unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        setup(dir.path());
+        std::os::unix::fs::symlink(outside.path(), dir.path().join("archive/link")).unwrap();
+        for name in [
+            "archive/link/victim",
+            "archive/link/deep/victim",
+            "archive/../../victim",
+        ] {
+            let staged = dir.path().join(STAGING).join(name);
+            let _ = fs::create_dir_all(staged.parent().unwrap());
+            let _ = fs::write(&staged, "forged");
+            for (replace, remove) in [(vec![name], vec![]), (vec![], vec![name])] {
+                let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+                let (replace, remove) = (names(replace), names(remove));
+                let _ = finish(dir.path(), &Swap { replace, remove }, &mut || Ok(()));
+            }
+        }
+        for target in ["victim", "deep/victim"] {
+            let text = fs::read_to_string(outside.path().join(target)).unwrap();
+            assert_eq!(text, "precious", "{target}");
         }
     }
 
     #[test]
-    fn ours_nobody_is_disturbed_at_it() {
+    fn a_crawl_in_use_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let swap = setup(dir.path());
-        commit(dir.path(), &swap).unwrap();
+        commit(dir.path(), &swap, &sign).unwrap();
         let lock = fs::File::open(dir.path().join("state/lock")).unwrap();
         lock.lock().unwrap();
-        assert!(recover(dir.path()).is_err());
+        assert!(resumed(dir.path()).is_err());
         assert!(dir.path().join("report.json").exists());
         drop(lock);
-        recover(dir.path()).unwrap();
+        assert!(resumed(dir.path()).unwrap());
         check(dir.path(), &NEW);
     }
 }

@@ -47,6 +47,7 @@ pub(super) fn import_crawl(
         crawl: crawl.clone(),
         worker: worker.to_owned(),
     };
+    crate::run::finish_interrupted(dir)?;
     let imported = import(dir, &target).map_err(|error| of_engine(&error, dir))?;
     let mut told = object(&imported.moved, &crawl);
     told["worker"] = json!(worker);

@@ -1,0 +1,21 @@
+//! Finishing a `crawl forget` that a crash interrupted.
+
+use std::path::Path;
+
+use crawl_engine::finish_forget;
+
+use crate::error::CommandError;
+use crate::error::engine::of_engine;
+use crate::settings::{Environment, MarkStatus, Purpose, verify};
+
+/// Finishes an erasure in `dir` that a crash interrupted, if this user began it. Commands that write in a
+/// crawl directory call this first.
+pub(crate) fn finish_interrupted(dir: &Path) -> Result<(), CommandError> {
+    let is_ours = |list: &[u8], mark: Option<&str>| {
+        let around = Environment::of_process();
+        verify(&around, dir, Purpose::Forget, list, mark) == MarkStatus::Ours
+    };
+    finish_forget(dir, &is_ours)
+        .map(drop)
+        .map_err(|why| of_engine(&why, dir))
+}
