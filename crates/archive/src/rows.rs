@@ -69,6 +69,10 @@ pub struct PageRow {
     /// `min-size 1000`, `max-size 1000`, `language fr`; null where it is wanted.
     #[serde(default)]
     pub unwanted: Option<String>,
+    /// Whether the answer contains a secret of the operator's `[site]` tables. The archive keeps such an
+    /// answer unchanged, so its body is never shown or exported: see [`PageRow::may_show_body`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub echoes_secret: bool,
     /// Which passage through the crawl's pages it belongs to, from 1; each URL has a row in a
     /// round at most.
     #[serde(default = "first_round")]
@@ -161,6 +165,13 @@ impl PageRow {
     #[must_use]
     pub fn is_body_left_out(&self) -> bool {
         self.withheld.is_some() || self.unwanted.is_some()
+    }
+
+    /// Returns whether commands may show or export what the archived body says. They go by the search
+    /// index, which is redacted, where they may not.
+    #[must_use]
+    pub fn may_show_body(&self) -> bool {
+        !self.is_body_left_out() && !self.echoes_secret
     }
 
     /// Returns whether its record repeats no body: that of an earlier visit holds it.

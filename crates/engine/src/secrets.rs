@@ -38,9 +38,10 @@ pub(crate) fn redact_row(secrets: &Secrets, row: &mut PageRow) {
         &mut row.error,
     ];
     for text in said.chain(fields.into_iter().flatten()) {
-        secrets.redact(text);
+        row.echoes_secret |= secrets.redact(text);
     }
-    row.canonical = row.canonical.take().filter(|url| !are_in(secrets, url));
+    let canonical = row.canonical.take_if(|url| are_in(secrets, url));
+    row.echoes_secret |= canonical.is_some();
 }
 
 /// Redacts what the search index is told of a page.
@@ -48,7 +49,7 @@ pub(crate) fn redacted_entry(secrets: &Secrets, mut entry: IndexEntry) -> IndexE
     if !secrets.is_empty() {
         match &mut entry {
             IndexEntry::Put(page) => redact_page(secrets, page),
-            IndexEntry::Drop { why, .. } => secrets.redact(why),
+            IndexEntry::Drop { why, .. } => drop(secrets.redact(why)),
         }
     }
     entry

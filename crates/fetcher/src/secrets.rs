@@ -55,6 +55,12 @@ impl Secrets {
             || matches!(Cow::from(percent_decode(text)), Cow::Owned(decoded) if is_in(&decoded))
     }
 
+    /// Returns whether a body contains a secret as it is.
+    #[must_use]
+    pub fn are_in(&self, body: &[u8]) -> bool {
+        self.0.iter().any(|secret| secret.find(body).is_some())
+    }
+
     /// The text with `[redacted]` in place of each secret.
     #[must_use]
     pub fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
@@ -73,11 +79,14 @@ impl Secrets {
         Cow::Owned(kept)
     }
 
-    /// Redacts in place.
-    pub fn redact(&self, text: &mut String) {
-        if let Cow::Owned(redacted) = self.redacted(text) {
-            *text = redacted;
-        }
+    /// Redacts in place, and returns whether there was a secret.
+    pub fn redact(&self, text: &mut String) -> bool {
+        let redacted = match self.redacted(text) {
+            Cow::Owned(redacted) => redacted,
+            Cow::Borrowed(_) => return false,
+        };
+        *text = redacted;
+        true
     }
 
     /// The new place of a place in `text` once that is redacted. One within a secret moves behind

@@ -91,8 +91,8 @@ impl ArchivedPages {
         self.by_url.get(&key(url)).map(|place| place.seen)
     }
 
-    /// The body of a page; none where the crawl has no such page now, or its body is not in the
-    /// archive, or can't be read.
+    /// Returns the body of a page. `None` if the crawl has no such page now, or its body is not in the
+    /// archive, contains a secret ([`PageRow::may_show_body`]), or can't be read.
     #[must_use]
     pub fn read(&self, url: &str) -> Option<ArchivedPage> {
         let place = self.by_url.get(&key(url))?;
@@ -115,7 +115,7 @@ impl ArchivedPages {
     }
 
     fn add(&mut self, row: &PageRow, changed_at: Option<Timestamp>) {
-        let warc = row.warc.as_ref().filter(|_| !row.is_body_left_out());
+        let warc = row.warc.as_ref().filter(|_| row.may_show_body());
         let file = warc.map(|warc| self.file_number(&warc.file));
         let place = Place {
             file,

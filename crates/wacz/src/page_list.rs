@@ -144,9 +144,13 @@ impl PageLists<'_> {
             content_type,
             ..PageContext::default()
         };
+        let shown = match row.may_show_body() {
+            true => &body[..],
+            false => &[],
+        };
         let mut limits = ContentLimits::default();
         limits.text_bytes = MAX_TEXT_BYTES;
-        let content = read_content(&body, &given, &limits);
+        let content = read_content(shown, &given, &limits);
         let date = row.fetched_at.rfc3339_millis();
         let id = Sha256::digest(format!("{date} {}", row.url));
         let page = Page {

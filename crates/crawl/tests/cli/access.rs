@@ -147,3 +147,92 @@ fn what_cannot_be_sent_is_refused_by_name() {
         assert!(ran.stderr.contains(message), "{}", ran.stderr);
     }
 }
+
+/// The exports that write text of pages, with the folder or file of each.
+const EXPORTS: [(&str, &str); 6] = [
+    ("markdown", "pages"),
+    ("llms-txt", "llms.txt"),
+    ("sitemap", "sitemaps"),
+    ("static", "search"),
+    ("meilisearch", "documents.json"),
+    ("csv", "tables"),
+];
+
+/// A page that repeats a secret is in the archive as it came, and goes nowhere else with it: neither by a
+/// command that reads the archive again nor by an index that is built without knowing the secret.
+#[test]
+fn an_echoed_secret_leaves_the_archive_by_no_command() {
+    let (dir, mut cmd) = setup("echoed");
+    cmd.env("LOGIN", &format!("me:{PASSWORD}"));
+    cmd.env("SESSION", COOKIE);
+    let web = TestWeb::builder().hosts(1).pages(1).sitemap(false).start();
+    let page = |title: &str, words: &str| {
+        let filler = "This is a page of the shop with some words of its own, and no two are alike.";
+        Answer::html(&format!(
+            "<title>{title}</title><main><h1>{title}</h1><p>{filler} {words}</main>"
+        ))
+    };
+    let entities = KEY.replace('-', "&#45;");
+    for (path, answer) in [
+        (
+            "/",
+            page(
+                "Shop",
+                "<a href=/raw>a</a> <a href=/entity>b</a> <a href=/alt>c</a> <a href=/text>d</a>",
+            ),
+        ),
+        ("/raw", page("Raw", &format!("Your key is {KEY}, again {COOKIE}."))),
+        ("/entity", page("Entity", &format!("Your key is {entities}."))),
+        (
+            "/alt",
+            page(
+                "Alt",
+                &format!("<img alt='{KEY}' src=/i.png> <a href='/gone#{KEY}'>{KEY}</a>"),
+            ),
+        ),
+        ("/text", Answer::text(&format!("A plain text with {PASSWORD} in it.\n"))),
+    ] {
+        web.script(0, path, answer);
+    }
+    let host = web.address(0).ip().to_string();
+    dir.write("c.toml", &config(&host, ""));
+    let seed = web.url(0, "/");
+    let crawl = ["--config", "c.toml", "--seed", &seed, "--output", "c"];
+    run(&dir, &cmd, &[&crawl[..], &["--index", "on"]].concat());
+    let flagged = dir.rows("c/pages.jsonl");
+    let flagged = flagged.iter().filter(|row| row["echoes_secret"] == true);
+    assert_eq!(flagged.count(), 4);
+
+    for round in ["as crawled", "indexed anew", "indexed from nothing"] {
+        let mut shown = String::new();
+        for (to, out) in EXPORTS {
+            let ran = cmd.run(&["export", "c", "--to", to, "--out", out]);
+            assert_eq!(ran.code, 0, "{round} {to}: {}", ran.stderr);
+            let path = dir.file(out);
+            shown += &match path.is_dir() {
+                true => all_text(&path),
+                false => fs::read_to_string(&path).unwrap(),
+            };
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+        }
+        assert!(shown.contains("some words of its own"), "{round}");
+        for args in [
+            &["search", "c", "key", "--json"][..],
+            &["report", "c", "--broken"],
+            &["report", "c", "--faults"],
+            &["report", "c", "--site"],
+            &["explain", "c", &web.url(0, "/raw")],
+        ] {
+            let ran = cmd.run(args);
+            shown += &(ran.stdout + &ran.stderr);
+        }
+        for secret in [PASSWORD, KEY, COOKIE] {
+            assert!(!shown.contains(secret), "{round}: {secret}");
+        }
+        if round == "indexed anew" {
+            fs::remove_dir_all(dir.file("c/index")).unwrap();
+        }
+        let ran = cmd.run(&["index", "c"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+}

@@ -243,7 +243,7 @@ fn beside<'a>(
         hosts: HashSet::new(),
     };
     let of = (dir, committed, frontier);
-    let Some((kept, unreadable)) = kept_pages(of, &rules.documents, is_stopped)? else {
+    let Some((kept, unreadable)) = kept_pages(of, rules, is_stopped)? else {
         build.remove()?;
         return Ok(None);
     };
@@ -303,7 +303,7 @@ struct Kept {
 /// and how many lines are no rows. None where it was stopped.
 fn kept_pages(
     (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
-    documents: &DocumentRules,
+    rules: &Reindex,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<(Vec<Kept>, u64)>, EngineError> {
     let mut unreadable = 0;
@@ -332,8 +332,9 @@ fn kept_pages(
             continue;
         }
         let at = i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX);
-        let is_left_out = row.is_body_left_out();
-        let bars = |word: &str| word != "yes" && !is_judged_anew(word, &row, documents);
+        // The index of the crawl is redacted, the archive is not.
+        let is_left_out = row.is_body_left_out() || row.echoes_secret && rules.secrets.is_empty();
+        let bars = |word: &str| word != "yes" && !is_judged_anew(word, &row, &rules.documents);
         let is_out = row.indexed.as_deref().map(bars);
         match row.status {
             // Its record refers to the one before.

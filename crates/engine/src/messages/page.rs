@@ -290,6 +290,7 @@ pub(crate) fn row_without_answer(
         record_id: None,
         withheld: None,
         unwanted: None,
+        echoes_secret: false,
         round: 1,
         change: None,
         differs: None,

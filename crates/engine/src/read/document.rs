@@ -33,6 +33,8 @@ pub(crate) struct ReadDocument {
     /// The reason why none of its links is followed.
     pub(crate) bar: Option<Exclusion>,
     pub(crate) error: Option<DocumentError>,
+    /// True if a secret of the operator's is in the body or in the text that it shows.
+    pub(crate) echoes_secret: bool,
     /// The reason why it is not kept.
     pub(crate) unwanted: Option<Unwanted>,
     /// The labelled digest of the body without its content coding; nothing where it has none, or

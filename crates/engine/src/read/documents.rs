@@ -6,8 +6,8 @@ use bytes::Bytes;
 use crawl_coding::decode_gzip;
 use crawl_dates::Moment;
 use crawl_extractor::{
-    ChangeFreq, Page, PageObserver as _, PageText, Sitemap, SitemapEntry, SitemapKind, read_feed,
-    read_sitemap, read_text,
+    ChangeFreq, Content, Page, PageObserver as _, PageText, Sitemap, SitemapEntry, SitemapKind,
+    read_feed, read_sitemap, read_text,
 };
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial};
@@ -60,13 +60,21 @@ impl PageReader {
         // A seed leads on whatever its language: what it links to is judged by itself.
         let is_told = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
         let is_told = is_told && !self.wanted.languages.is_empty();
-        let (page, content) = match may_index || is_told || compared.is_wanted {
+        let secrets = &self.policy.secrets;
+        let is_wanted = may_index || is_told || compared.is_wanted;
+        let (page, content) = match is_wanted || !secrets.is_empty() {
             true => {
                 let (page, content) = read_both(&text, headers, at, &self.limits, &mut evidence);
                 (page, Some(content))
             }
             false => (read_text(&text, &self.limits, &mut evidence), None),
         };
+        let visible = content.as_ref().map(Content::visible_text);
+        let echoes_secret = [Some(text.as_str()), visible]
+            .into_iter()
+            .flatten()
+            .any(|text| secrets.are_in(text.as_bytes()));
+        let content = content.filter(|_| is_wanted);
         if evidence.is_given_up() {
             return Ok(ReadDocument {
                 is_given_up: true,
@@ -115,6 +123,7 @@ impl PageReader {
             links.forget_found();
         }
         document.unwanted = unwanted;
+        document.echoes_secret = echoes_secret;
         document.language = language;
         document.findings.signal = evidence.finish();
         document.findings.entry = entry;

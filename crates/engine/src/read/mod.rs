@@ -284,6 +284,7 @@ impl PageReader {
             usage: usage::row(&said),
             withheld,
             unwanted,
+            echoes_secret: document.echoes_secret,
             error: row_error(document.error.as_ref(), cut),
             round: self.visits.round.number,
             ..row_without_answer(&lease, context, exchange.started, exchange.took())
@@ -339,6 +340,7 @@ impl PageReader {
         let decoded = (is_sitemap || may_be_read(content_type) || is_indexed())
             .then(|| self.decoded(exchange));
         let bytes = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
+        let echoes_secret = self.echoes_secret(exchange, bytes);
         let is_coded = exchange.headers.contains_key(CONTENT_ENCODING);
         let detected_type = match &decoded {
             None if is_coded => None,
@@ -404,7 +406,14 @@ impl PageReader {
             document.unwanted = document.unwanted.or_else(why);
         }
         document.detected_type = detected_type;
+        document.echoes_secret |= echoes_secret;
         links.finish(document)
+    }
+
+    /// Returns whether a secret is in the body, as it came or without its content codings.
+    fn echoes_secret(&self, exchange: &Exchange, decoded: &[u8]) -> bool {
+        let secrets = &self.policy.secrets;
+        secrets.are_in(&exchange.body) || secrets.are_in(decoded)
     }
 
     /// The body of an answer without its content codings.

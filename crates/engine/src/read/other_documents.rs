@@ -75,7 +75,11 @@ impl PageReader {
             refused.as_deref(),
             (&mut resolve, &is_in_crawl),
         );
+        let secrets = &self.policy.secrets;
+        let texts = [text.as_str(), content.visible_text()];
+        let mut texts = texts.into_iter();
         ReadDocument {
+            echoes_secret: texts.any(|text| secrets.are_in(text.as_bytes())),
             title: page.title,
             language: content.language.tag(),
             usage: Some(usage),

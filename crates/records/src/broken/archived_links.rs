@@ -68,7 +68,7 @@ impl Archived {
     /// Hands over the links of a page; none where it can't be read.
     pub(crate) fn each_link(&self, row: &PageRow, take: &mut TakeLink<'_>) -> Option<()> {
         let url = canonicalize(None, &row.url).ok()?;
-        if row.is_body_left_out() {
+        if !row.may_show_body() {
             return None;
         }
         let record = self.record(row)?;
@@ -86,7 +86,7 @@ impl Archived {
 
     /// The body of a page; none where it can't be read.
     pub(crate) fn body(&self, row: &PageRow) -> Option<Bytes> {
-        if row.is_body_left_out() {
+        if !row.may_show_body() {
             return None;
         }
         decoded_body(&self.record(row)?.http()?)
