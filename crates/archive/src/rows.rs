@@ -671,6 +671,7 @@ mod tests {
                 record_id: Some("67e55044-10b1-426f-9247-bb680e5fe0c8".into()),
                 withheld: None,
                 unwanted: None,
+                echoes_secret: false,
                 round: 1,
                 change: Some("new".into()),
                 differs: None,

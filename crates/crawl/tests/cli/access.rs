@@ -181,8 +181,14 @@ fn an_echoed_secret_leaves_the_archive_by_no_command() {
                 "<a href=/raw>a</a> <a href=/entity>b</a> <a href=/alt>c</a> <a href=/text>d</a>",
             ),
         ),
-        ("/raw", page("Raw", &format!("Your key is {KEY}, again {COOKIE}."))),
-        ("/entity", page("Entity", &format!("Your key is {entities}."))),
+        (
+            "/raw",
+            page("Raw", &format!("Your key is {KEY}, again {COOKIE}.")),
+        ),
+        (
+            "/entity",
+            page("Entity", &format!("Your key is {entities}.")),
+        ),
         (
             "/alt",
             page(
@@ -190,7 +196,10 @@ fn an_echoed_secret_leaves_the_archive_by_no_command() {
                 &format!("<img alt='{KEY}' src=/i.png> <a href='/gone#{KEY}'>{KEY}</a>"),
             ),
         ),
-        ("/text", Answer::text(&format!("A plain text with {PASSWORD} in it.\n"))),
+        (
+            "/text",
+            Answer::text(&format!("A plain text with {PASSWORD} in it.\n")),
+        ),
     ] {
         web.script(0, path, answer);
     }
