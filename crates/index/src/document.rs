@@ -10,7 +10,7 @@ use crate::byte_gate::BytePass;
 use crate::facets::{VersionMark, facet_values};
 use crate::indexed_page::IndexedPage;
 use crate::page_prior::worth;
-use crate::schema::{Fields, KIND_DUPLICATE, KIND_PAGE, LEAVING};
+use crate::schema::{Fields, GIVES_WAY, KIND_DUPLICATE, KIND_PAGE, LEAVING};
 use crate::tokens::of_language;
 use crate::words::{Stemmer, Words};
 
@@ -49,6 +49,9 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     document.add_i64(fields.fetched_at, page.fetched_at);
     if page.leaving.is_some() {
         document.add_text(fields.leaving, LEAVING);
+    }
+    if page.gives_way_to.is_some() {
+        document.add_text(fields.leaving, GIVES_WAY);
     }
     if page.same_as.is_some() {
         document.add_text(fields.kind, KIND_DUPLICATE);

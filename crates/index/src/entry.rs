@@ -1,5 +1,7 @@
 //! Entries: one URL each, as the source of an index gives them.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::IndexError;
@@ -13,9 +15,9 @@ use crate::writer::IndexWriter;
 pub enum IndexEntry {
     /// The page stands there from now on, in place of what stood under its URL.
     Put(Box<IndexedPage>),
-    /// Nothing stands there from now on. Where the reason may be a fault of the site (a redirect,
-    /// a canonical address, a page that says that there is none, an answer without one), the page
-    /// stays until [`IndexWriter::reconcile`] has seen how many leave so.
+    /// No page is found under the URL from now on. If the reason may be a fault of the site (a redirect, a
+    /// page that says that there is none, an answer without one), the page stays until
+    /// [`IndexWriter::reconcile`] has counted the pages that leave for such reasons.
     Drop {
         /// The URL, in canonical form.
         url: String,
@@ -43,16 +45,16 @@ impl IndexEntry {
         }
     }
 
-    /// The reason to leave that a whole site may give by a fault; none where the page goes in, or
-    /// goes out beyond doubt.
-    pub(crate) fn doubtful_reason(&self) -> Option<&str> {
-        const DOUBTFUL: [&str; 5] = ["canonical", "soft_404", "empty", "redirect", "no_page"];
+    /// The reason to leave that a whole site may give by a fault. `None` if the page stays, or leaves
+    /// beyond doubt.
+    pub(crate) fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
+        const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];
         // `document_timeout` and its like: what could not be read.
         let is_doubtful = |name: &&str| DOUBTFUL.contains(name) || name.starts_with("document_");
         let name = self.left_out().filter(is_doubtful);
         match self {
-            IndexEntry::Drop { why, .. } => name.map(|_| why.as_str()),
-            IndexEntry::Put(_) => None,
+            IndexEntry::Drop { why, .. } => name.map(|_| Cow::Borrowed(why.as_str())),
+            IndexEntry::Put(page) => page.gives_way().map(Cow::Owned),
         }
     }
 
@@ -73,20 +75,41 @@ impl IndexWriter {
     /// The disk.
     pub fn apply(&mut self, entry: &IndexEntry) -> Result<(), IndexError> {
         match entry {
-            IndexEntry::Put(page) => self.put(page),
-            IndexEntry::Drop { url, .. } => {
-                let known = match entry.doubtful_reason() {
-                    Some(why) => self.committed(url)?.map(|page| (page, why)),
-                    None => None,
-                };
-                let Some((mut page, why)) = known else {
+            IndexEntry::Put(page) => match self.stays_for_now(entry)? {
+                None => self.put(page),
+                // Searches find the page, as before, until the run ends.
+                Some((_, why)) => self.put(&IndexedPage {
+                    same_as: None,
+                    leaving: Some(why),
+                    ..(**page).clone()
+                }),
+            },
+            IndexEntry::Drop { url, .. } => match self.stays_for_now(entry)? {
+                None => {
                     self.drop_url(url);
-                    return Ok(());
-                };
-                page.leaving = Some(why.to_owned());
-                self.marked.insert(url_key(url));
-                self.put(&page)
-            }
+                    Ok(())
+                }
+                Some((page, why)) => self.put(&IndexedPage {
+                    leaving: Some(why),
+                    ..page
+                }),
+            },
         }
+    }
+
+    /// The page that searches find under the entry's URL, with the doubtful reason for which it leaves.
+    fn stays_for_now(
+        &mut self,
+        entry: &IndexEntry,
+    ) -> Result<Option<(IndexedPage, String)>, IndexError> {
+        let Some(why) = entry.doubtful_reason() else {
+            return Ok(None);
+        };
+        let page = self.committed(entry.url())?;
+        let found = page.filter(|page| page.would_be_lost(&why));
+        if found.is_some() {
+            self.marked.insert(url_key(entry.url()));
+        }
+        Ok(found.map(|page| (page, why.into_owned())))
     }
 }

@@ -44,7 +44,8 @@ pub struct IndexedPage {
     pub anchors: Vec<String>,
     /// The number of pages that link to it.
     pub linked_from: u32,
-    /// The page with the same text that stands in the index in its place.
+    /// The page that is found in its place: one with the same text, or the one that its canonical URL
+    /// leads to. A page with this is stored, but no search finds it.
     pub same_as: Option<String>,
     /// The newest of the versions of this page, itself or another; none where it has one version.
     pub newest: Option<String>,
@@ -57,6 +58,9 @@ pub struct IndexedPage {
     pub document_type: String,
     /// The address outside of the crawl that it calls its own (`rel=canonical`).
     pub canonical: Option<String>,
+    /// The URL in this crawl that the page names as canonical in place of its own. When a run ends, the page
+    /// gives way to the indexed page that this URL leads to (`same_as`), if there is one.
+    pub gives_way_to: Option<String>,
     /// Why the last visit would take it out, until a run ends and all such pages are looked at
     /// together: see [`IndexEntry::Drop`](crate::IndexEntry::Drop).
     pub leaving: Option<String>,
@@ -85,6 +89,23 @@ pub struct Anchor {
 }
 
 impl IndexedPage {
+    /// Why a page that names another URL as canonical leaves: `canonical: URL`.
+    #[must_use]
+    pub fn gives_way(&self) -> Option<String> {
+        self.gives_way_to
+            .as_ref()
+            .map(|url| format!("canonical: {url}"))
+    }
+
+    /// Returns whether searches would lose the page if it left for the reason `why`. They don't if it gave
+    /// way already, or if it named its canonical URL before, which led nowhere.
+    pub(crate) fn would_be_lost(&self, why: &str) -> bool {
+        let Some(_) = self.gives_way_to else {
+            return true;
+        };
+        self.leaving.is_some() || self.same_as.is_none() && !why.starts_with("canonical: ")
+    }
+
     /// The host of its URL, with the port where it has one.
     #[must_use]
     pub fn host(&self) -> &str {

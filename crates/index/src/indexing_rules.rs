@@ -79,8 +79,6 @@ pub enum NotIndexed {
     Unavailable(String),
     /// Its site does not want it in a search index.
     Usage(String),
-    /// It says that it stands elsewhere: `rel=canonical`, or META URL.
-    Canonical(String),
     /// It only says that there is no such page.
     SoftMissing,
     /// It has no title and no text but what leads to other pages.
@@ -95,7 +93,6 @@ impl NotIndexed {
             NotIndexed::Noindex(_) => "noindex",
             NotIndexed::Unavailable(_) => "unavailable_after",
             NotIndexed::Usage(_) => "usage",
-            NotIndexed::Canonical(_) => "canonical",
             NotIndexed::SoftMissing => "soft_404",
             NotIndexed::Empty => "empty",
         }
@@ -105,10 +102,9 @@ impl NotIndexed {
 impl fmt::Display for NotIndexed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotIndexed::Noindex(by)
-            | NotIndexed::Unavailable(by)
-            | NotIndexed::Usage(by)
-            | NotIndexed::Canonical(by) => write!(f, "{}: {by}", self.name()),
+            NotIndexed::Noindex(by) | NotIndexed::Unavailable(by) | NotIndexed::Usage(by) => {
+                write!(f, "{}: {by}", self.name())
+            }
             NotIndexed::SoftMissing | NotIndexed::Empty => f.write_str(self.name()),
         }
     }
@@ -137,10 +133,16 @@ pub fn judge(
     if let Some(statement) = came.search_refused {
         return Err(NotIndexed::Usage(statement.to_owned()));
     }
-    let other = came.page.stands_elsewhere(came.url, came.linked_canonical);
-    if let Some(other) = other.as_ref().filter(|other| (came.is_in_crawl)(other)) {
-        return Err(NotIndexed::Canonical(other.to_string()));
-    }
+    let canonical = came.page.stands_elsewhere(came.url, came.linked_canonical);
+    let is_in_crawl = canonical
+        .as_ref()
+        .is_some_and(|url| (came.is_in_crawl)(url));
+    let canonical = canonical.map(|url| url.to_string());
+    // A copy of a site, on a test server say, is searched as it is.
+    let (gives_way_to, canonical) = match is_in_crawl {
+        true => (canonical, None),
+        false => (None, canonical),
+    };
     let content = came.content;
     let (text, beside, headings) = texts_and_headings(content);
     let title = content.title.clone().unwrap_or_default();
@@ -175,8 +177,10 @@ pub fn judge(
         until: until.map(|until| until.value),
         max_snippet: snippet,
         document_type: document_type(came.content_type, came.url.path()).to_owned(),
-        // A copy of a site, on a test server say, is searched as it is.
-        canonical: other.map(|other| other.to_string()),
+        canonical,
+        // Until the run ends, the page waits for the other one.
+        same_as: gives_way_to.clone(),
+        gives_way_to,
         links: links(came, &came.page.base_url(came.url), resolve),
         ..IndexedPage::default()
     })

@@ -6,6 +6,7 @@
 
 mod bm25f;
 mod byte_gate;
+mod canonicals;
 mod counted_sort;
 mod document;
 mod entry;
@@ -43,6 +44,7 @@ pub mod words;
 mod writer;
 
 pub use byte_gate::{ByteGate, BytePass};
+pub use canonicals::RedirectLookUp;
 pub use entry::IndexEntry;
 pub use error::{IndexError, QueryError};
 pub use facets::{FacetCount, FacetFilters, Facets};

@@ -8,13 +8,14 @@ use std::path::Path;
 use foldhash::fast::RandomState;
 use tantivy::Searcher;
 
+use crate::canonicals::{Canonicals, RedirectLookUp};
 use crate::document::power_of_two;
 use crate::entry::IndexEntry;
 use crate::error::{IndexError, guarded};
 use crate::indexed_page::IndexedPage;
 use crate::page_facts::{AllFacts, Survey, url_key};
-use crate::schema::Fields;
-use crate::stored_page::{each_stored, marked_as_leaving, page_at, searcher};
+use crate::schema::{Fields, GIVES_WAY, LEAVING};
+use crate::stored_page::{each_stored, marked_as, page_at, searcher};
 use crate::writer::{Commit, IndexWriter};
 
 /// Of the pages of an index so many percent at most leave it in a run for a reason that may be a
@@ -38,7 +39,9 @@ pub struct Reconciled {
     /// Those of them that an entry would have dropped since the writer was opened, or a pending
     /// one would.
     pub kept_anew: BTreeMap<String, u64>,
-    /// Pages that call an address outside of the crawl their own.
+    /// Pages that give way to the page that their canonical URL leads to.
+    pub gave_way: u64,
+    /// Pages that name a URL outside of the crawl as canonical.
     pub canonical_elsewhere: u64,
     /// Pages that were written anew.
     pub rewritten: u64,
@@ -80,23 +83,28 @@ impl IndexWriter {
         if self.commit(note)? == Commit::Stopped {
             return Ok(None);
         }
-        self.reconcile_with(&(), note, now, is_stopped)
+        let no_redirects: &RedirectLookUp<'_> = &|_| Ok(HashMap::new());
+        self.reconcile_with(&(), no_redirects, note, now, is_stopped)
     }
 
     /// The same for all that was committed, and for entries that are pending: what they put is
-    /// written once, as it is to be. The note speaks of them too.
+    /// written once, as it is to be. The note speaks of them too. `redirects` is called if a page names a
+    /// canonical URL that is not indexed. Pages that name another URL take some 200 bytes of memory each.
     ///
     /// # Errors
     /// The disk, a damaged index, or that of the entries.
     pub fn reconcile_with(
         &mut self,
         pending: &dyn PendingEntries,
+        redirects: &RedirectLookUp<'_>,
         note: &str,
         now: i64,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Reconciled>, IndexError> {
         let dir = self.dir().to_path_buf();
-        let done = guarded(&dir, || reconcile(self, pending, now, is_stopped))?;
+        let done = guarded(&dir, || {
+            reconcile(self, (pending, redirects), now, is_stopped)
+        })?;
         let is_due = |done: &Reconciled| done.changed() || self.note() != Some(note);
         let is_due = done.as_ref().is_some_and(is_due);
         if is_due && self.commit(note)? == Commit::Stopped {
@@ -132,7 +140,27 @@ type LatestEntries = HashMap<u64, Latest, RandomState>;
 struct Latest {
     /// Its number among all pending entries.
     number: u32,
+    /// True for a page that does not give way to its canonical URL.
     is_put: bool,
+}
+
+/// The facts that the pending entries tell, and the last entry of each URL.
+struct Pending {
+    survey: Survey,
+    latest: LatestEntries,
+    /// URL and reason of entries that would take a page out by what may be a fault of the site.
+    doubtful: Vec<(String, String)>,
+    /// Pages that name another URL as canonical, with that URL.
+    named: BTreeMap<String, String>,
+}
+
+/// The facts that all pages together tell.
+struct Surveyed {
+    facts: AllFacts,
+    latest: LatestEntries,
+    leaving: Leaving,
+    /// The pages that give way to their canonical URL, with the page that stands in for each.
+    behind: HashMap<String, String>,
 }
 
 /// One pass over all pages, those in the index and those that are pending.
@@ -141,6 +169,7 @@ struct AllPages<'a> {
     fields: &'a Fields,
     searcher: &'a Searcher,
     pending: &'a dyn PendingEntries,
+    redirects: &'a RedirectLookUp<'a>,
     is_stopped: &'a dyn Fn() -> bool,
     now: i64,
 }
@@ -150,29 +179,40 @@ impl AllPages<'_> {
         page.until.is_some_and(|until| until <= self.now)
     }
 
-    /// Gathers what they tell of each other, and which pages leave. None where it `is_stopped`.
-    fn survey(&self) -> Result<Option<(AllFacts, LatestEntries, Leaving)>, IndexError> {
-        let mut latest = LatestEntries::default();
-        let mut doubtful = Vec::new();
-        let Some((mut survey, has_repeats)) =
-            self.survey_pending(&mut latest, None, &mut doubtful)?
-        else {
+    /// Gathers the facts that all pages together tell. `None` if it `is_stopped`.
+    fn survey(&self) -> Result<Option<Surveyed>, IndexError> {
+        let Some(pending) = self.survey_pending()? else {
             return Ok(None);
         };
-        if has_repeats {
-            // What a later entry took back has no vote.
-            let known = latest.clone();
-            doubtful.clear();
-            match self.survey_pending(&mut latest, Some(&known), &mut doubtful)? {
-                Some((again, _)) => survey = again,
-                None => return Ok(None),
+        let Pending {
+            mut survey,
+            latest,
+            doubtful,
+            named,
+        } = pending;
+        let leaving = guarded(self.dir, || self.leaving(&latest, doubtful))?;
+        let (behind, has_returned) = self.behind_canonicals(named, &latest, &leaving)?;
+        let stands = |page: &IndexedPage| !self.is_over(page) && !behind.contains_key(&page.url);
+        if has_returned {
+            let walk = self.each_pending(|number, entry| match entry {
+                IndexEntry::Put(page)
+                    if page.gives_way_to.is_some()
+                        && is_latest(&latest, url_key(&page.url), number)
+                        && stands(&page) =>
+                {
+                    survey.page(&page).map_err(IndexError::disk(self.dir))
+                }
+                _ => Ok(()),
+            })?;
+            if walk.is_break() {
+                return Ok(None);
             }
         }
-        let leaving = guarded(self.dir, || self.leaving(&latest, doubtful))?;
         let walk = self.each_stored(&latest, |page| {
-            match self.is_over(&page) || leaving.goes(&page.url) {
-                true => Ok(()),
-                false => survey.page(&page).map_err(IndexError::disk(self.dir)),
+            let leaves = page.gives_way_to.is_none() && leaving.goes(&page.url);
+            match stands(&page) && !leaves {
+                true => survey.page(&page).map_err(IndexError::disk(self.dir)),
+                false => Ok(()),
             }
         })?;
         if walk.is_break() {
@@ -184,7 +224,12 @@ impl AllPages<'_> {
             }
         }
         let facts = survey.finish().map_err(IndexError::disk(self.dir))?;
-        Ok(Some((facts, latest, leaving)))
+        Ok(Some(Surveyed {
+            facts,
+            latest,
+            leaving,
+            behind,
+        }))
     }
 
     /// The pages that leave for a reason that may be a fault of the site: by pending entries, and by
@@ -196,11 +241,12 @@ impl AllPages<'_> {
     ) -> Result<Leaving, IndexError> {
         let mut pages = Vec::new();
         for (url, why) in doubtful {
-            if self.page_at(&url)?.is_some() {
+            let page = self.page_at(&url)?;
+            if page.is_some_and(|page| page.would_be_lost(&why)) {
                 pages.push((url, why));
             }
         }
-        let marked = marked_as_leaving(self.searcher, self.fields);
+        let marked = marked_as(LEAVING, self.searcher, self.fields);
         for page in marked.map_err(IndexError::of(self.dir))? {
             if let Some(why) = page.leaving
                 && !latest.contains_key(&url_key(&page.url))
@@ -218,7 +264,10 @@ impl AllPages<'_> {
             let moved = match why.split_once(": ") {
                 Some((_, to)) if !keys.contains(&url_key(to)) => match latest.get(&url_key(to)) {
                     Some(latest) => latest.is_put,
-                    None => self.page_at(to)?.is_some(),
+                    None => {
+                        let page = self.page_at(to)?;
+                        page.is_some_and(|page| page.gives_way_to.is_none())
+                    }
                 },
                 _ => false,
             };
@@ -235,32 +284,116 @@ impl AllPages<'_> {
         page_at(self.searcher, self.fields, url).map_err(IndexError::of(self.dir))
     }
 
-    /// A survey of pending pages, of those alone that are the `known` latest of their URLs; and
-    /// whether there are others. `doubtful` gets URL and reason of those that leave by what may be a
-    /// fault of the site.
-    fn survey_pending(
+    /// Surveys the pending pages, by the last entry of each URL alone. `None` if it `is_stopped`.
+    fn survey_pending(&self) -> Result<Option<Pending>, IndexError> {
+        let mut latest = LatestEntries::default();
+        let (pending, has_repeats) = match self.survey_latest(&mut latest, None)? {
+            Some(surveyed) => surveyed,
+            None => return Ok(None),
+        };
+        if !has_repeats {
+            return Ok(Some(Pending { latest, ..pending }));
+        }
+        // What a later entry took back has no vote.
+        let known = latest.clone();
+        let again = self.survey_latest(&mut latest, Some(&known))?;
+        Ok(again.map(|(pending, _)| Pending { latest, ..pending }))
+    }
+
+    /// Surveys the entries that are the `known` latest of their URLs, or all, and notes in `latest` which
+    /// they are. Also returns whether a URL has several entries.
+    fn survey_latest(
         &self,
         latest: &mut LatestEntries,
         known: Option<&LatestEntries>,
-        doubtful: &mut Vec<(String, String)>,
-    ) -> Result<Option<(Survey, bool)>, IndexError> {
-        let (mut survey, mut has_repeats) = (Survey::new(self.dir), false);
+    ) -> Result<Option<(Pending, bool)>, IndexError> {
+        let mut pending = Pending {
+            survey: Survey::new(self.dir),
+            latest: LatestEntries::default(),
+            doubtful: Vec::new(),
+            named: BTreeMap::new(),
+        };
+        let mut has_repeats = false;
         let walk = self.each_pending(|number, entry| {
             let key = url_key(entry.url());
-            let is_put = entry.left_out().is_none();
+            let is_put = matches!(&entry, IndexEntry::Put(page) if page.gives_way_to.is_none());
             has_repeats |= latest.insert(key, Latest { number, is_put }).is_some();
-            let is_latest = known.is_none_or(|known| is_latest(known, key, number));
-            if let Some(why) = entry.doubtful_reason().filter(|_| is_latest) {
-                doubtful.push((entry.url().to_owned(), why.to_owned()));
+            if known.is_some_and(|known| !is_latest(known, key, number)) {
+                return Ok(());
+            }
+            if let Some(why) = entry.doubtful_reason() {
+                pending
+                    .doubtful
+                    .push((entry.url().to_owned(), why.into_owned()));
             }
             match entry {
-                IndexEntry::Put(page) if is_latest && !self.is_over(&page) => {
-                    survey.page(&page).map_err(IndexError::disk(self.dir))
-                }
-                _ => Ok(()),
+                IndexEntry::Put(page) if self.is_over(&page) => Ok(()),
+                IndexEntry::Put(page) => match page.gives_way_to {
+                    Some(to) => {
+                        pending.named.insert(page.url, to);
+                        Ok(())
+                    }
+                    None => {
+                        let surveyed = pending.survey.page(&page);
+                        surveyed.map_err(IndexError::disk(self.dir))
+                    }
+                },
+                IndexEntry::Drop { .. } => Ok(()),
             }
         })?;
-        Ok(walk.is_continue().then_some((survey, has_repeats)))
+        Ok(walk.is_continue().then_some((pending, has_repeats)))
+    }
+
+    /// Finds the pages that give way to their canonical URL, with the page that stands in for each; and
+    /// whether a page of `pending_named` does not.
+    fn behind_canonicals(
+        &self,
+        pending_named: BTreeMap<String, String>,
+        latest: &LatestEntries,
+        leaving: &Leaving,
+    ) -> Result<(HashMap<String, String>, bool), IndexError> {
+        let pending_urls: Vec<String> = pending_named.keys().cloned().collect();
+        let mut canonicals = Canonicals::default();
+        canonicals.named = pending_named;
+        let stored = marked_as(GIVES_WAY, self.searcher, self.fields);
+        for page in stored.map_err(IndexError::of(self.dir))? {
+            if let Some(to) = &page.gives_way_to
+                && !latest.contains_key(&url_key(&page.url))
+                && !self.is_over(&page)
+            {
+                canonicals.named.insert(page.url, to.clone());
+            }
+        }
+        canonicals
+            .named
+            .retain(|url, _| leaving.why_it_stays(url).is_none());
+        let mut is_indexed = |url: &str| self.is_indexed(url, latest, leaving);
+        canonicals.look_up_redirects(&mut is_indexed, self.redirects)?;
+        let behind = canonicals.resolve(&mut is_indexed)?;
+        let has_returned = pending_urls.iter().any(|url| !behind.contains_key(url));
+        Ok((behind, has_returned))
+    }
+
+    /// Returns whether the index has the page from now on, under this URL and not behind another.
+    fn is_indexed(
+        &self,
+        url: &str,
+        latest: &LatestEntries,
+        leaving: &Leaving,
+    ) -> Result<bool, IndexError> {
+        if leaving.why_it_stays(url).is_some() {
+            return Ok(true);
+        }
+        if leaving.goes(url) {
+            return Ok(false);
+        }
+        match latest.get(&url_key(url)) {
+            Some(latest) => Ok(latest.is_put),
+            None => {
+                let page = self.page_at(url)?;
+                Ok(page.is_some_and(|page| page.gives_way_to.is_none() && !self.is_over(&page)))
+            }
+        }
     }
 
     /// Each page that is stored and that no pending entry speaks of.
@@ -297,10 +430,10 @@ impl AllPages<'_> {
     }
 }
 
-/// None where it `is_stopped`.
+/// `None` if it `is_stopped`.
 fn reconcile(
     writer: &mut IndexWriter,
-    pending: &dyn PendingEntries,
+    (pending, redirects): (&dyn PendingEntries, &RedirectLookUp<'_>),
     now: i64,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Option<Reconciled>, IndexError> {
@@ -311,82 +444,132 @@ fn reconcile(
         fields: &fields,
         searcher: &searcher,
         pending,
+        redirects,
         is_stopped,
         now,
     };
-    let Some((all_facts, latest, leaving)) = all.survey()? else {
+    let Some(surveyed) = all.survey()? else {
         return Ok(None);
     };
-    let mut done = Reconciled::default();
-    let mut settle = |entry: IndexEntry, is_new: bool| {
+    let mut settling = Settling {
+        all: &all,
+        surveyed: &surveyed,
+        writer,
+        done: Reconciled::default(),
+    };
+    // Deletions and additions under way don't touch the segments that are read.
+    let stored = |page| settling.settle(IndexEntry::Put(Box::new(page)), false);
+    if all.each_stored(&surveyed.latest, stored)?.is_break() {
+        return Ok(None);
+    }
+    let walk = all.each_pending(|number, entry| {
+        match is_latest(&surveyed.latest, url_key(entry.url()), number) {
+            true => settling.settle(entry, true),
+            false => Ok(()),
+        }
+    })?;
+    let done = settling.done;
+    Ok(walk.is_continue().then_some(done))
+}
+
+/// The second pass: each page is written as all pages together have it.
+struct Settling<'a> {
+    all: &'a AllPages<'a>,
+    surveyed: &'a Surveyed,
+    writer: &'a mut IndexWriter,
+    done: Reconciled,
+}
+
+impl Settling<'_> {
+    /// Settles a page that is stored, or that a pending entry speaks of (`is_new`).
+    fn settle(&mut self, entry: IndexEntry, is_new: bool) -> Result<(), IndexError> {
         let url = entry.url().to_owned();
-        let known = match (entry, leaving.why_it_stays(&url)) {
-            (IndexEntry::Put(page), _) if !all.is_over(&page) && !leaving.goes(&url) => Some(page),
-            (IndexEntry::Drop { .. }, Some(why)) => {
-                let page = all.page_at(&url)?.filter(|page| !all.is_over(page));
-                page.map(|page| {
+        let stays = self.surveyed.leaving.why_it_stays(&url);
+        let Some(mut page) = self.kept(entry, stays)? else {
+            let leaves = self.surveyed.leaving.goes(&url);
+            self.done.left += u64::from(leaves);
+            self.writer.drop_url(&url);
+            return Ok(());
+        };
+        if let Some(why) = stays {
+            let name = why.split(':').next().unwrap_or_default();
+            *self.done.kept.entry(name.to_owned()).or_default() += 1;
+            if is_new || self.writer.marked.contains(&url_key(&url)) {
+                *self.done.kept_anew.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        let before = page.clone();
+        if page.gives_way_to.is_some() {
+            page.leaving = stays.map(str::to_owned);
+        }
+        self.take_facts(&mut page)?;
+        let is_as_it_was = before.leaving == page.leaving
+            && before.same_as == page.same_as
+            && before.newest == page.newest
+            && before.newer_versions == page.newer_versions
+            && before.version == page.version
+            && before.anchors == page.anchors
+            && power_of_two(before.linked_from) == power_of_two(page.linked_from);
+        if is_as_it_was && !is_new {
+            return Ok(());
+        }
+        self.done.rewritten += 1;
+        self.writer.put(&page)
+    }
+
+    /// The page that the index keeps under a URL. `None` if it has none from now on.
+    fn kept(
+        &mut self,
+        entry: IndexEntry,
+        stays: Option<&str>,
+    ) -> Result<Option<Box<IndexedPage>>, IndexError> {
+        let leaving = &self.surveyed.leaving;
+        match (entry, stays) {
+            (IndexEntry::Put(page), _)
+                if page.gives_way_to.is_none() && leaving.goes(&page.url) =>
+            {
+                Ok(None)
+            }
+            (IndexEntry::Put(page), _) if self.all.is_over(&page) => {
+                self.done.expired += 1;
+                Ok(None)
+            }
+            (IndexEntry::Put(page), _) => Ok(Some(page)),
+            (IndexEntry::Drop { url, .. }, Some(why)) => {
+                let page = self.all.page_at(&url)?;
+                let page = page.filter(|page| !self.all.is_over(page));
+                Ok(page.map(|page| {
                     Box::new(IndexedPage {
                         leaving: Some(why.to_owned()),
                         ..page
                     })
-                })
+                }))
             }
-            (IndexEntry::Put(_), _) if !leaving.goes(&url) => {
-                done.expired += 1;
-                None
-            }
-            _ => None,
-        };
-        let Some(mut page) = known else {
-            done.left += u64::from(leaving.goes(&url));
-            writer.drop_url(&url);
-            return Ok(());
-        };
-        if let Some(why) = leaving.why_it_stays(&url) {
-            let name = why.split(':').next().unwrap_or_default();
-            *done.kept.entry(name.to_owned()).or_default() += 1;
-            if is_new || writer.marked.contains(&url_key(&url)) {
-                *done.kept_anew.entry(name.to_owned()).or_default() += 1;
-            }
+            (IndexEntry::Drop { .. }, None) => Ok(None),
         }
-        let facts = all_facts.of(&url).map_err(IndexError::disk(&dir))?;
-        match facts.same_as {
-            Some(_) => done.duplicates += 1,
-            None => done.pages += 1,
-        }
-        done.canonical_elsewhere += u64::from(page.canonical.is_some());
-        let version = all_facts.version_of(&url).map_err(IndexError::disk(&dir))?;
-        let is_as_it_was = page.same_as == facts.same_as
-            && page.newest == facts.newest
-            && page.newer_versions == facts.newer_versions
-            && page.version == version
-            && page.anchors == facts.anchors
-            && power_of_two(page.linked_from) == power_of_two(facts.linked_from);
-        if is_as_it_was && !is_new {
-            return Ok(());
-        }
-        page.same_as = facts.same_as;
+    }
+
+    /// Gives a page what all pages together tell of it, and counts it.
+    fn take_facts(&mut self, page: &mut IndexedPage) -> Result<(), IndexError> {
+        let disk = || IndexError::disk(self.all.dir);
+        let all_facts = &self.surveyed.facts;
+        let facts = all_facts.of(&page.url).map_err(disk())?;
+        page.version = all_facts.version_of(&page.url).map_err(disk())?;
         page.newest = facts.newest;
         page.newer_versions = facts.newer_versions;
-        page.version = version;
         page.anchors = facts.anchors;
         page.linked_from = facts.linked_from;
-        done.rewritten += 1;
-        writer.put(&page)
-    };
-    // Deletions and additions under way don't touch the segments that are read.
-    let stored = |page| settle(IndexEntry::Put(Box::new(page)), false);
-    if all.each_stored(&latest, stored)?.is_break() {
-        return Ok(None);
+        let canonical = self.surveyed.behind.get(&page.url);
+        let counted = match (canonical, &facts.same_as) {
+            (Some(_), _) => &mut self.done.gave_way,
+            (None, Some(_)) => &mut self.done.duplicates,
+            (None, None) => &mut self.done.pages,
+        };
+        *counted += 1;
+        page.same_as = canonical.cloned().or(facts.same_as);
+        self.done.canonical_elsewhere += u64::from(page.canonical.is_some());
+        Ok(())
     }
-    let walk =
-        all.each_pending(
-            |number, entry| match is_latest(&latest, url_key(entry.url()), number) {
-                true => settle(entry, true),
-                false => Ok(()),
-            },
-        )?;
-    Ok(walk.is_continue().then_some(done))
 }
 
 fn is_latest(latest: &LatestEntries, key: u64, number: u32) -> bool {
@@ -423,7 +606,12 @@ impl Leaving {
     /// The URLs of those that stay though a pending entry would drop them.
     fn kept_of_pending(&self, latest: &LatestEntries) -> impl Iterator<Item = &str> {
         let stay = self.pages.values().filter(|page| self.stay && !page.moved);
-        let pending = stay.filter(|page| latest.contains_key(&url_key(&page.url)));
+        let is_dropped = |page: &&Leaves| {
+            let entry = latest.get(&url_key(&page.url));
+            // A page that names a canonical URL is surveyed by its pending entry.
+            entry.is_some_and(|_| !page.why.starts_with("canonical: "))
+        };
+        let pending = stay.filter(is_dropped);
         pending.map(|page| page.url.as_str())
     }
 }

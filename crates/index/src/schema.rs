@@ -24,8 +24,10 @@ pub(crate) const KIND_PAGE: &str = "page";
 /// That of one with the same text as another.
 pub(crate) const KIND_DUPLICATE: &str = "duplicate";
 
-/// The value of [`Fields::leaving`].
+/// The value of [`Fields::leaving`] for pages that a visit would take out.
 pub(crate) const LEAVING: &str = "yes";
+/// Its value for pages that give way to their canonical URL.
+pub(crate) const GIVES_WAY: &str = "canonical";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Format {

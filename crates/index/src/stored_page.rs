@@ -10,7 +10,7 @@ use tantivy::{Index, Searcher, TantivyDocument, Term};
 
 use crate::error::{IndexError, guarded};
 use crate::indexed_page::IndexedPage;
-use crate::schema::{Fields, LEAVING};
+use crate::schema::Fields;
 
 /// Sees the last commit of the index in `dir`.
 pub(crate) fn searcher(dir: &Path, index: &Index) -> Result<Searcher, IndexError> {
@@ -64,12 +64,13 @@ pub(crate) fn page_at(
     Ok(stored(fields, &document))
 }
 
-/// The pages that a visit would take out.
-pub(crate) fn marked_as_leaving(
+/// The pages whose field `leaving` has a value: `LEAVING` or `GIVES_WAY`.
+pub(crate) fn marked_as(
+    mark: &str,
     searcher: &Searcher,
     fields: &Fields,
 ) -> tantivy::Result<Vec<IndexedPage>> {
-    let term = Term::from_field_text(fields.leaving, LEAVING);
+    let term = Term::from_field_text(fields.leaving, mark);
     let query = TermQuery::new(term, IndexRecordOption::Basic);
     let mut pages = Vec::new();
     for address in searcher.search(&query, &DocSetCollector)? {

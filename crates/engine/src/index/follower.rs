@@ -11,7 +11,7 @@
 //! it, and not twice.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +31,7 @@ use crate::index::log::{
     follow_log, forget, log_path, mend_swap, note, note_of, number, place,
 };
 use crate::index::rebuild::{self, Reindex};
+use crate::index::redirects::redirects_of;
 use crate::summary::{HasArchive, IndexFault, Indexed};
 
 /// Pages become visible to a search after so long, while a crawl runs.
@@ -476,9 +477,12 @@ impl Follower {
             bytes: self.length,
             ..self.read
         };
+        let dir = self.dir.clone();
+        // What the run committed is all there, and nothing else is written any more.
+        let redirects = |urls: &BTreeSet<String>| redirects_of(&dir, None, urls);
         let done = self
             .writer
-            .reconcile_with(&rest, &note(whole), now, &is_stopped);
+            .reconcile_with(&rest, &redirects, &note(whole), now, &is_stopped);
         let done = match done {
             Ok(Some(done)) => done,
             Ok(None) => return Ok(self.leave()),
@@ -504,6 +508,9 @@ impl Follower {
             }
         }
         self.left_out.retain(|_, count| *count > 0);
+        if done.gave_way > 0 {
+            self.left_out.insert("canonical".to_owned(), done.gave_way);
+        }
         Ok(Indexed {
             pages: Some(done.pages),
             duplicates: done.duplicates,

@@ -7,3 +7,4 @@ pub(crate) mod follower;
 mod interstitial_tests;
 pub(crate) mod log;
 pub(crate) mod rebuild;
+mod redirects;

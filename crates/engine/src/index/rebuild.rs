@@ -1,6 +1,6 @@
 //! Building the search index anew, from pages.jsonl and the archive.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -13,12 +13,15 @@ use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{Document, Limits, PageText, is_html, may_be_read, what_is};
 use crawl_fetcher::{Interstitial, Secrets};
 use crawl_frontier::{Frontier, KnownState};
-use crawl_index::{IndexEntry, IndexWriter, IndexedPage, PendingFile, Reconciled, SearchIndex};
+use crawl_index::{
+    IndexEntry, IndexWriter, IndexedPage, PendingFile, Reconciled, RedirectLookUp, SearchIndex,
+};
 use crawl_policy::{ProductToken, Profile};
 use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::redirects::redirects_of;
 use crate::config::Config;
 use crate::document_reader::{DocumentRules, HTML_IN_UTF8, IndexedDocument};
 use crate::error::EngineError;
@@ -130,7 +133,9 @@ fn build(
     } = build;
     let note = note_of(next);
     // No clock is asked: what was over when the last page came is over.
-    let Some((writer, reconciled)) = settle(writer, pending, &note, latest, is_stopped)? else {
+    let redirects = |urls: &BTreeSet<String>| redirects_of(dir, committed, urls);
+    let settled = settle(writer, pending, &redirects, &note, latest, is_stopped)?;
+    let Some((writer, reconciled)) = settled else {
         crawl_index::remove(&dir.join(NEW_FOLDER))?;
         return Ok(stopped);
     };
@@ -138,8 +143,12 @@ fn build(
         pages,
         duplicates,
         canonical_elsewhere,
+        gave_way,
         ..
     } = reconciled;
+    if gave_way > 0 {
+        done.left_out.insert("canonical".to_owned(), gave_way);
+    }
     done.canonical_elsewhere = canonical_elsewhere;
     writer.close()?;
     (done.pages, done.duplicates) = (pages, duplicates);
@@ -154,6 +163,7 @@ fn build(
 fn settle(
     writer: IndexWriter,
     pending: Option<PendingFile>,
+    redirects: &RedirectLookUp<'_>,
     note: &str,
     now: i64,
     is_stopped: &dyn Fn() -> bool,
@@ -164,9 +174,9 @@ fn settle(
     let done = match pending {
         Some(mut pending) => {
             pending.flush()?;
-            writer.reconcile_with(&pending, note, now, is_stopped)?
+            writer.reconcile_with(&pending, redirects, note, now, is_stopped)?
         }
-        None => writer.reconcile_unless(note, now, is_stopped)?,
+        None => writer.reconcile_with(&(), redirects, note, now, is_stopped)?,
     };
     Ok(done.map(|done| (writer, done)))
 }
@@ -391,13 +401,17 @@ fn kept_pages(
     Ok(Some((pages, unreadable)))
 }
 
-/// Returns whether what kept a page out was not its own word but how documents were read, and which.
+/// Returns whether a page that was kept out is to be judged again: what kept it out was not its own word
+/// but how documents were read, and which, or which other pages there were.
 fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
     let is_html = documents.html && is_html(content_type, &[]);
-    (word == "no_page" || word.starts_with("document_"))
-        && (is_html || documents.may_be_read(content_type, path))
+    // Whether a page gives way to its canonical URL is decided when all pages are known.
+    let names_another = word.split(':').next() == Some("canonical");
+    names_another
+        || (word == "no_page" || word.starts_with("document_"))
+            && (is_html || documents.may_be_read(content_type, path))
 }
 
 /// URLs that were asked for as something else than pages: sitemaps, and what pages are shown with.

@@ -273,7 +273,7 @@ impl PageReader {
             language: document.language,
             title,
             indexed: findings.entry.as_ref().map(|entry| match entry {
-                IndexEntry::Put(_) => "yes".to_owned(),
+                IndexEntry::Put(page) => page.gives_way().unwrap_or_else(|| "yes".to_owned()),
                 IndexEntry::Drop { why, .. } => why.clone(),
             }),
             redirect: match &findings.signal {

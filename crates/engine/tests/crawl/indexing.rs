@@ -244,6 +244,78 @@ fn an_index_built_from_the_archive_is_the_same() {
 }
 
 #[test]
+fn a_page_is_indexed_under_its_own_url_where_its_canonical_url_leads_to_no_indexed_page() {
+    let web = TestWeb::builder().pages(1).mix(LinkMix::plain()).start();
+    let named = |to: &str, words: &str| {
+        Answer::html(&format!(
+            "<link rel=canonical href={to}><title>T</title><p>Words of {words}."
+        ))
+    };
+    let links = [
+        "back", "gone", "fails", "circle-a", "circle-b", "barred", "moved", "first", "hidden",
+    ];
+    let links: String = links
+        .iter()
+        .map(|to| format!("<a href=/{to}>{to}</a> "))
+        .collect();
+    for (path, answer) in [
+        (
+            "/robots.txt",
+            Answer::text("User-agent: *\nDisallow: /private\n"),
+        ),
+        (
+            "/",
+            Answer::html(&format!("<title>Home</title><p>Home {links}")),
+        ),
+        ("/back", named("/back.html", "back")),
+        ("/back.html", Answer::redirect(301, "/back")),
+        ("/gone", named("/none", "gone")),
+        ("/none", Answer::of(404)),
+        ("/fails", named("/error", "fails")),
+        ("/error", Answer::of(500)),
+        ("/circle-a", named("/circle-b", "one side")),
+        ("/circle-b", named("/circle-a", "the other side")),
+        ("/barred", named("/private/x", "barred")),
+        ("/moved", named("/old", "moved")),
+        ("/old", Answer::redirect(301, "/new")),
+        (
+            "/new",
+            Answer::html("<title>New</title><p>Words of the new one."),
+        ),
+        ("/first", named("/second", "first")),
+        ("/second", named("/too/deep", "second")),
+        ("/hidden", named("/noindex", "hidden")),
+        (
+            "/noindex",
+            Answer::html("<meta name=robots content=noindex><p>No."),
+        ),
+    ] {
+        web.script(0, path, answer);
+    }
+    let mut crawl = indexed_crawl(&web);
+    crawl.config.scope.exclude = vec!["^/too/".to_owned()];
+    crawl.run().unwrap();
+    let expected = [
+        "", "back", "barred", "circle-a", "fails", "gone", "hidden", "new", "second",
+    ];
+    assert_eq!(paths(&crawl), expected);
+    assert_matches_archive(&crawl);
+    // Once the page that it names is there, it gives way.
+    web.script(
+        0,
+        "/none",
+        Answer::html("<title>There</title><p>Words that were missing."),
+    );
+    crawl.config.recrawl = true;
+    crawl.run().unwrap();
+    let expected = [
+        "", "back", "barred", "circle-a", "fails", "hidden", "new", "none", "second",
+    ];
+    assert_eq!(paths(&crawl), expected);
+    assert_matches_archive(&crawl);
+}
+
+#[test]
 fn what_is_settled_is_indexed_however_often_a_run_is_cut_off() {
     let web = TestWeb::builder().seed(8).pages(80).start();
     let crawl = indexed_crawl(&web);

@@ -33,6 +33,7 @@ pub(super) fn full() -> IndexedPage {
         anchors: vec!["making tea".into()],
         linked_from: 3,
         same_as: None,
+        gives_way_to: None,
         newest: None,
         newer_versions: 0,
         version: None,

@@ -76,14 +76,21 @@ fn pages_whose_time_is_over() {
 
 #[test]
 fn pages_that_stand_elsewhere() {
-    refused(
-        "<link rel=canonical href=/tea><p>Tea",
-        expect!["canonical: http://a.example/tea"],
-    );
-    refused(
-        "<meta name=URL content='http://master.example/tea'><p>Tea",
-        expect!["canonical: http://master.example/tea"],
-    );
+    for (html, canonical) in [
+        (
+            "<link rel=canonical href=/tea><p>Tea",
+            "http://a.example/tea",
+        ),
+        (
+            "<meta name=URL content='http://master.example/tea'><p>Tea",
+            "http://master.example/tea",
+        ),
+    ] {
+        let page = judged(html, &[], None).unwrap();
+        assert_eq!(page.gives_way_to.as_deref(), Some(canonical));
+        // No search finds it until all pages are known.
+        assert_eq!(page.same_as.as_deref(), Some(canonical));
+    }
     for own in [
         "<link rel=canonical href=tea>",
         "<link rel=canonical href='http://a.example/docs/tea#top'>",
@@ -97,7 +104,8 @@ fn pages_that_stand_elsewhere() {
         "<body><meta name=URL content='http://master.example/tea'>",
         "Tea <meta name=url content='http://master.example/tea'>",
     ] {
-        assert!(judged(&format!("{own}<p>Tea"), &[], None).is_ok(), "{own}");
+        let page = judged(&format!("{own}<p>Tea"), &[], None).unwrap();
+        assert_eq!(page.gives_way_to, None, "{own}");
     }
 }
 
@@ -189,6 +197,7 @@ fn what_is_kept_of_a_page() {
           "version": null,
           "type": "html",
           "canonical": null,
+          "gives_way_to": null,
           "leaving": null
         }"#]]
     .assert_eq(&json);

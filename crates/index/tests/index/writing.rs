@@ -1,5 +1,6 @@
 //! Commits, replacements, and what only all pages together tell.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -299,7 +300,9 @@ fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
     }
     file.flush().unwrap();
     let mut writer = writer.with_all_processors(NOTE).unwrap().unwrap();
-    let done = writer.reconcile_with(&file, "read", 10, &|| false).unwrap();
+    let done = writer
+        .reconcile_with(&file, &no_redirects, "read", 10, &|| false)
+        .unwrap();
     let done = done.unwrap();
     assert_eq!((done.pages, done.duplicates, done.expired), (4, 0, 1));
     assert_eq!(writer.note(), Some("read"));
@@ -337,7 +340,7 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) 
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     let done = match is_pending {
         true => writer
-            .reconcile_with(&Listed(entries), "next", 0, &|| false)
+            .reconcile_with(&Listed(entries), &no_redirects, "next", 0, &|| false)
             .unwrap(),
         false => {
             entries
@@ -358,6 +361,17 @@ fn after(entries: &[IndexEntry], is_pending: bool) -> (Vec<String>, Reconciled) 
     each.unwrap();
     urls.sort();
     (urls, done.unwrap())
+}
+
+/// A page that names another one of the same site as canonical.
+fn named(n: usize, canonical: &str) -> IndexEntry {
+    let canonical = format!("http://a.example/{canonical}");
+    let url = format!("http://a.example/{n:02}");
+    IndexEntry::Put(Box::new(IndexedPage {
+        same_as: Some(canonical.clone()),
+        gives_way_to: Some(canonical),
+        ..page(&url, "Tea", &format!("Tea {n}"))
+    }))
 }
 
 struct Listed<'a>(&'a [IndexEntry]);
@@ -407,12 +421,19 @@ fn an_index_never_loses_many_pages_by_what_may_be_a_fault_of_the_site() {
             .collect();
         let (urls, done) = after(&moved, is_pending);
         assert_eq!((urls.len(), done.left, done.kept.len()), (11, 9, 0));
-        let crossed = [
-            drop(0, "canonical: http://a.example/01"),
-            drop(1, "canonical: http://a.example/00"),
-            drop(2, "canonical: http://a.example/02x"),
-        ];
+        let crossed = [named(0, "01"), named(1, "00"), named(2, "02x")];
         assert_eq!(after(&crossed, is_pending).0.len(), 20);
+        // Of two that name each other one stays.
+        let (urls, done) = after(&crossed[..2], is_pending);
+        assert_eq!((urls.len(), done.gave_way), (19, 1));
+        assert!(urls.contains(&"http://a.example/00".to_owned()));
+        // A page whose canonical URL leads nowhere stays under its own.
+        let (urls, done) = after(&crossed[2..], is_pending);
+        assert_eq!((urls.len(), done.gave_way), (20, 0));
+        // However many pages give way to one that is there, nothing is lost.
+        let many: Vec<_> = (0..9).map(|n| named(n, "19")).collect();
+        let (urls, done) = after(&many, is_pending);
+        assert_eq!((urls.len(), done.gave_way, done.kept.len()), (11, 9, 0));
         // Pages that were never there leave nothing.
         let others: Vec<_> = (30..60).map(|n| drop(n, "soft_404")).collect();
         let (urls, done) = after(&others, is_pending);
@@ -429,4 +450,47 @@ fn an_index_never_loses_many_pages_by_what_may_be_a_fault_of_the_site() {
             "{is_pending}"
         );
     }
+}
+
+#[test]
+fn a_page_gives_way_once_its_canonical_page_is_there_and_comes_back_when_it_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let redirects = |urls: &BTreeSet<String>| {
+        let to = (
+            "http://a.example/hop".to_owned(),
+            "http://a.example/09".to_owned(),
+        );
+        Ok(HashMap::from_iter(urls.contains(&to.0).then_some(to)))
+    };
+    let target = page("http://a.example/09", "Target", "Nine");
+    let gone = |url: &str| IndexEntry::Drop {
+        url: url.to_owned(),
+        why: "gone".to_owned(),
+    };
+    for (step, entry, expected) in [
+        ("alone", named(1, "hop"), "/01"),
+        ("target", IndexEntry::Put(Box::new(target)), "/09"),
+        (
+            "unrelated",
+            IndexEntry::Put(Box::new(page("http://a.example/x", "X", "X"))),
+            "/09",
+        ),
+        ("target gone", gone("http://a.example/09"), "/01"),
+        ("gone", gone("http://a.example/01"), ""),
+    ] {
+        let mut writer = IndexWriter::open(dir.path()).unwrap();
+        writer.apply(&entry).unwrap();
+        writer.commit("half").unwrap();
+        writer
+            .reconcile_with(&(), &redirects, step, 0, &|| false)
+            .unwrap();
+        writer.close().unwrap();
+        let index = SearchIndex::open(dir.path()).unwrap();
+        let both = format!("{}{}", found(&index, "tea"), found(&index, "target"));
+        assert_eq!(both, expected, "{step}");
+    }
+}
+
+fn no_redirects(_urls: &BTreeSet<String>) -> Result<HashMap<String, String>, IndexError> {
+    Ok(HashMap::new())
 }

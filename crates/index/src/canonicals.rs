@@ -1,0 +1,172 @@
+//! Pages that name another URL as canonical (RFC 6596), and which page stands in for each.
+//!
+//! A page gives way to the indexed page that its canonical URL leads to, through redirects and through
+//! further canonical URLs. If that way leads to no indexed page (a 404, a disallowed or unknown URL), the
+//! last page on it is indexed under its own URL. Of pages that name each other in a circle exactly one is
+//! indexed: the one with the shortest URL, and of several the first in byte order.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::error::IndexError;
+
+/// Longest chain of redirects that is followed from a canonical URL. Browsers follow twenty.
+const MAX_REDIRECTS: usize = 20;
+
+/// Returns where URLs redirect to. A URL that does not redirect is absent from the answer.
+pub type RedirectLookUp<'a> =
+    dyn Fn(&BTreeSet<String>) -> Result<HashMap<String, String>, IndexError> + 'a;
+
+/// The pages that name another URL, with that URL, and the redirects between them and indexed pages.
+#[derive(Debug, Default)]
+pub(crate) struct Canonicals {
+    /// Canonical URLs by the URLs of the pages that name them.
+    pub(crate) named: BTreeMap<String, String>,
+    redirects: HashMap<String, String>,
+}
+
+impl Canonicals {
+    /// Looks up the redirects of all canonical URLs that neither are indexed nor name another URL.
+    pub(crate) fn look_up_redirects(
+        &mut self,
+        is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
+        look_up: &RedirectLookUp<'_>,
+    ) -> Result<(), IndexError> {
+        let mut open: BTreeSet<String> = self.named.values().cloned().collect();
+        for _ in 0..MAX_REDIRECTS {
+            let mut unknown = BTreeSet::new();
+            for url in open {
+                let is_known = self.named.contains_key(&url) || self.redirects.contains_key(&url);
+                if !is_known && !is_indexed(&url)? {
+                    unknown.insert(url);
+                }
+            }
+            if unknown.is_empty() {
+                return Ok(());
+            }
+            let found = look_up(&unknown)?;
+            open = found.values().cloned().collect();
+            self.redirects.extend(found);
+        }
+        Ok(())
+    }
+
+    /// Returns the page that stands in for each page that gives way, by its URL.
+    pub(crate) fn resolve(
+        &self,
+        is_indexed: &mut dyn FnMut(&str) -> Result<bool, IndexError>,
+    ) -> Result<HashMap<String, String>, IndexError> {
+        // Every page that was settled, with the page that is indexed for it: perhaps itself.
+        let mut settled: HashMap<&str, &str> = HashMap::new();
+        for start in self.named.keys() {
+            let mut way: Vec<&str> = Vec::new();
+            let mut url = start.as_str();
+            let indexed = loop {
+                if let Some(indexed) = settled.get(url) {
+                    break *indexed;
+                }
+                if let Some(first) = way.iter().position(|passed| *passed == url) {
+                    let chosen = self.chosen(&way[first..]);
+                    break chosen.or(self.last_page(&way)).unwrap_or(start);
+                }
+                let next = match self.named.get(url) {
+                    Some(next) => next,
+                    None if is_indexed(url)? => break url,
+                    None => match self.redirects.get(url) {
+                        Some(next) => next,
+                        None => break self.last_page(&way).unwrap_or(start),
+                    },
+                };
+                way.push(url);
+                url = next;
+            };
+            let pages = way.into_iter().filter(|url| self.named.contains_key(*url));
+            settled.extend(pages.map(|url| (url, indexed)));
+        }
+        let gives_way = settled.into_iter().filter(|(url, indexed)| url != indexed);
+        Ok(gives_way
+            .map(|(url, indexed)| (url.to_owned(), indexed.to_owned()))
+            .collect())
+    }
+
+    /// The page of a circle that is indexed. `None` for redirects alone.
+    fn chosen<'w>(&self, circle: &[&'w str]) -> Option<&'w str> {
+        let pages = circle.iter().filter(|url| self.named.contains_key(**url));
+        pages.copied().min_by_key(|url| (url.len(), *url))
+    }
+
+    fn last_page<'w>(&self, way: &[&'w str]) -> Option<&'w str> {
+        let mut pages = way.iter().rev().copied();
+        pages.find(|url| self.named.contains_key(*url))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashMap};
+
+    use super::Canonicals;
+
+    /// Pages as `page=canonical`, redirects as `from>to`, and pages without a canonical URL.
+    fn check(facts: &str, expected: &str) {
+        let mut canonicals = Canonicals::default();
+        let (mut indexed, mut redirects) = (Vec::new(), HashMap::new());
+        for fact in facts.split_whitespace() {
+            if let Some((page, canonical)) = fact.split_once('=') {
+                canonicals.named.insert(page.into(), canonical.into());
+            } else if let Some((from, to)) = fact.split_once('>') {
+                redirects.insert(from.to_owned(), to.to_owned());
+            } else {
+                indexed.push(fact);
+            }
+        }
+        let mut is_indexed = |url: &str| Ok(indexed.contains(&url));
+        let look_up = |urls: &std::collections::BTreeSet<String>| {
+            let found = urls.iter().filter_map(|url| redirects.get_key_value(url));
+            Ok(found.map(|(from, to)| (from.clone(), to.clone())).collect())
+        };
+        canonicals
+            .look_up_redirects(&mut is_indexed, &look_up)
+            .unwrap();
+        let resolved = canonicals.resolve(&mut is_indexed).unwrap();
+        let resolved: BTreeMap<_, _> = resolved.into_iter().collect();
+        let resolved: Vec<_> = resolved
+            .iter()
+            .map(|(url, to)| format!("{url}->{to}"))
+            .collect();
+        assert_eq!(resolved.join(" "), expected, "{facts}");
+    }
+
+    #[test]
+    fn a_page_gives_way_to_an_indexed_page_only() {
+        check("a=b b", "a->b");
+        check("a=b", "");
+        check("a=b b>c c", "a->c");
+        check("a=b b>c c>d", "");
+        check("a=b b>a", "");
+        check("a=b b>c c>b", "");
+        check("x=a a=b b>c c>b", "x->a");
+        check("a=c b=c c>a", "b->a");
+    }
+
+    #[test]
+    fn chains_end_at_their_last_page() {
+        check("a=b b=c c", "a->c b->c");
+        check("a=b b=c", "a->b");
+        check("a=b b=c c>d d=e e>f f", "a->f b->f d->f");
+        check("x=b a=b b=c", "a->b x->b");
+    }
+
+    #[test]
+    fn exactly_one_page_of_a_circle_is_indexed() {
+        check("a=b b=a", "b->a");
+        check("bb=a a=c c=bb x=c", "bb->a c->a x->a");
+        check("long=b b>long", "");
+        check("long=b b>s s=long x=s", "long->s x->s");
+    }
+
+    #[test]
+    fn endless_redirects_end() {
+        let chain: Vec<_> = (0..100).map(|n| format!("r{n}>r{}", n + 1)).collect();
+        check(&format!("a=r0 {} r100", chain.join(" ")), "");
+    }
+}
