@@ -3,7 +3,7 @@
 use super::PageContext;
 use super::block_builder::Flow;
 use super::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
-use super::elements::{Part, is_void, part_of};
+use super::elements::{Part, part_of};
 use super::head::{Head, Meta};
 use super::hints::Traits;
 use super::json_ld::{JsonLd, JsonLdReader};
@@ -15,7 +15,7 @@ use super::regions::Regions;
 use super::spans::{NoscriptText, Spans, TimeText};
 use crate::head_end::HeadEnd;
 use crate::html::consumer::{At, Consumer, Space};
-use crate::html::name;
+use crate::html::name::{self, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 

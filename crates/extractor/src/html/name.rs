@@ -230,6 +230,14 @@ names! {
     XMP b"xmp"
 }
 
+/// Returns whether elements of that name never hold anything.
+pub(crate) fn is_void(name: Name) -> bool {
+    matches!(
+        name,
+        AREA | BASE | BR | COL | EMBED | HR | IMG | INPUT | LINK | META | SOURCE | TRACK | WBR
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::Name;
