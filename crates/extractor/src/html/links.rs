@@ -201,7 +201,10 @@ impl LinkReader {
                 let value = attribute.value();
                 match holder.holds {
                     Holds::Address if trim(value).is_empty() => {}
-                    Holds::Address => self.add(value, holder.attribute, holder.kind, spot),
+                    Holds::AddressOrProse if !is_address(value) => {}
+                    Holds::Address | Holds::AddressOrProse => {
+                        self.add(value, holder.attribute, holder.kind, spot)
+                    }
                     Holds::Srcset => self.srcset(value, holder.attribute, spot),
                 }
             }
@@ -320,7 +323,9 @@ impl LinkReader {
         if element == Element::Frame || attributes.get("srcdoc").is_none() {
             self.add_if_there(attributes, "src", LinkKind::Page, spot);
         }
-        self.add_if_there(attributes, "longdesc", LinkKind::Page, spot);
+        if attributes.get("longdesc").is_some_and(is_address) {
+            self.add_if_there(attributes, "longdesc", LinkKind::Page, spot);
+        }
     }
 
     fn object(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
@@ -456,6 +461,27 @@ impl LinkReader {
             }
         }
     }
+}
+
+/// Returns whether the value of a `longdesc` is an address and not the description itself: it
+/// begins as one, or is a single word with a slash, a query, a fragment or a file's ending.
+fn is_address(value: &str) -> bool {
+    let value = trim(value);
+    let begins = |start: &&str| {
+        let head = value.get(..start.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(start))
+    };
+    if ["http:", "https:", "/", "./", "../", "#", "?"]
+        .iter()
+        .any(|start| begins(&start))
+    {
+        return true;
+    }
+    let mut around_dots = value.split('.').zip(value.split('.').skip(1));
+    let has_ending = around_dots.any(|(before, behind)| {
+        before.ends_with(char::is_alphanumeric) && behind.starts_with(char::is_alphanumeric)
+    });
+    !value.contains(char::is_whitespace) && (has_ending || value.contains(['/', '?', '#']))
 }
 
 /// Returns whether a value waits to be filled in, in the words of the usual template languages.
