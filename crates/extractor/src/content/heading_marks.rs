@@ -1,0 +1,201 @@
+//! Parts of a heading that are no part of its name: permalink signs, edit links, buttons.
+
+use super::block_builder::{Flow, Place};
+use super::hints::Traits;
+use crate::html::name::{self, Name};
+use crate::html::tokenizer::Tag;
+
+/// Marks of one heading that are taken out.
+const MAX_MARKS: usize = 16;
+
+/// Classes of links that lead to the heading itself.
+const PERMALINKS: [&str; 16] = [
+    "anchor-link",
+    "anchorjs-link",
+    "autolink",
+    "direct-link",
+    "doc-anchor",
+    "hash-link",
+    "header-anchor",
+    "header-link",
+    "headerlink",
+    "heading-anchor",
+    "heading-link",
+    "heading-permalink",
+    "headinglink",
+    "permalink",
+    "section-link",
+    "self-link",
+];
+
+/// Classes of elements that change or copy a section.
+const TOOLS: [&str; 9] = [
+    "btn-copy",
+    "copy",
+    "copy-button",
+    "copybtn",
+    "edit-link",
+    "edit-section",
+    "editsection",
+    "mw-editsection",
+    "mw-editsection-like",
+];
+
+/// The words of a link to the heading that it stands in.
+const LINK_WORDS: [&str; 9] = [
+    "anchor",
+    "copy link",
+    "direct link",
+    "link",
+    "link to this heading",
+    "link to this section",
+    "permalink",
+    "permanent link",
+    "self-link",
+];
+
+/// The marks of the heading that is open.
+#[derive(Debug, Default)]
+pub(super) struct HeadingMarks {
+    open: Option<OpenMark>,
+    found: Vec<Mark>,
+}
+
+/// An element that may be a mark.
+#[derive(Debug)]
+struct OpenMark {
+    name: Name,
+    /// Open elements of that name.
+    count: u32,
+    from: Place,
+    kind: MarkKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MarkKind {
+    /// By what the element is, whatever its text.
+    Element,
+    /// A link to a fragment: a mark if its text says so.
+    Fragment,
+    /// Any other link: a mark if its text is a sign.
+    Link,
+}
+
+/// A part of the text that is a mark.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub(super) from: Place,
+    pub(super) to: Place,
+    is_sign: bool,
+}
+
+/// How much of a heading was taken out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TakenOut {
+    #[default]
+    Nothing,
+    /// Signs in links alone.
+    Signs,
+    Words,
+}
+
+impl HeadingMarks {
+    /// Takes the start tag of an element within a heading.
+    pub(super) fn start(&mut self, tag: &Tag<'_>, traits: &Traits<'_>, flow: &Flow) {
+        if let Some(open) = &mut self.open {
+            open.count += u32::from(open.name == tag.name);
+            return;
+        }
+        if let Some(kind) = kind_of(tag, traits)
+            && self.found.len() < MAX_MARKS
+        {
+            self.open = Some(OpenMark {
+                name: tag.name,
+                count: 1,
+                from: flow.place(),
+                kind,
+            });
+        }
+    }
+
+    /// Takes an end tag within a heading.
+    pub(super) fn end(&mut self, tag: Name, flow: &Flow) {
+        let Some(open) = self.open.as_mut().filter(|open| open.name == tag) else {
+            return;
+        };
+        open.count -= 1;
+        if open.count > 0 {
+            return;
+        }
+        let Some(open) = self.open.take() else { return };
+        let to = flow.place();
+        let text = flow.text[open.from.text..to.text].trim();
+        let is_sign = tag == name::A && is_sign(text);
+        let is_mark = match open.kind {
+            MarkKind::Element => true,
+            MarkKind::Fragment => is_sign || is_link_word(text),
+            MarkKind::Link => is_sign,
+        };
+        if is_mark && !text.is_empty() {
+            self.found.push(Mark {
+                from: open.from,
+                to,
+                is_sign,
+            });
+        }
+    }
+
+    /// Takes the marks out of the heading that ends, unless nothing is left then.
+    pub(super) fn finish(&mut self, flow: &mut Flow) -> TakenOut {
+        self.open = None;
+        let marks = std::mem::take(&mut self.found);
+        if marks.is_empty() || !flow.has_letters_beside(&marks) {
+            return TakenOut::Nothing;
+        }
+        flow.take_out(&marks);
+        match marks.iter().all(|mark| mark.is_sign) {
+            true => TakenOut::Signs,
+            false => TakenOut::Words,
+        }
+    }
+}
+
+fn kind_of(tag: &Tag<'_>, traits: &Traits<'_>) -> Option<MarkKind> {
+    let has_class = |known: &[&str]| {
+        let classes = traits.class.unwrap_or_default().split_ascii_whitespace();
+        classes
+            .take(16)
+            .any(|class| known.iter().any(|name| class.eq_ignore_ascii_case(name)))
+    };
+    let is_hidden = tag.attributes.says("aria-hidden", "true");
+    if tag.name == name::BUTTON || is_hidden || has_class(&TOOLS) {
+        return Some(MarkKind::Element);
+    }
+    if tag.name != name::A {
+        return None;
+    }
+    let href = tag.attributes.get("href")?;
+    Some(match href.trim_start().starts_with('#') {
+        true if has_class(&PERMALINKS) => MarkKind::Element,
+        true => MarkKind::Fragment,
+        false => MarkKind::Link,
+    })
+}
+
+/// Returns whether the words of a link are only a sign that there is one.
+pub(super) fn is_sign(text: &str) -> bool {
+    let is_mark = |c: char| {
+        matches!(
+            c,
+            '#' | '¶' | '§' | '🔗' | '⚓' | '∞' | '⁋' | '☍' | '\u{fe0e}' | '\u{fe0f}' | '\u{200b}'
+                ..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}'
+        ) || c.is_whitespace()
+    };
+    text.chars().all(is_mark)
+}
+
+fn is_link_word(text: &str) -> bool {
+    LINK_WORDS
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word))
+}
