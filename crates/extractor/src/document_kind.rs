@@ -103,7 +103,7 @@ pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     what_is(content_type, first) == Document::Html
 }
 
-/// Returns whether a page is to be read in XML's syntax: it is served as XHTML, or as XML with the
+/// Returns whether to read a page in XML syntax: it is served as XHTML, or as XML with the
 /// root of XHTML, or without a type and begins as XML.
 pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];

@@ -59,7 +59,9 @@ pub(crate) fn read_beside<C: Consumer>(
     let consumers = (PageReader::new(limits), ShownReader::new(observer));
     let ((reader, shown), other) = walk(text, limits.attributes, (consumers, other));
     let mut page = reader.finish(text.as_str());
-    encode_queries(&mut page, text.charset.encoding);
+    for _ in 0..encode_queries(&mut page, text.charset.encoding, limits.href_bytes) {
+        note(&mut page.oddities, DocumentOddityKind::HrefTooLong, 1);
+    }
     page.outline = shown.finish(text.as_str());
     page.charset = text.charset.encoding.name();
     page.charset_source = text.charset.source;

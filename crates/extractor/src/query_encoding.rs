@@ -8,26 +8,38 @@ use std::fmt::Write as _;
 
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 
-use crate::link::{Element, Link};
+use crate::link::Element;
 use crate::page::Page;
 
 /// Bytes that the encoder writes at a time.
 const CHUNK_BYTES: usize = 256;
 
-/// Encodes the queries of a page's addresses in its charset.
-pub(crate) fn encode_queries(page: &mut Page, charset: &'static Encoding) {
+/// Encodes the queries of a page's addresses in its charset. Drops those that get longer than
+/// `max_bytes` and returns their number.
+pub(crate) fn encode_queries(
+    page: &mut Page,
+    charset: &'static Encoding,
+    max_bytes: usize,
+) -> usize {
     if charset.output_encoding() == UTF_8 {
-        return;
+        return 0;
     }
-    let of_html = |link: &&mut Link| link.element != Element::Style && link.attribute != "style";
-    let links = page.links.iter_mut().filter(of_html);
-    let named = [&mut page.base, &mut page.canonical, &mut page.master_url];
-    let hrefs = links.map(|link| &mut link.href);
-    for href in hrefs.chain(named.into_iter().flatten()) {
+    let mut dropped = 0;
+    let mut fits = |href: &mut String| {
         if let Cow::Owned(encoded) = encode_query(href, charset) {
             *href = encoded;
         }
+        dropped += usize::from(href.len() > max_bytes);
+        href.len() <= max_bytes
+    };
+    page.links.retain_mut(|link| {
+        let is_css = link.element == Element::Style || link.attribute == "style";
+        is_css || fits(&mut link.href)
+    });
+    for named in [&mut page.base, &mut page.canonical, &mut page.master_url] {
+        named.take_if(|href| !fits(href));
     }
+    dropped
 }
 
 /// Returns `href` with its query percent-encoded in `charset`, unless the query is ASCII or the
@@ -120,7 +132,7 @@ mod tests {
                 "?q=%26%2333590%3B;%26%23127861%3B",
             ),
             (WINDOWS_1252, "?a%20é\tb", "?a%20%E9\tb"),
-            // Its text is between escapes, and its bytes are ASCII.
+            // The escape sequences switch charsets; all bytes are ASCII.
             (ISO_2022_JP, "?q=茶&b", "?q=%1B$BCc%1B(B&b"),
             // Nothing changes here.
             (GBK, "/tea?q='\"&x=%e8{}|^", "/tea?q='\"&x=%e8{}|^"),

@@ -45,6 +45,11 @@ impl Tag<'_> {
         self.tag.local_name().into_inner()
     }
 
+    /// The name with its prefix.
+    pub(crate) fn written_name(&self) -> &str {
+        self.tag.name().into_inner()
+    }
+
     /// The value of an attribute, by its name with its prefix.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         let mut attributes = self.tag.html_attributes();

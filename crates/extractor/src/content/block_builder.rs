@@ -25,7 +25,7 @@ pub(super) struct RawBlock {
     pub(super) id: Option<Box<str>>,
 }
 
-/// A place in the text of the block at hand, and the weights of what stands before it.
+/// A position in the current block's text, with the weights of the text before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) text: usize,
@@ -65,7 +65,7 @@ impl Flow {
         self.text.len() == self.start
     }
 
-    /// The place where the next text comes.
+    /// The current end of the text.
     pub(super) fn place(&self) -> Place {
         Place {
             text: self.text.len(),
@@ -74,7 +74,7 @@ impl Flow {
         }
     }
 
-    /// Returns whether the block at hand has letters or digits outside of `marks`.
+    /// Returns whether the current block has letters or digits outside of `marks`.
     pub(super) fn has_letters_beside(&self, marks: &[Mark]) -> bool {
         let mut from = self.start;
         let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
@@ -85,7 +85,7 @@ impl Flow {
         })
     }
 
-    /// Takes `marks` out of the block at hand, with the space behind what leaves two.
+    /// Removes `marks` from the current block. Where that leaves two spaces, one goes too.
     pub(super) fn take_out(&mut self, marks: &[Mark]) {
         for mark in marks.iter().rev() {
             let (from, mut to) = (mark.from.text, mark.to.text);

@@ -38,7 +38,7 @@ pub(crate) struct ContentReader {
     /// The level of the heading that is open.
     heading: Option<u8>,
     marks: HeadingMarks,
-    /// What was taken out of the last heading.
+    /// How much was removed from the last heading.
     taken_out: TakenOut,
     /// The id of the element that the block at hand is, or of an anchor at its beginning.
     id: Option<Box<str>>,
@@ -139,7 +139,7 @@ impl ContentReader {
         self.flow.blocks.len()
     }
 
-    /// The text of the last block, if words that are no part of a heading were taken out of it.
+    /// Returns the text of the last block if it is a heading that lost words, such as an edit link.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
         let last = last.filter(|_| self.taken_out == TakenOut::Words)?;
@@ -266,7 +266,7 @@ impl ContentReader {
             self.spans.open_again(tag.name);
         }
         let is_apart = match tag.name {
-            // A word may break there, and is one.
+            // A break opportunity within a word.
             name::WBR => false,
             name::LABEL => true,
             name::RT => self.spans.ruby.is_none(),
@@ -315,6 +315,8 @@ impl ContentReader {
     }
 
     fn end_block(&mut self, offset: usize) {
+        // A ruby holds no blocks: the end tag is missing.
+        self.end_ruby();
         let kind = match self.heading.take() {
             Some(level) => BlockKind::Heading { level },
             None => self.regions.kind(),
@@ -355,8 +357,8 @@ impl ContentReader {
         self.spans.after_break = false;
     }
 
-    /// Adds the readings that were met to the block at hand. A heading leaves its own to what
-    /// follows.
+    /// Appends the pending readings to the current block. Headings skip this, so their readings end
+    /// up in the next block.
     fn push_readings(&mut self, offset: usize) {
         let readings = std::mem::take(&mut self.spans.readings);
         if !readings.is_empty() {
@@ -366,13 +368,13 @@ impl ContentReader {
         }
     }
 
-    /// Makes a block of readings that no text follows.
+    /// Turns readings left over at the end of the page into a block.
     fn end_readings(&mut self) {
         self.push_readings(0);
         self.end_block(0);
     }
 
-    /// Ends a ruby, whose readings come behind the text of the block.
+    /// Ends a ruby and keeps its readings for the end of the block.
     fn end_ruby(&mut self) {
         let Some(ruby) = self.spans.ruby.take() else {
             return;
@@ -545,7 +547,7 @@ impl ContentReader {
     }
 }
 
-/// Returns whether a heading goes on in a block of that name.
+/// Returns whether a block of that name may be part of a heading.
 fn is_in_heading(name: Name, part: Part) -> bool {
     part == Part::Plain || name == name::BUTTON
 }

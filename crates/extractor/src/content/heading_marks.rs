@@ -1,11 +1,11 @@
-//! Parts of a heading that are no part of its name: permalink signs, edit links, buttons.
+//! Removes permalink signs, edit links and buttons from headings.
 
 use super::block_builder::{Flow, Place};
 use super::hints::Traits;
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
-/// Marks of one heading that are taken out.
+/// Maximum marks removed from one heading.
 const MAX_MARKS: usize = 16;
 
 /// Classes of links that lead to the heading itself.
@@ -29,9 +29,8 @@ const PERMALINKS: [&str; 16] = [
 ];
 
 /// Classes of elements that change or copy a section.
-const TOOLS: [&str; 9] = [
+const TOOLS: [&str; 8] = [
     "btn-copy",
-    "copy",
     "copy-button",
     "copybtn",
     "edit-link",
@@ -41,12 +40,10 @@ const TOOLS: [&str; 9] = [
     "mw-editsection-like",
 ];
 
-/// The words of a link to the heading that it stands in.
-const LINK_WORDS: [&str; 9] = [
-    "anchor",
+/// Texts of links that point to their own heading.
+const LINK_WORDS: [&str; 7] = [
     "copy link",
     "direct link",
-    "link",
     "link to this heading",
     "link to this section",
     "permalink",
@@ -61,7 +58,7 @@ pub(super) struct HeadingMarks {
     found: Vec<Mark>,
 }
 
-/// An element that may be a mark.
+/// An open element that may be a mark.
 #[derive(Debug)]
 struct OpenMark {
     name: Name,
@@ -73,15 +70,15 @@ struct OpenMark {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MarkKind {
-    /// By what the element is, whatever its text.
+    /// An element that is a mark whatever its text.
     Element,
-    /// A link to a fragment: a mark if its text says so.
+    /// A link to a fragment: a mark if its text is a sign or one of [`LINK_WORDS`].
     Fragment,
     /// Any other link: a mark if its text is a sign.
     Link,
 }
 
-/// A part of the text that is a mark.
+/// A range of the text that is a mark.
 #[derive(Debug)]
 pub(super) struct Mark {
     pub(super) from: Place,
@@ -89,18 +86,18 @@ pub(super) struct Mark {
     is_sign: bool,
 }
 
-/// How much of a heading was taken out.
+/// How much was removed from a heading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TakenOut {
     #[default]
     Nothing,
-    /// Signs in links alone.
+    /// Links whose text is a sign.
     Signs,
     Words,
 }
 
 impl HeadingMarks {
-    /// Takes the start tag of an element within a heading.
+    /// Records the start tag of an element within a heading.
     pub(super) fn start(&mut self, tag: &Tag<'_>, traits: &Traits<'_>, flow: &Flow) {
         if let Some(open) = &mut self.open {
             open.count += u32::from(open.name == tag.name);
@@ -118,7 +115,7 @@ impl HeadingMarks {
         }
     }
 
-    /// Takes an end tag within a heading.
+    /// Records an end tag within a heading.
     pub(super) fn end(&mut self, tag: Name, flow: &Flow) {
         let Some(open) = self.open.as_mut().filter(|open| open.name == tag) else {
             return;
@@ -145,7 +142,7 @@ impl HeadingMarks {
         }
     }
 
-    /// Takes the marks out of the heading that ends, unless nothing is left then.
+    /// Removes the marks from the finished heading, unless that would leave no words.
     pub(super) fn finish(&mut self, flow: &mut Flow) -> TakenOut {
         self.open = None;
         let marks = std::mem::take(&mut self.found);
@@ -182,7 +179,7 @@ fn kind_of(tag: &Tag<'_>, traits: &Traits<'_>) -> Option<MarkKind> {
     })
 }
 
-/// Returns whether the words of a link are only a sign that there is one.
+/// Returns whether the text of a link is only a permalink sign, or empty.
 pub(super) fn is_sign(text: &str) -> bool {
     let is_mark = |c: char| {
         matches!(

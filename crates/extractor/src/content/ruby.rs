@@ -1,7 +1,7 @@
 //! Ruby: small readings over characters (HTML Standard 4.5.10).
 //!
-//! The base text goes on as if there were no readings, so that it makes whole words: 東京, not
-//! 東とう京きょう. The readings follow where the block ends.
+//! Base texts are joined into whole words (東京, not 東とう京きょう). Readings move to the end of the
+//! block.
 
 use super::text_amount::is_unspaced;
 use crate::html::name::{self, Name};
@@ -10,7 +10,7 @@ use crate::html::name::{self, Name};
 #[derive(Debug)]
 pub(super) struct Ruby {
     part: RubyPart,
-    /// The `ruby` elements open, with those within it.
+    /// The number of open `ruby` elements, nested ones included.
     open: u32,
     /// The last character of its base text.
     last: Option<char>,
@@ -40,7 +40,7 @@ impl Ruby {
         self.part
     }
 
-    /// Takes a start tag within the ruby. End tags of its parts may be left out.
+    /// Records a start tag within the ruby. The end tags of its parts are optional.
     pub(super) fn start(&mut self, tag: Name) {
         self.part = match tag {
             name::RT | name::RTC => RubyPart::Reading,
@@ -54,7 +54,7 @@ impl Ruby {
         };
     }
 
-    /// Takes an end tag within the ruby. Returns whether it ends the ruby.
+    /// Records an end tag within the ruby. Returns whether it ends the ruby.
     pub(super) fn end(&mut self, tag: Name) -> bool {
         match tag {
             name::RT | name::RTC | name::RP => self.part = RubyPart::Base,
@@ -67,7 +67,7 @@ impl Ruby {
         self.open == 0
     }
 
-    /// Returns base text without the white space between characters of a script that has none.
+    /// Returns base text without white space between characters of scripts that use no spaces.
     pub(super) fn base_text(&self, text: &str) -> String {
         let mut joined = String::with_capacity(text.len());
         let mut last = self.last;
@@ -90,13 +90,13 @@ impl Ruby {
         joined
     }
 
-    /// Takes text of the base, as [`Ruby::base_text`] returned it.
+    /// Records base text returned by [`Ruby::base_text`].
     pub(super) fn took_base(&mut self, text: &str) {
         self.last = text.trim_end().chars().next_back().or(self.last);
     }
 
-    /// Takes text of a reading, up to `max` bytes of all. Those of one word join if their script
-    /// has no spaces.
+    /// Adds text of a reading, up to `max` bytes in total. Readings in a script without spaces are
+    /// joined.
     pub(super) fn read(&mut self, text: &str, max: usize) {
         for word in text.split_whitespace() {
             if self.readings.len() + word.len() >= max {

@@ -24,7 +24,7 @@ pub(super) struct Spans {
     pub(super) noscript: NoscriptText,
     /// The ruby that is open.
     pub(super) ruby: Option<Ruby>,
-    /// Readings that come behind the text of a block.
+    /// Ruby readings to append to the current block.
     pub(super) readings: String,
     hidden: Option<Hidden>,
 }

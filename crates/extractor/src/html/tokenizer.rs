@@ -257,8 +257,8 @@ impl<'t> Tokenizer<'t> {
         !self.text.is_empty()
     }
 
-    /// Reads a part of XML text: a comment, a CDATA section, or the text before one of them or
-    /// before the end tag. Returns whether to stay: `false` means that the end tag comes next.
+    /// Reads one piece of XML text: a comment, a CDATA section, or plain text up to the next comment,
+    /// CDATA section or end tag. Returns `false` at the end tag.
     #[cold]
     fn read_xml_text(&mut self) -> bool {
         let bytes = self.page.as_bytes();

@@ -1,26 +1,26 @@
-//! The names of elements in XML's syntax: prefixes and the vocabularies that they stand for.
+//! Resolves element names in XML syntax: prefixes and namespaces.
 
 use super::name::{self, Name};
 use super::tokenizer::Tag;
 
-/// Declarations of vocabularies in force at the same time; others are not followed.
+/// Maximum namespace declarations in force at the same time; further ones are ignored.
 const MAX_BINDINGS: usize = 64;
-/// Bytes of a prefix that is known.
+/// Maximum bytes of a prefix; longer ones are ignored.
 const MAX_PREFIX_BYTES: usize = 64;
 
-/// The vocabularies whose elements are those of a page: XHTML, and drawings and formulas within.
+/// The namespaces that a page may use: XHTML, SVG and MathML.
 const OF_A_PAGE: [&str; 4] = [
     "http://www.w3.org/1999/xhtml",
     "http://www.w3.org/2000/svg",
     "http://www.w3.org/1998/Math/MathML",
-    // No vocabulary: a page that forgot to name it.
+    // A page that forgot to declare its namespace.
     "",
 ];
 
-/// The name of elements that are of no page's vocabulary.
+/// The name given to elements of any other namespace.
 const FOREIGN: Name = Name::of(b"");
 
-/// Finds the name of each tag by the declarations (`xmlns`) in force.
+/// Resolves the name of each tag by the declarations (`xmlns`) in force.
 #[derive(Debug, Default)]
 pub(super) struct XmlNames {
     /// The declarations in force, innermost last.
@@ -29,27 +29,27 @@ pub(super) struct XmlNames {
     open: Vec<Declaring>,
 }
 
-/// A prefix and whether it stands for a vocabulary of pages.
+/// A prefix and whether its namespace is one of [`OF_A_PAGE`].
 #[derive(Debug)]
 struct Binding {
-    /// Empty for the default.
+    /// Empty for the default namespace.
     prefix: Box<str>,
     is_of_page: bool,
 }
 
-/// An open element that declares vocabularies.
+/// An open element that declares namespaces.
 #[derive(Debug)]
 struct Declaring {
     /// The name as written, with its prefix.
     name: Name,
-    /// The open elements of that name, with itself.
+    /// The number of open elements of that name, this one included.
     count: u32,
-    /// The number of bindings outside of it.
+    /// The number of bindings declared outside of the element.
     around: usize,
 }
 
 impl XmlNames {
-    /// Takes a start tag, `written` with its prefix. Returns the name that it means.
+    /// Records a start tag, `written` with its prefix. Returns the resolved name.
     pub(super) fn start(&mut self, tag: &Tag<'_>, written: &str) -> Name {
         let around = self.bindings.len();
         self.declare(tag);
@@ -68,11 +68,11 @@ impl XmlNames {
         meaning
     }
 
-    /// Takes an end tag, `written` with its prefix. Returns the name that it means.
+    /// Records an end tag, `written` with its prefix. Returns the resolved name.
     pub(super) fn end(&mut self, tag: &Tag<'_>, written: &str) -> Name {
         let meaning = self.meaning(tag.name, written);
         if let Some(place) = self.open.iter().rposition(|open| open.name == tag.name) {
-            // Elements within whose end tags are missing end too.
+            // Inner elements with missing end tags end too.
             self.open.truncate(place + 1);
             let ended = &mut self.open[place];
             ended.count -= 1;
@@ -98,7 +98,7 @@ impl XmlNames {
             if prefix.len() > MAX_PREFIX_BYTES || self.bindings.len() >= MAX_BINDINGS {
                 continue;
             }
-            // A root `html` is a page, whatever vocabulary it wrote down.
+            // A root `html` is a page, whatever namespace it declares.
             let is_root = prefix.is_empty() && tag.name == name::HTML;
             self.bindings.push(Binding {
                 prefix: prefix.into(),
@@ -114,7 +114,7 @@ impl XmlNames {
         match binding {
             Some(binding) if !binding.is_of_page => FOREIGN,
             Some(_) if !prefix.is_empty() => Name::of(local.as_bytes()),
-            // Without a declaration, a name with a prefix is one of its own.
+            // An undeclared prefix stays part of the name.
             _ => name,
         }
     }

@@ -79,15 +79,15 @@ struct Walk<'a> {
     extension: Option<Extension>,
     field: Option<(Field, usize)>,
     value: String,
-    /// Text that stands in no field.
+    /// Text outside of any field.
     bare: String,
     /// Alternates, images and videos kept.
     extras: usize,
 }
 
 impl Walk<'_> {
-    /// Takes a start tag; false where the document is no sitemap. Elements open: 1 in the root, 2 in
-    /// an entry, 3 in a field of it, 4 in a field of an extension.
+    /// Reads a start tag. Returns `false` to stop: the document is not a sitemap, or has too many
+    /// entries. The depth is 1 for the root, 2 for an entry, 3 for a field, 4 in an extension.
     fn start(&mut self, tag: &Tag<'_>) -> bool {
         self.end_bare_text();
         let name = tag.name().to_ascii_lowercase();
@@ -124,7 +124,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Takes the root; false where the document is no sitemap. A root may be missing.
+    /// Reads the root. Returns `false` if the document is not a sitemap.
     fn start_root(&mut self, name: &str) -> bool {
         self.sitemap.kind = match name {
             "urlset" | "url" => SitemapKind::UrlSet,
@@ -134,8 +134,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Begins an entry; false where there is no room for more. The one before it may have no end
-    /// tag.
+    /// Begins an entry, and ends one that has no end tag. Returns `false` if there is no room.
     fn start_entry(&mut self) -> bool {
         if self.entry.is_some() {
             self.xml.note(DocumentOddityKind::UnclosedElement);
@@ -153,6 +152,10 @@ impl Walk<'_> {
 
     fn start_field(&mut self, tag: &Tag<'_>, name: &str) -> Option<Field> {
         self.extension = None;
+        // An image outside of `image:image` is not a page.
+        if tag.written_name().eq_ignore_ascii_case("image:loc") {
+            return Some(Field::Image);
+        }
         if let Some(field) = field_of_entry(name) {
             return Some(field);
         }
@@ -196,7 +199,7 @@ impl Walk<'_> {
 
     fn text(&mut self, text: &str) {
         match self.field {
-            // One byte more than is taken tells that it was too long.
+            // One byte over the limit marks the value as too long.
             Some((_, depth)) if depth <= self.xml.depth() => {
                 if self.value.len() <= self.limits.href_bytes {
                     self.value.push_str(text);
@@ -213,7 +216,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes the URLs in text that stands in no field.
+    /// Takes the URLs in text outside of any field.
     fn end_bare_text(&mut self) {
         if self.bare.is_empty() {
             return;
@@ -231,7 +234,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes the end of an element; false where there is no room for more entries.
+    /// Ends an element. Returns `false` if there is no room for more entries.
     fn end(&mut self) -> bool {
         self.end_bare_text();
         let ended = self.xml.depth() + 1;
@@ -289,7 +292,7 @@ impl Walk<'_> {
                 return;
             }
             (Field::Loc, _) if entry.loc == address => return,
-            // What follows in this entry is said of the second page.
+            // The hints that follow belong to the second page.
             (Field::Loc, _) => {
                 self.xml.note(DocumentOddityKind::SecondLoc);
                 self.finish_entry();
@@ -347,7 +350,7 @@ impl Walk<'_> {
             .get_or_insert_with(|| SitemapEntry::new(String::new()))
     }
 
-    /// Keeps the entry at hand, if it has an address; false where there is no room for it.
+    /// Keeps the current entry if it has an address. Returns `false` if there is no room for it.
     fn finish_entry(&mut self) -> bool {
         self.extension = None;
         let Some(entry) = self.entry.take().filter(|entry| !entry.loc.is_empty()) else {

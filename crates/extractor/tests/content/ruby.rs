@@ -1,5 +1,7 @@
 //! Ruby, and words that an invisible break cuts.
 
+use crawl_extractor::Limits;
+
 use crate::{markdown, read};
 
 fn text(html: &str) -> String {
@@ -46,10 +48,20 @@ fn html_4_5_10_base_text_makes_words_and_readings_follow() {
         ("<p>次<h1><ruby>茶<rt>ちゃ</rt></ruby></h1>", "次\n茶\nちゃ"),
         // Outside of a ruby, a reading is text.
         ("<p>茶<rt>ちゃ</rt>道", "茶 ちゃ道"),
-        ("<p><ruby>茶<rt>ちゃ", "茶"),
+        ("<p><ruby>茶<rt>ちゃ", "茶 ちゃ"),
+        ("<p><ruby>茶<rt>ちゃ<p>次", "茶 ちゃ\n次"),
     ] {
         assert_eq!(text(html), expected, "{html}");
     }
+}
+
+#[test]
+fn ours_the_text_of_a_link_has_no_readings() {
+    let html = "<a href=1><ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp>京<rt>きょう</ruby>へ</a>\
+        <rt><a href=2>茶";
+    let page = crawl_extractor::read_html(html.as_bytes(), None, &Limits::default());
+    let texts: Vec<_> = page.links.iter().map(|link| link.text.as_deref()).collect();
+    assert_eq!(texts, [Some("東京へ"), Some("茶")]);
 }
 
 #[test]

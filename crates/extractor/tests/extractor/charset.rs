@@ -215,3 +215,14 @@ fn url_standard_queries_of_html_are_in_the_charset_of_the_page() {
     let (_, markdown) = read_markdown(&bytes, &context, &limits, &mut link);
     assert!(markdown.contains("](/茶?q=%B2%E8#茶)"), "{markdown}");
 }
+
+#[test]
+fn ours_an_address_that_its_charset_makes_too_long_is_dropped() {
+    let (bytes, ..) =
+        encoding_rs::GBK.encode("<base href='?茶茶茶'><a href='?茶茶茶'>x</a><a href=b>");
+    let mut limits = Limits::default();
+    limits.href_bytes = 12;
+    let page = read_html(&bytes, Some("text/html; charset=gbk"), &limits);
+    assert_eq!((page.base, page.links.len()), (None, 1));
+    assert_eq!(show_oddities(&page.oddities), "href-too-long line 1 x2\n");
+}

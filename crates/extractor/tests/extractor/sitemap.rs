@@ -128,6 +128,7 @@ fn ours_a_url_counts_wherever_it_stands() {
          <url><loc>http://e.org/6</loc><priority>0.1</priority>\n<loc>http://e.org/7</loc>\
          <priority>0.2</priority><loc>http://e.org/7</loc></url>\n\
          <url><loc><b>http://e.org/8</b></loc></url><loc>http://e.org/9</loc>\n\
+         <url><loc>http://e.org/10</loc><image:loc>http://e.org/i.png</image:loc></url>\
          <url><video:video><video:content_loc>v.mp4</video:content_loc> http://no.example/\
          </video:video></url></urlset>",
         &expect![[r#"
@@ -141,6 +142,7 @@ fn ours_a_url_counts_wherever_it_stands() {
             "http://e.org/7" 0.2
             "http://e.org/8"
             "http://e.org/9"
+            "http://e.org/10"
             url-outside-loc line 3 x5
             second-loc line 4 x2
         "#]],

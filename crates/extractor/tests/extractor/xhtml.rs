@@ -18,15 +18,15 @@ fn document(head: &str, body: &str) -> String {
 /// The title, the addresses of links, the visible text and the Markdown, as all readers see them.
 fn seen(page: &str, content_type: &str) -> (Option<String>, Vec<String>, String, String) {
     let read = read_html(page.as_bytes(), Some(content_type), &Limits::default());
-    let given = PageContext {
+    let context = PageContext {
         content_type: Some(content_type),
         ..PageContext::default()
     };
     let limits = ContentLimits::default();
-    let content = read_content(page.as_bytes(), &given, &limits);
+    let content = read_content(page.as_bytes(), &context, &limits);
     assert_eq!(content.title, read.title);
     let mut link = |href: &str| Some(href.to_owned());
-    let (_, markdown) = read_markdown(page.as_bytes(), &given, &limits, &mut link);
+    let (_, markdown) = read_markdown(page.as_bytes(), &context, &limits, &mut link);
     let hrefs = read.links.into_iter().map(|link| link.href).collect();
     (
         read.title,
@@ -75,7 +75,7 @@ fn xml_3_1_an_empty_tag_ends_its_element() {
 }
 
 #[test]
-fn xml_3_1_an_empty_title_leaves_the_page() {
+fn xml_3_1_text_follows_an_empty_title() {
     let page = document(
         "<title/><script src='s.js'/>",
         "<p>Tea</p><a href='next'>Next</a>",
@@ -95,7 +95,7 @@ fn html_13_2_5_the_same_bytes_as_html_stay_html() {
 }
 
 #[test]
-fn ours_xml_with_the_root_of_xhtml_is_xhtml_whatever_its_type() {
+fn ours_any_xml_type_with_an_xhtml_root_is_xhtml() {
     let page = document("<title/>", "<a href='next'>Next</a>");
     for content_type in [
         "application/xml",
@@ -109,7 +109,7 @@ fn ours_xml_with_the_root_of_xhtml_is_xhtml_whatever_its_type() {
 }
 
 #[test]
-fn xml_2_7_cdata_sections_are_text_and_hide_what_they_hold() {
+fn xml_2_7_cdata_sections_are_text() {
     let page = document(
         "<title>T<![CDATA[ & <b>]]> &amp; U<!-- no --></title>\
          <script>//<![CDATA[\n a = '</script><a href=\"no\">' \n//]]></script>\

@@ -172,7 +172,7 @@ impl Inline {
                 }
                 // The mark behind a heading leads to the heading.
                 Style::Link(_) if is_sign(&self.out[start + 1..].replace('\\', "")) => {
-                    self.out.truncate(start)
+                    self.out.truncate(start);
                 }
                 Style::Link(target) => {
                     self.out.push_str("](");

@@ -19,8 +19,8 @@ pub(super) fn end(bytes: &[u8], at: usize) -> usize {
 }
 
 fn behind(rest: &[u8], from: usize, mark: &[u8]) -> Option<usize> {
-    let found = memmem::find(rest.get(from..)?, mark)?;
-    Some(from + found + mark.len())
+    let at = memmem::find(rest.get(from..)?, mark)?;
+    Some(from + at + mark.len())
 }
 
 /// The end of a document type, whose internal subset holds declarations in brackets.
