@@ -1,20 +1,20 @@
-//! Soft 404s: pages that say in a title or heading that there is no such page, with status 200.
+//! Detects soft 404s: error pages with status 200.
 //!
-//! A name counts only if it says nothing else: one of its parts ("404 - Tea House" has two) consists
-//! of the words of such a message. "Room 404" and "Not found in the library?" are names of pages.
+//! A title or heading counts only if one of its parts is nothing but an error message. "404 - Tea
+//! House" has such a part; "Room 404" and "Not found in the library?" do not.
 
 use crate::words::{Stemmer, Words};
 
-/// Maximum words of main text on a page that only says that there is none.
+/// Maximum words of main text on an error page.
 const MAX_WORDS: usize = 120;
-/// The same where the message is a bare number, which may be anything.
+/// Maximum words if the message is a bare number, which may be anything.
 const MAX_WORDS_BESIDE_NUMBER: usize = 40;
-/// Bytes of a name that are read: a message is short.
+/// Maximum bytes read of a title or heading.
 const MAX_NAME_BYTES: usize = 512;
 
 const NUMBER: &str = "404";
 
-/// What such a message says, in words apart.
+/// Phrases that make an error message, in scripts with spaces between words.
 const PHRASES: [&str; 52] = [
     "not found",
     "not be found",
@@ -70,19 +70,24 @@ const PHRASES: [&str; 52] = [
     "nie istnieje",
 ];
 
-/// The same in scripts without spaces.
-const UNSPACED_PHRASES: [&str; 8] = [
+/// Phrases in scripts that may join words.
+const UNSPACED_PHRASES: [&str; 13] = [
     "見つかりません",
     "存在しません",
     "ありません",
     "找不到",
+    "没有找到",
+    "沒有找到",
+    "无法找到",
+    "無法找到",
+    "未能找到",
     "未找到",
     "不存在",
     "찾을 수 없습니다",
     "존재하지 않습니다",
 ];
 
-/// The other words of such messages.
+/// Words that may occur in an error message.
 const WORDS: [&str; 13] = [
     // English.
     "404 http status code error err message page file document url address link resource content \
@@ -92,7 +97,8 @@ const WORDS: [&str; 13] = [
      exist exists doesn't does do can't cannot can could couldn't longer anymore nothing such here \
      there looking look for search searched searching requested request asked access tried trying \
      reach on of at in to by from seems seem looks like may might moved removed deleted gone \
-     missing unavailable available broken invalid wrong something went",
+     missing unavailable available broken invalid wrong something went or and don't permission \
+     view see private archived directory folder thread topic profile job",
     // German.
     "seite datei inhalt artikel produkt adresse fehler fehlermeldung leider ups hoppla \
      entschuldigung die der das den dem diese dieser dieses diesem eine angeforderte angefragte \
@@ -125,62 +131,59 @@ const WORDS: [&str; 13] = [
     // Polish.
     "strona strony plik błąd przepraszamy niestety ta tej podana żądana szukana której szukasz \
      została nie znaleziono znaleziona istnieje",
-    // Japanese and Chinese, in parts that stand together.
+    // Japanese and Chinese; a run of characters is split into these.
     "ページ ファイル お探しの ご指定の 指定された 要求された アクセスした 該当する エラー 申し訳 \
      が は を も で ございません でした url 页面 頁面 网页 網頁 文件 您 你 要 访问 訪問 请求 \
-     的 该 該 此 抱歉 对不起 對不起 错误 錯誤",
+     的 该 該 此 了 抱歉 对不起 對不起 错误 錯誤",
     // Korean.
     "페이지를 페이지가 페이지 요청하신 찾으시는 찾을 수 없습니다 존재하지 않습니다 오류 죄송합니다",
 ];
 
-/// Returns whether the title or first heading says that there is no such page, and little else is
-/// there.
+/// Returns whether the title or first heading is an error message, and the page has little text.
 pub(crate) fn says_missing(title: &str, heading: &str, text: &str) -> bool {
-    let (title, heading) = (Message::of(title), Message::of(heading));
-    let max_words = match (title, heading) {
-        (Message::Full, _) | (_, Message::Full) => MAX_WORDS,
-        // "Peugeot 404" over a heading "404".
-        (Message::NumberInName, _) => return false,
-        (Message::Number, _) | (_, Message::Number) => match has_phrase(&normalized(text)) {
-            true => MAX_WORDS,
-            false => MAX_WORDS_BESIDE_NUMBER,
-        },
-        _ => return false,
-    };
-    let mut words = Words::new(text, Stemmer::none());
-    words.nth(max_words).is_none()
+    let has_at_most = |words| Words::new(text, Stemmer::none()).nth(words).is_none();
+    match (Message::of(title), Message::of(heading)) {
+        (Message::Full, _) | (_, Message::Full) => has_at_most(MAX_WORDS),
+        // "Peugeot 404" above the heading "404".
+        (Message::NumberInName, _) => false,
+        (Message::Number, _) | (_, Message::Number) => {
+            has_at_most(MAX_WORDS_BESIDE_NUMBER)
+                || has_at_most(MAX_WORDS) && has_phrase(&normalized(text))
+        }
+        _ => false,
+    }
 }
 
-/// What a title or heading says of a missing page.
+/// The error message in a title or heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Message {
-    /// There is none.
+    /// A whole message, such as "404 Not Found".
     Full,
-    /// The number of the status alone.
+    /// The status code alone.
     Number,
-    /// That number within other words.
+    /// The status code within other words, such as "Room 404".
     NumberInName,
-    Nothing,
+    None,
 }
 
 impl Message {
     fn of(name: &str) -> Message {
         let name = normalized(&name[..name.floor_char_boundary(MAX_NAME_BYTES)]);
-        let mut found = Message::Nothing;
+        let mut message = Message::None;
         for part in parts(&name) {
-            let has_number = words_of(part).any(|word| word == NUMBER);
+            let has_number = has_number(part);
             if is_of_message(part) {
-                if has_phrase(part) || has_number && words_of(part).nth(1).is_some() {
+                if has_phrase(part) || has_number && part.trim() != NUMBER {
                     return Message::Full;
                 }
-                if has_number && found == Message::Nothing {
-                    found = Message::Number;
+                if has_number && message == Message::None {
+                    message = Message::Number;
                 }
             } else if has_number {
-                found = Message::NumberInName;
+                message = Message::NumberInName;
             }
         }
-        found
+        message
     }
 }
 
@@ -188,39 +191,10 @@ fn normalized(name: &str) -> String {
     name.to_lowercase().replace('\u{2019}', "'")
 }
 
-/// The parts of a name: sites put their own name before or behind, and messages have sentences.
+/// Splits a title at punctuation: sites add their own name, and messages have several sentences.
 fn parts(name: &str) -> impl Iterator<Item = &str> {
-    let is_end = |c: char| {
-        matches!(
-            c,
-            '|' | '•'
-                | '·'
-                | '»'
-                | '«'
-                | '›'
-                | '‹'
-                | '–'
-                | '—'
-                | ':'
-                | '.'
-                | ','
-                | ';'
-                | '!'
-                | '?'
-                | '('
-                | ')'
-                | '['
-                | ']'
-                | '/'
-                | '。'
-                | '、'
-                | '！'
-                | '？'
-                | '：'
-                | '｜'
-                | '\n'
-        )
-    };
+    const ENDS: &str = "|•·»«›‹–—:.,;!?/。、！？：｜\n";
+    let is_end = |c: char| ENDS.contains(c);
     name.split(is_end).flat_map(|part| part.split(" - "))
 }
 
@@ -229,32 +203,38 @@ fn words_of(part: &str) -> impl Iterator<Item = &str> {
     part.split(is_apart).filter(|word| !word.is_empty())
 }
 
-/// Returns whether each word is one of such messages.
+/// Returns whether the status code stands in a part, and is no part of a longer word or number.
+fn has_number(part: &str) -> bool {
+    part.match_indices(NUMBER).any(|(at, _)| {
+        let (before, behind) = (&part[..at], &part[at + NUMBER.len()..]);
+        !before.ends_with(|c: char| c.is_ascii_alphanumeric())
+            && !behind.starts_with(|c: char| c.is_ascii_alphanumeric())
+    })
+}
+
+/// Returns whether all words may be part of an error message.
 fn is_of_message(part: &str) -> bool {
     words_of(part).all(|word| is_known(word) || is_made_of_known(word))
 }
 
 fn is_known(word: &str) -> bool {
-    let mut known = WORDS.iter().flat_map(|words| words.split(' '));
-    known.any(|known| known == word)
+    let mut words = WORDS.iter().flat_map(|words| words.split(' '));
+    words.any(|known| known == word)
 }
 
-/// Returns whether a run of a script without spaces is made of such words, the longest first.
+/// Returns whether a run of characters without spaces consists of [`WORDS`] and phrases in such a
+/// script. The longest match wins.
 fn is_made_of_known(run: &str) -> bool {
+    let is_unspaced = |word: &&str| word.starts_with(|c: char| c >= '\u{2e80}');
+    let words = || {
+        let words = WORDS.iter().flat_map(|words| words.split(' '));
+        let words = words.chain(UNSPACED_PHRASES).filter(is_unspaced);
+        words.chain([NUMBER])
+    };
     let mut rest = run;
-    while let Some(first) = rest.chars().next() {
-        let unspaced = WORDS.iter().flat_map(|words| words.split(' '));
-        let known = unspaced.chain(UNSPACED_PHRASES);
-        let known = known.filter(|word| !word.starts_with(|c: char| c < '\u{2e80}'));
-        let longest = known
-            .filter(|word| rest.starts_with(word))
-            .map(str::len)
-            .max();
-        let number = rest.strip_prefix(NUMBER).map(|_| NUMBER.len());
-        match longest
-            .or(number)
-            .filter(|_| first >= '\u{2e80}' || number.is_some())
-        {
+    while !rest.is_empty() {
+        let lengths = words().filter(|word| rest.starts_with(word)).map(str::len);
+        match lengths.max() {
             Some(bytes) => rest = &rest[bytes..],
             None => return false,
         }
@@ -262,7 +242,7 @@ fn is_made_of_known(run: &str) -> bool {
     true
 }
 
-/// Returns whether a text says that there is no such thing.
+/// Returns whether a text has one of the phrases.
 fn has_phrase(text: &str) -> bool {
     let is_apart = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     let has = |phrase: &&str| {
@@ -278,7 +258,7 @@ fn has_phrase(text: &str) -> bool {
 mod tests {
     use super::says_missing;
 
-    /// Titles, or headings behind a `#`, of pages that are not there.
+    /// Titles of error pages; a heading follows after `#`.
     const MISSING: &str = "\
         404\n\
         404 Not Found\n\
@@ -294,6 +274,13 @@ mod tests {
         Tea House: page not found\n\
         Not Found\n\
         Page Not Found (404)\n\
+        Archived Page Not Found\n\
+        404 - File or directory not found.\n\
+        Error 404 (Not Found)!!1\n\
+        Oops! That page doesn\u{2019}t exist or is private.\n\
+        The page could not be found or you don't have permission to view it\n\
+        404エラー\n\
+        404: NOT_FOUND\n\
         Oops! That page can\u{2019}t be found. | Tea House\n\
         Sorry, the page you are looking for doesn't exist\n\
         The requested URL was not found on this server\n\
@@ -316,13 +303,14 @@ mod tests {
         ページが見つかりません | 茶店\n\
         お探しのページは見つかりませんでした\n\
         找不到页面 - 茶馆\n\
+        您访问的页面没有找到\n\
         404页面不存在\n\
         페이지를 찾을 수 없습니다\n\
         Tea House#404\n\
         Tea House#Page not found\n\
         #We couldn't find that page";
 
-    /// Titles, or headings behind a `#`, of pages with little text.
+    /// Titles of short pages; a heading follows after `#`.
     const THERE: &str = "\
         Peugeot 404\n\
         Peugeot 404 - Old cars\n\
@@ -332,6 +320,7 @@ mod tests {
         Highway 404 (Ontario)\n\
         Area code 404\n\
         404 Media\n\
+        404 (film)\n\
         Order 404-12\n\
         Not found in the library?\n\
         Books not found in our catalogue\n\
@@ -347,6 +336,8 @@ mod tests {
         Дом 404\n\
         図書館で見つかりません\n\
         404号室\n\
+        Archive of pages not found elsewhere\n\
+        HTTP404 club\n\
         Tea#What is not found here grows elsewhere\n\
         Order 14042";
 
@@ -356,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_title_that_says_nothing_but_that_there_is_no_page_is_a_soft_404() {
+    fn ours_a_title_that_is_only_an_error_message_is_a_soft_404() {
         for name in MISSING.lines().map(str::trim) {
             assert!(
                 is_missing(name, "Try the search, or go back to the start."),
