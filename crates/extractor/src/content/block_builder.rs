@@ -1,6 +1,5 @@
 //! Text as it comes, put together to blocks.
 
-use super::heading_marks::Mark;
 use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::model::BlockKind;
 use super::text_amount::Weigher;
@@ -31,6 +30,15 @@ pub(super) struct Place {
     pub(super) text: usize,
     weight: u32,
     link_weight: u32,
+}
+
+/// A range of a heading's text that is no part of the heading.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub(super) from: Place,
+    pub(super) to: Place,
+    /// True if it is a link whose text is only a sign.
+    pub(super) is_sign: bool,
 }
 
 /// The text of a page and its blocks.

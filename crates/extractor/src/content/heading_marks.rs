@@ -1,6 +1,6 @@
 //! Removes permalink signs, edit links and buttons from headings.
 
-use super::block_builder::{Flow, Place};
+use super::block_builder::{Flow, Mark, Place};
 use super::hints::Traits;
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
@@ -76,14 +76,6 @@ enum MarkKind {
     Fragment,
     /// Any other link: a mark if its text is a sign.
     Link,
-}
-
-/// A range of the text that is a mark.
-#[derive(Debug)]
-pub(super) struct Mark {
-    pub(super) from: Place,
-    pub(super) to: Place,
-    is_sign: bool,
 }
 
 /// How much was removed from a heading.
