@@ -4,6 +4,7 @@ use encoding_rs::{Encoding, UTF_8};
 
 use crate::charset_guess::{detect, utf_16_without_mark};
 use crate::content_type::charset_parameter;
+use crate::html::Syntax;
 use crate::prescan::{css_charset, prescan, xml_encoding};
 
 /// The bytes in which the HTML Standard looks for a `meta` that names the charset.
@@ -46,7 +47,8 @@ pub(crate) struct Charset {
 
 /// The charset of an HTML page: the encoding sniffing algorithm of the HTML Standard
 /// (13.2.3.2), with UTF-8 taken by default where the bytes are UTF-8.
-pub(crate) fn of_html(body: &[u8], content_type: Option<&str>) -> Charset {
+/// In XML's syntax a `meta` counts only if the bytes are not UTF-8, XML's default.
+pub(crate) fn of_page(body: &[u8], content_type: Option<&str>, syntax: Syntax) -> Charset {
     let label = content_type.and_then(charset_parameter);
     let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
     let (encoding, source, skip) = if let Some((encoding, skip)) = Encoding::for_bom(body) {
@@ -54,7 +56,12 @@ pub(crate) fn of_html(body: &[u8], content_type: Option<&str>) -> Charset {
     } else if let Some(encoding) = declared {
         (encoding, CharsetSource::Header, 0)
     } else {
-        let (encoding, source) = undeclared(body);
+        let of_xml = || {
+            (syntax == Syntax::Xml)
+                .then(|| undeclared_xml(body))
+                .flatten()
+        };
+        let (encoding, source) = of_xml().unwrap_or_else(|| undeclared(body));
         (encoding, source, 0)
     };
     Charset {
@@ -63,6 +70,14 @@ pub(crate) fn of_html(body: &[u8], content_type: Option<&str>) -> Charset {
         skip,
         unknown: label.is_some() && declared.is_none(),
     }
+}
+
+/// The charset of a page in XML's syntax without a header: that of the XML declaration, or UTF-8.
+fn undeclared_xml(body: &[u8]) -> Option<(&'static Encoding, CharsetSource)> {
+    if let Some(encoding) = xml_encoding(head(body, MAX_PRESCAN_BYTES)) {
+        return Some((encoding, CharsetSource::Meta));
+    }
+    (is_utf8(body) && !body.contains(&ESCAPE)).then_some((UTF_8, CharsetSource::ValidUtf8))
 }
 
 /// The charset of a page of which only its bytes speak.

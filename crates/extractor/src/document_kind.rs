@@ -103,6 +103,19 @@ pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     what_is(content_type, first) == Document::Html
 }
 
+/// Returns whether to read a page in XML syntax: it is served as XHTML, or as XML with the
+/// root of XHTML, or without a type and begins as XML.
+pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {
+    let first = &first[..first.len().min(MAX_SNIFF_BYTES)];
+    let root = match essence(content_type) {
+        Some(html) if html == "application/xhtml+xml" => return true,
+        Some(xml) if is_xml_type(&xml) => root::root_of_xml(first),
+        Some(_) => return false,
+        None => root::root_of(first).filter(|_| !patterns::begins_as_html(first)),
+    };
+    root == Some(Root::Xhtml)
+}
+
 /// Returns whether a document of that type may be one that is read, so that its bytes are worth
 /// decoding: its header says nothing, or HTML, XML, JSON or CSS.
 #[must_use]

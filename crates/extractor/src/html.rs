@@ -18,16 +18,19 @@ mod srcset;
 mod tag_kinds;
 mod tag_walk;
 pub(crate) mod tokenizer;
+mod xml_names;
 
 use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
+use crate::query_encoding::encode_queries;
 pub use anchors::read_anchors;
 use consumer::{Consumer, Nobody};
 use page_reader::PageReader;
 pub use page_text::PageText;
+pub(crate) use page_text::Syntax;
 pub use shown::PageObserver;
 use shown::ShownReader;
-use tag_walk::walk;
+use tag_walk::{walk, walk_html};
 
 /// Reads the page in `body`. `content_type` is the value of its header; content
 /// codings are undone already.
@@ -54,8 +57,11 @@ pub(crate) fn read_beside<C: Consumer>(
     other: C,
 ) -> (Page, C) {
     let consumers = (PageReader::new(limits), ShownReader::new(observer));
-    let ((reader, shown), other) = walk(text.as_str(), limits.attributes, (consumers, other));
+    let ((reader, shown), other) = walk(text, limits.attributes, (consumers, other));
     let mut page = reader.finish(text.as_str());
+    for _ in 0..encode_queries(&mut page, text.charset.encoding, limits.href_bytes) {
+        note(&mut page.oddities, DocumentOddityKind::HrefTooLong, 1);
+    }
     page.outline = shown.finish(text.as_str());
     page.charset = text.charset.encoding.name();
     page.charset_source = text.charset.source;
@@ -80,10 +86,10 @@ pub fn compare_with_html5ever(html: &str) {
 /// Passes over the tags and the text of a page for nobody, for benchmarks.
 #[doc(hidden)]
 pub fn pass_over_tokens(html: &str) {
-    let Nobody = walk(html, Limits::default().attributes, Nobody);
+    let Nobody = walk_html(html, Limits::default().attributes, Nobody);
 }
 
 /// Gives all tags and text of a page to `consumer`, tags with `attributes` at most.
 pub(crate) fn pass_over<C: Consumer>(text: &PageText<'_>, attributes: usize, consumer: C) -> C {
-    walk(text.as_str(), attributes, consumer)
+    walk(text, attributes, consumer)
 }

@@ -7,9 +7,12 @@
 //! value comes back, with an [`DocumentOddity`] for each thing that was wrong or was left out.
 //! Time is linear in the input, memory is bounded by [`Limits`], and nothing recurses. The
 //! crate never does I/O, reads no clock, runs no script and resolves no link: an address is
-//! handed on as it stands in the document, without the white space around it.
+//! handed on as it stands in the document, without the white space around it. Only the query of an
+//! address in a page of a legacy charset is encoded already, since no reader of a link knows that
+//! charset.
 //!
-//! HTML is read as a crawler without script sees it: `noscript` is markup; comments and scripts
+//! A page that is served as XML is read in XML's syntax: `<title/>` is empty, `CDATA` sections are
+//! text, and prefixes name vocabularies. HTML is read as a crawler without script sees it: `noscript` is markup; comments and scripts
 //! are not; of a `template`, which a script may show, the links are taken and nothing else; and
 //! a `style` holds what its CSS loads. Names of the tokenizer
 //! beneath never appear in the interface.
@@ -43,6 +46,7 @@ mod link_header;
 mod oddities;
 mod page;
 mod prescan;
+mod query_encoding;
 mod refresh;
 mod rel;
 mod sitemap;

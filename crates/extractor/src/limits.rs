@@ -106,6 +106,12 @@ pub enum DocumentOddityKind {
     BrokenXml,
     /// An XML end tag that fits no open element, or one further out; it was mended.
     MismatchedTag,
+    /// An element of a sitemap without an end tag; it ended where the next one began.
+    UnclosedElement,
+    /// A second `loc` in an entry of a sitemap; it counts as a second entry.
+    SecondLoc,
+    /// A URL in a sitemap that is in no `loc`; it counts as one.
+    UrlOutsideLoc,
     /// JSON that is none, or another shape than a feed's; nothing after it was read.
     BrokenJson,
     /// An XML entity that nobody declared; it was kept as written.

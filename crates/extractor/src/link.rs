@@ -9,7 +9,8 @@ use crate::text::trim;
 #[non_exhaustive]
 pub struct Link {
     /// The address as written, without white space at its ends; not resolved, so it may
-    /// be relative, empty (this page), or nothing that a crawler can use.
+    /// be relative, empty (this page), or nothing that a crawler can use. In a page of a legacy
+    /// charset, a query with other characters than ASCII is percent-encoded in that charset.
     pub href: String,
     /// The element that holds it.
     pub element: Element,

@@ -121,7 +121,9 @@ pub enum ChangeFreq {
 /// value of its header.
 ///
 /// Never fails: of broken XML, what stands before the break is kept. A document that
-/// begins with `<` is read as XML, any other as one URL a line. Prefixes of XML names and
+/// begins with `<`, or has the root of a sitemap behind other text, is read as XML, any other as one
+/// URL a line. Missing end tags, a second `loc` in an entry and URLs outside of a `loc` lose no URL:
+/// an oddity tells of each. Prefixes of XML names and
 /// namespaces are ignored; what the extensions name is kept apart from the pages.
 #[must_use]
 pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Sitemap {
@@ -146,10 +148,18 @@ pub fn read_sitemap(body: &[u8], content_type: Option<&str>, limits: &Limits) ->
             1,
         );
     }
-    if text.trim_start().starts_with('<') {
-        xml::read(&text, limits, &mut sitemap);
-    } else {
-        plain::read(&text, limits, &mut sitemap);
+    match start_of_xml(&text) {
+        Some(start) => xml::read(&text, start, limits, &mut sitemap),
+        None => plain::read(&text, limits, &mut sitemap),
     }
     sitemap
+}
+
+/// The byte at which the XML of a sitemap begins. Servers put messages before it.
+fn start_of_xml(text: &str) -> Option<usize> {
+    if text.trim_start().starts_with('<') {
+        return Some(0);
+    }
+    let roots = ["<?xml", "<urlset", "<sitemapindex"];
+    roots.iter().filter_map(|root| text.find(root)).min()
 }

@@ -45,6 +45,11 @@ impl Tag<'_> {
         self.tag.local_name().into_inner()
     }
 
+    /// The name with its prefix.
+    pub(crate) fn written_name(&self) -> &str {
+        self.tag.name().into_inner()
+    }
+
     /// The value of an attribute, by its name with its prefix.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         let mut attributes = self.tag.html_attributes();
@@ -65,6 +70,8 @@ impl Tag<'_> {
 /// A walk over an XML document.
 pub(crate) struct Xml<'a> {
     text: &'a str,
+    /// The byte of the text at which the document begins.
+    start: usize,
     reader: Reader<&'a [u8]>,
     /// The names of the elements that are open, as fingerprints.
     open: Vec<u64>,
@@ -80,7 +87,12 @@ pub(crate) struct Xml<'a> {
 
 impl<'a> Xml<'a> {
     pub(crate) fn new(text: &'a str, limits: &Limits) -> Xml<'a> {
-        let mut reader = Reader::from_str(text);
+        Xml::from(text, 0, limits)
+    }
+
+    /// A walk over the document that begins at the byte `start` of `text`.
+    pub(crate) fn from(text: &'a str, start: usize, limits: &Limits) -> Xml<'a> {
+        let mut reader = Reader::from_str(&text[start..]);
         let config = reader.config_mut();
         // `&` without a name is common in addresses, and means itself.
         config.allow_dangling_amp = true;
@@ -89,6 +101,7 @@ impl<'a> Xml<'a> {
         config.expand_empty_elements = true;
         Xml {
             text,
+            start,
             reader,
             open: Vec::new(),
             to_end: 0,
@@ -103,6 +116,16 @@ impl<'a> Xml<'a> {
     /// The number of open elements; behind a start tag, its own is among them.
     pub(crate) fn depth(&self) -> usize {
         self.open.len()
+    }
+
+    /// Ends open elements so that the one whose start tag came last is at `depth`. Elements around it
+    /// that have no start tag are made up.
+    pub(crate) fn reopen_at(&mut self, depth: usize) {
+        let own = self.open.pop();
+        self.open.resize(depth.saturating_sub(1), 0);
+        self.open.extend(own);
+        self.bindings.leave(depth + 1);
+        self.bases.retain(|(at, _)| *at <= depth);
     }
 
     /// The `xml:base` in force here.
@@ -204,6 +227,7 @@ impl<'a> Xml<'a> {
     /// The line where the walk stands.
     fn line(&self) -> u64 {
         let position = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
+        let position = self.start.saturating_add(position);
         let passed = &self.text.as_bytes()[..position.min(self.text.len())];
         1 + memchr::memchr_iter(b'\n', passed).count() as u64
     }

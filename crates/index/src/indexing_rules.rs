@@ -10,6 +10,7 @@ use foldhash::fast::RandomState;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::indexed_page::{Anchor, Heading, IndexedPage};
+use crate::missing_page::says_missing;
 use crate::words::{Stemmer, Words};
 
 /// Links of a page that are kept with their words; of more the first.
@@ -42,8 +43,6 @@ const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 const MAX_TEXT_BYTES: usize = 2 << 20;
 /// Bytes of text beside it.
 const MAX_BESIDE_BYTES: usize = 256 << 10;
-/// Words of main text on a page that only says that there is none.
-const MAX_MISSING_WORDS: usize = 120;
 
 /// A page that came, as it was read.
 #[derive(Clone, Copy)]
@@ -152,7 +151,8 @@ pub fn judge(
     {
         return Err(NotIndexed::Empty);
     }
-    if says_missing(&title, &headings, &text) {
+    let heading = headings.first().map_or("", |heading| heading.text.as_str());
+    if says_missing(&title, heading, &text) {
         return Err(NotIndexed::SoftMissing);
     }
     let snippet = directives.max_snippet.as_ref().map(|most| most.value);
@@ -337,55 +337,4 @@ fn beginning(text: &str, chars: usize) -> &str {
         .nth(chars)
         .map_or(text.len(), |(at, _)| at);
     &text[..end]
-}
-
-/// The words of a page that only says, in its title or first heading, that there is no such page.
-const MISSING: [&str; 24] = [
-    "404",
-    "not found",
-    "page doesn't exist",
-    "page does not exist",
-    "page no longer exists",
-    "no such page",
-    "nothing found",
-    "nicht gefunden",
-    "existiert nicht",
-    "introuvable",
-    "n'existe pas",
-    "no encontrada",
-    "no encontrado",
-    "no existe",
-    "non trovata",
-    "não encontrada",
-    "niet gevonden",
-    "hittades inte",
-    "ikke fundet",
-    "ikke funnet",
-    "не найдена",
-    "nie znaleziono",
-    "見つかりません",
-    "找不到",
-];
-
-/// Returns whether title or first heading say that there is no such page, and little else is there.
-fn says_missing(title: &str, headings: &[Heading], text: &str) -> bool {
-    let heading = headings.first().map_or("", |heading| heading.text.as_str());
-    let says = |name: &str| {
-        let name = name.to_lowercase().replace('\u{2019}', "'");
-        MISSING.iter().any(|words| match name.find(words) {
-            // The number is a word of its own.
-            Some(at) if *words == "404" => {
-                let around = [
-                    name[..at].chars().next_back(),
-                    name[at + 3..].chars().next(),
-                ];
-                around.into_iter().flatten().all(|c| !c.is_alphanumeric())
-            }
-            found => found.is_some(),
-        })
-    };
-    (says(title) || says(heading))
-        && Words::new(text, Stemmer::none())
-            .nth(MAX_MISSING_WORDS)
-            .is_none()
 }

@@ -20,6 +20,7 @@ mod indexed_page;
 mod indexing_rules;
 mod lexicon;
 mod look_up;
+mod missing_page;
 mod page_facts;
 mod page_prior;
 mod passage;

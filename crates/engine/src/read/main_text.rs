@@ -284,7 +284,7 @@ mod tests {
              <div>{}</div></div><div id=kommentare><p>I drink coffee.</div><footer>12:00</footer>",
             teaser.repeat(4)
         );
-        assert_eq!(digest(&page).as_deref(), Some("2:RZMDZ5KVYFNWX4GW"));
+        assert_eq!(digest(&page).as_deref(), Some("3:RZMDZ5KVYFNWX4GW"));
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub(crate) struct KnownPage {
 /// The beginning of each digest of a main text: a name for the rules by which a main text is told
 /// and put into a digest, to be changed with them. What another version kept can't be compared: the
 /// text is read from the archive again.
-pub(crate) const TEXT_RULES: &str = "2:";
+pub(crate) const TEXT_RULES: &str = "3:";
 
 /// A validator that is longer is not sent back.
 const MAX_VALIDATOR_BYTES: usize = 512;

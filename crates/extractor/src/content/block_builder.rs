@@ -24,6 +24,23 @@ pub(super) struct RawBlock {
     pub(super) id: Option<Box<str>>,
 }
 
+/// A position in the current block's text, with the weights of the text before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) text: usize,
+    weight: u32,
+    link_weight: u32,
+}
+
+/// A range of a heading's text that is no part of the heading.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub(super) from: Place,
+    pub(super) to: Place,
+    /// True if it is a link whose text is only a sign.
+    pub(super) is_sign: bool,
+}
+
 /// The text of a page and its blocks.
 pub(super) struct Flow {
     pub(super) text: String,
@@ -54,6 +71,42 @@ impl Flow {
     /// Returns whether the block at hand has no text.
     pub(super) fn is_empty(&self) -> bool {
         self.text.len() == self.start
+    }
+
+    /// The current end of the text.
+    pub(super) fn place(&self) -> Place {
+        Place {
+            text: self.text.len(),
+            weight: self.weight,
+            link_weight: self.link_weight,
+        }
+    }
+
+    /// Returns whether the current block has letters or digits outside of `marks`.
+    pub(super) fn has_letters_beside(&self, marks: &[Mark]) -> bool {
+        let mut from = self.start;
+        let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
+        ends.chain([(self.text.len(), 0)]).any(|(end, next)| {
+            let part = &self.text[from..end];
+            from = next;
+            part.contains(char::is_alphanumeric)
+        })
+    }
+
+    /// Removes `marks` from the current block. Where that leaves two spaces, one goes too.
+    pub(super) fn take_out(&mut self, marks: &[Mark]) {
+        for mark in marks.iter().rev() {
+            let (from, mut to) = (mark.from.text, mark.to.text);
+            let is_apart = from == self.start || self.text[..from].ends_with(' ');
+            if is_apart && self.text[to..].starts_with(' ') {
+                to += 1;
+            }
+            self.text.replace_range(from..to, "");
+            let weight = mark.to.weight.saturating_sub(mark.from.weight);
+            let link_weight = mark.to.link_weight.saturating_sub(mark.from.link_weight);
+            self.weight = self.weight.saturating_sub(weight);
+            self.link_weight = self.link_weight.saturating_sub(link_weight);
+        }
     }
 
     /// Adds text to the block at hand. `exact`: white space is kept.
@@ -198,7 +251,7 @@ fn visible_ascii(text: &[u8]) -> usize {
 /// Characters that nobody sees and that no word is made of: NUL and other controls, soft
 /// hyphens, zero-width spaces, word joiners, byte order marks. Joiners (U+200C, U+200D) are
 /// letters' business in Persian, Hindi and others, and stay.
-fn is_dropped(c: char) -> bool {
+pub(super) fn is_dropped(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}')
         || (c.is_control() && !matches!(c, '\n' | '\t'))
 }

@@ -1,10 +1,12 @@
 //! The consumer that makes a [`Content`] of tags and text.
 
+mod date_fields;
+
 use super::PageContext;
 use super::block_builder::Flow;
-use super::dates::{DateKind, DateSource, kind_of_class, kind_of_itemprop};
-use super::elements::{Part, is_void, part_of};
+use super::elements::{Part, part_of};
 use super::head::{Head, Meta};
+use super::heading_marks::{HeadingMarks, TakenOut};
 use super::hints::Traits;
 use super::json_ld::{JsonLd, JsonLdReader};
 use super::language::{DeclaredBy, detect};
@@ -12,10 +14,11 @@ use super::limits::{ContentLimits, ContentOddityKind, Oddities};
 use super::main_text::places;
 use super::model::{Block, BlockKind, Content};
 use super::regions::Regions;
-use super::spans::{NoscriptText, Spans, TimeText};
+use super::ruby::{Ruby, RubyPart};
+use super::spans::{NoscriptText, Spans};
 use crate::head_end::HeadEnd;
 use crate::html::consumer::{At, Consumer, Space};
-use crate::html::name;
+use crate::html::name::{self, Name, is_void};
 use crate::html::tokenizer::{Tag, Text};
 use crate::text::{Collapsed, trim};
 
@@ -34,6 +37,9 @@ pub(crate) struct ContentReader {
     head_end: HeadEnd,
     /// The level of the heading that is open.
     heading: Option<u8>,
+    marks: HeadingMarks,
+    /// How much was removed from the last heading.
+    taken_out: TakenOut,
     /// The id of the element that the block at hand is, or of an anchor at its beginning.
     id: Option<Box<str>>,
     /// An id met since the last block that a heading may take, though it is not its own: of an
@@ -67,6 +73,8 @@ impl ContentReader {
             raw: Raw::No,
             head_end: HeadEnd::default(),
             heading: None,
+            marks: HeadingMarks::default(),
+            taken_out: TakenOut::Nothing,
             id: None,
             near_id: None,
             tail_id: None,
@@ -78,6 +86,7 @@ impl ContentReader {
     pub(crate) fn finish(mut self, given: &PageContext<'_>, page: &str) -> Content {
         self.end_raw(0);
         self.end_block(0);
+        self.end_readings();
         self.add_json_ld_dates();
         if let Some(value) = given.content_language {
             self.head
@@ -128,6 +137,18 @@ impl ContentReader {
     /// The number of blocks that have ended.
     pub(super) fn blocks(&self) -> usize {
         self.flow.blocks.len()
+    }
+
+    /// Returns the text of the last block if it is a heading that lost words, such as an edit link.
+    pub(super) fn shortened_heading(&self) -> Option<&str> {
+        let last = self.flow.blocks.last();
+        let last = last.filter(|_| self.taken_out == TakenOut::Words)?;
+        Some(&self.flow.text[last.start..last.end])
+    }
+
+    /// The ruby that is open.
+    pub(super) fn ruby(&self) -> Option<&Ruby> {
+        self.spans.ruby.as_ref()
     }
 
     /// Returns whether no text has come since a block ended.
@@ -186,7 +207,10 @@ impl ContentReader {
 
     fn block(&mut self, tag: &Tag<'_>, part: Part, traits: &Traits<'_>, offset: usize) {
         // An empty element in a heading does not end it.
-        let in_heading = self.heading.is_some() && part == Part::Plain;
+        let in_heading = self.heading.is_some() && is_in_heading(tag.name, part);
+        if in_heading {
+            self.marks.start(tag, traits, &self.flow);
+        }
         if !in_heading {
             self.end_block(offset);
             self.spans.end_hidden_at_block(tag.name);
@@ -214,6 +238,14 @@ impl ContentReader {
     }
 
     fn inline(&mut self, tag: &Tag<'_>, part: Part, traits: &Traits<'_>, offset: usize) {
+        if self.heading.is_some() && !is_void(tag.name) {
+            self.marks.start(tag, traits, &self.flow);
+        }
+        match &mut self.spans.ruby {
+            Some(ruby) => ruby.start(tag.name),
+            None if tag.name == name::RUBY => self.spans.ruby = Some(Ruby::new()),
+            None => {}
+        }
         if part == Part::Anchor {
             let name = tag.attributes.get("name");
             let name = traits.id.or(name);
@@ -233,7 +265,14 @@ impl ContentReader {
         } else {
             self.spans.open_again(tag.name);
         }
-        if is_void(tag.name) || matches!(tag.name, name::LABEL | name::RT) {
+        let is_apart = match tag.name {
+            // A break opportunity within a word.
+            name::WBR => false,
+            name::LABEL => true,
+            name::RT => self.spans.ruby.is_none(),
+            other => is_void(other),
+        };
+        if is_apart {
             self.flow.separate();
         }
     }
@@ -276,6 +315,8 @@ impl ContentReader {
     }
 
     fn end_block(&mut self, offset: usize) {
+        // A ruby holds no blocks: the end tag is missing.
+        self.end_ruby();
         let kind = match self.heading.take() {
             Some(level) => BlockKind::Heading { level },
             None => self.regions.kind(),
@@ -285,6 +326,14 @@ impl ContentReader {
             id = self.near_id.clone();
         }
         let (region, bytes) = (self.regions.region(), self.flow.text.len());
+        if self.flow.is_empty() {
+            self.marks = HeadingMarks::default();
+        } else if kind.level().is_some() {
+            self.taken_out = self.marks.finish(&mut self.flow);
+        } else {
+            self.taken_out = TakenOut::Nothing;
+            self.push_readings(offset);
+        }
         let ended = self
             .flow
             .end_block(kind, region, &mut id, &mut self.oddities, offset);
@@ -306,6 +355,38 @@ impl ContentReader {
                 .or(self.near_id.take()),
         };
         self.spans.after_break = false;
+    }
+
+    /// Appends the pending readings to the current block. Headings skip this, so their readings end
+    /// up in the next block.
+    fn push_readings(&mut self, offset: usize) {
+        let readings = std::mem::take(&mut self.spans.readings);
+        if !readings.is_empty() {
+            self.flow.separate();
+            self.flow
+                .push(&readings, false, false, offset, &mut self.oddities);
+        }
+    }
+
+    /// Turns readings left over at the end of the page into a block.
+    fn end_readings(&mut self) {
+        self.push_readings(0);
+        self.end_block(0);
+    }
+
+    /// Ends a ruby and keeps its readings for the end of the block.
+    fn end_ruby(&mut self) {
+        let Some(ruby) = self.spans.ruby.take() else {
+            return;
+        };
+        let readings = ruby.into_readings();
+        let all = &mut self.spans.readings;
+        if !readings.is_empty() && all.len() + readings.len() < self.limits.text_bytes {
+            if !all.is_empty() {
+                all.push(' ');
+            }
+            all.push_str(&readings);
+        }
     }
 
     fn end_raw(&mut self, offset: usize) {
@@ -341,76 +422,6 @@ impl ContentReader {
                 is_in_head: self.head_end.is_head(),
             };
             self.head.meta(meta, offset, &mut self.oddities);
-        }
-    }
-
-    /// Dates of microdata, microformats and `time` elements.
-    fn micro_date(&mut self, tag: &Tag<'_>, traits: &Traits<'_>, offset: usize) {
-        let is_time = tag.name == name::TIME;
-        let get = |name| tag.attributes.get(name);
-        let named = traits.itemprop.and_then(kind_of_itemprop);
-        let found = match named {
-            Some((kind, name)) => Some((kind, DateSource::Microdata, name)),
-            None if is_time && get("pubdate").is_some() => {
-                Some((DateKind::Published, DateSource::Time, "pubdate"))
-            }
-            None if is_time => traits
-                .class
-                .and_then(kind_of_class)
-                .map(|(kind, name)| (kind, DateSource::Time, name)),
-            None => None,
-        };
-        let found = found.or_else(|| {
-            let any =
-                is_time && self.regions.is_favoured() && !self.head.dates.has(DateSource::AnyTime);
-            any.then_some((DateKind::Published, DateSource::AnyTime, "time"))
-        });
-        let Some((kind, source, name)) = found else {
-            return;
-        };
-        match get("datetime").or_else(|| get("content")) {
-            Some(value) => {
-                let dates = &mut self.head.dates;
-                dates.add(kind, value, (source, name), offset, &mut self.oddities);
-            }
-            None if source != DateSource::AnyTime && !is_void(tag.name) => {
-                self.spans.time = Some(TimeText::new(kind, source, name, tag.name));
-            }
-            None => {}
-        }
-    }
-
-    fn end_time(&mut self, tag: &Tag<'_>, offset: usize) {
-        let Some(time) = self
-            .spans
-            .time
-            .take_if(|time| time.name_of_element == tag.name)
-        else {
-            return;
-        };
-        let origin = (time.source, time.name);
-        self.head
-            .dates
-            .add(time.kind, &time.text, origin, offset, &mut self.oddities);
-    }
-
-    fn add_json_ld_dates(&mut self) {
-        // Those of a text come first: what it is about may have dates of its own.
-        let (texts, others): (Vec<_>, Vec<_>) =
-            self.json_ld.items.iter().partition(|item| item.is_text());
-        for item in texts.into_iter().chain(others) {
-            let dates = [
-                (DateKind::Published, "datePublished", &item.published),
-                (DateKind::Modified, "dateModified", &item.modified),
-            ];
-            for (kind, name, value) in dates {
-                if let Some(value) = value {
-                    let origin = (DateSource::JsonLd, name);
-                    self.head
-                        .dates
-                        .add(kind, value, origin, 0, &mut self.oddities);
-                }
-            }
         }
     }
 }
@@ -456,6 +467,15 @@ impl Consumer for ContentReader {
         }
         self.head_end.end(tag.name);
         let part = part_of(tag.name);
+        self.marks.end(tag.name, &self.flow);
+        if self
+            .spans
+            .ruby
+            .as_mut()
+            .is_some_and(|ruby| ruby.end(tag.name))
+        {
+            self.end_ruby();
+        }
         match part {
             Part::Anchor => {
                 self.spans.in_link = false;
@@ -463,7 +483,9 @@ impl Consumer for ContentReader {
             }
             Part::Break => self.line_break(at.offset),
             Part::Inline | Part::Page => {}
-            Part::Plain if self.heading.is_some() => self.regions.end(tag.name, part),
+            _ if self.heading.is_some() && is_in_heading(tag.name, part) => {
+                self.regions.end(tag.name, part);
+            }
             _ => {
                 self.end_block(at.offset);
                 if part.is_container() {
@@ -507,9 +529,27 @@ impl ContentReader {
         }
         let exact = self.regions.kind() == BlockKind::Code && self.heading.is_none();
         let in_link = self.spans.in_link;
+        let base;
+        let text = match &mut self.spans.ruby {
+            None => text,
+            Some(ruby) => match ruby.part() {
+                RubyPart::Parenthesis => return,
+                RubyPart::Reading => return ruby.read(text, self.limits.text_bytes),
+                RubyPart::Base => {
+                    base = ruby.base_text(text);
+                    ruby.took_base(&base);
+                    &base
+                }
+            },
+        };
         self.flow
             .push(text, in_link, exact, offset, &mut self.oddities);
     }
+}
+
+/// Returns whether a block of that name may be part of a heading.
+fn is_in_heading(name: Name, part: Part) -> bool {
+    part == Part::Plain || name == name::BUTTON
 }
 
 fn is_json_ld(tag: &Tag<'_>) -> bool {

@@ -111,23 +111,3 @@ pub(super) fn part_of(name: Name) -> Part {
         _ => Part::Inline,
     }
 }
-
-/// Elements that never hold anything.
-pub(super) fn is_void(name: Name) -> bool {
-    matches!(
-        name,
-        name::AREA
-            | name::BASE
-            | name::BR
-            | name::COL
-            | name::EMBED
-            | name::HR
-            | name::IMG
-            | name::INPUT
-            | name::LINK
-            | name::META
-            | name::SOURCE
-            | name::TRACK
-            | name::WBR
-    )
-}

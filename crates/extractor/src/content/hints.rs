@@ -1,6 +1,7 @@
 //! Hints about text in the attributes of elements.
 
 use super::elements::Part;
+use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
 /// Bytes of one `class` or `id` that are looked at.
@@ -27,7 +28,9 @@ impl<'a> Traits<'a> {
             role: role.and_then(|value| value.split_ascii_whitespace().next()),
             itemprop: get("itemprop"),
             level: get("aria-level"),
-            hidden: get("hidden").is_some() || get("style").is_some_and(hides),
+            hidden: get("hidden").is_some()
+                || get("style").is_some_and(hides)
+                || get("class").is_some_and(|class| holds_line_numbers(tag.name, class)),
         }
     }
 
@@ -373,6 +376,46 @@ fn is_note(traits: &Traits<'_>) -> bool {
     ];
     let mut words = traits.words();
     words.any(|word| NOTES.iter().any(|note| word.eq_ignore_ascii_case(note)))
+}
+
+/// Classes of elements that hold the numbers of lines of code, by the elements that have them.
+/// Others mark the code itself.
+const LINE_NUMBERS: [(Name, &[&str]); 5] = [
+    (
+        name::TD,
+        &[
+            "blob-num",
+            "gutter",
+            "hljs-ln-numbers",
+            "lineno",
+            "linenos",
+            "rouge-gutter",
+        ],
+    ),
+    (
+        name::SPAN,
+        &[
+            "hljs-ln-n",
+            "line-number",
+            "line-numbers-rows",
+            "lineno",
+            "linenos",
+            "linenumber",
+            "ln",
+            "lnt",
+        ],
+    ),
+    (name::A, &["lineno", "linenos"]),
+    (name::DIV, &["linenodiv"]),
+    (name::PRE, &["lineno", "src-line-numbers"]),
+];
+
+fn holds_line_numbers(name: Name, class: &str) -> bool {
+    let Some((_, known)) = LINE_NUMBERS.iter().find(|(known, _)| *known == name) else {
+        return false;
+    };
+    let mut classes = class.split_ascii_whitespace().take(16);
+    classes.any(|class| known.iter().any(|name| class.eq_ignore_ascii_case(name)))
 }
 
 /// Returns whether a `style` attribute hides its element.

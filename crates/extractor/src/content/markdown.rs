@@ -8,6 +8,7 @@ mod render;
 use super::model::Content;
 use super::{ContentLimits, PageContext};
 use crate::html::{PageText, pass_over};
+use crate::query_encoding::encode_query;
 use reader::MarkdownReader;
 
 /// Reads the content of a page as [`read_content`](super::read_content) does, and its main text as
@@ -42,7 +43,9 @@ pub fn read_markdown(
     link: &mut dyn FnMut(&str) -> Option<String>,
 ) -> (Content, String) {
     let text = PageText::decode(body, given.content_type);
-    let reader = MarkdownReader::new(limits, link);
+    let charset = text.charset.encoding;
+    let mut link = |href: &str| link(&encode_query(href, charset));
+    let reader = MarkdownReader::new(limits, &mut link);
     let (content, blocks) =
         pass_over(&text, limits.attributes, reader).finish(given, text.as_str());
     let markdown = render::render(&content, &blocks);

@@ -2,6 +2,7 @@
 
 use super::dates::{DateKind, DateSource};
 use super::hints::Traits;
+use super::ruby::Ruby;
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
@@ -21,6 +22,10 @@ pub(super) struct Spans {
     pub(super) time: Option<TimeText>,
     /// The text that comes next is that of a `noscript`, as far as is known of it.
     pub(super) noscript: NoscriptText,
+    /// The ruby that is open.
+    pub(super) ruby: Option<Ruby>,
+    /// Ruby readings to append to the current block.
+    pub(super) readings: String,
     hidden: Option<Hidden>,
 }
 

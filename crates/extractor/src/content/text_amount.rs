@@ -43,7 +43,7 @@ impl Weigher {
 
 /// Returns whether `c` is of a script that puts no space between words: Thai, Lao, Burmese, Khmer,
 /// Chinese, Japanese, Yi.
-fn is_unspaced(c: char) -> bool {
+pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}'
         | '\u{1000}'..='\u{109f}'

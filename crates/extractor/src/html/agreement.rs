@@ -13,7 +13,7 @@ use super::name::Name;
 use super::page_reader::PageReader;
 use super::page_text::with_line_feeds;
 use super::tag_kinds::TagKinds;
-use super::tag_walk::{Walk, walk};
+use super::tag_walk::{Walk, walk_html};
 use super::tokenizer::{AttributeList, Attributes, Mode, Tag, Text};
 use crate::content::{ContentLimits, PageContext};
 use crate::limits::Limits;
@@ -105,7 +105,7 @@ impl<C: Consumer> TokenSink for Reference<C> {
                     Mode::Rcdata => TokenSinkResult::RawData(RawKind::Rcdata),
                     Mode::Rawtext => TokenSinkResult::RawData(RawKind::Rawtext),
                     Mode::Script => TokenSinkResult::RawData(RawKind::ScriptData),
-                    Mode::Plaintext => TokenSinkResult::Plaintext,
+                    Mode::Plaintext | Mode::XmlText => TokenSinkResult::Plaintext,
                 };
             }
             _ => {}
@@ -135,7 +135,7 @@ fn by_html5ever<C: Consumer>(html: &str, consumer: C) -> C {
 
 /// The consumer, which has seen all that we find in `html`.
 fn by_ours<C: Consumer>(html: &str, consumer: C) -> C {
-    walk(&with_line_feeds(html.into()), MAX_ATTRIBUTES, consumer)
+    walk_html(&with_line_feeds(html.into()), MAX_ATTRIBUTES, consumer)
 }
 
 /// All that both readers learn of a page, oddities and their lines apart.

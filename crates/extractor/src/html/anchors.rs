@@ -26,12 +26,7 @@ const MAX_ID_BYTES: usize = 4096;
 /// ```
 #[must_use]
 pub fn read_anchors(text: &PageText<'_>) -> HashSet<String> {
-    walk(
-        text.as_str(),
-        Limits::default().attributes,
-        Anchors::default(),
-    )
-    .0
+    walk(text, Limits::default().attributes, Anchors::default()).0
 }
 
 #[derive(Default)]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::agreement::{Recorder, Seen};
 use super::page_text::with_line_feeds;
-use super::tag_walk::walk;
+use super::tag_walk::walk_html;
 
 /// Cases that are knowingly seen otherwise.
 const KNOWN: &str = include_str!("../../tests/html5lib/known-tokenizer.txt");
@@ -46,7 +46,7 @@ struct Case {
 fn seen(before: &str, html: &str) -> Vec<Seen> {
     let html = format!("{before}{html}");
     let text = with_line_feeds(html.into());
-    let mut seen = walk(&text, 1_000, Recorder::default()).0;
+    let mut seen = walk_html(&text, 1_000, Recorder::default()).0;
     seen.drain(..before.matches('<').count().min(1));
     seen
 }
@@ -183,7 +183,7 @@ fn html5lib_tokens_are_seen_as_tags_and_text() {
 #[test]
 fn two_consumers_of_one_pass_see_the_same() {
     let html = "<p class=a>text<br></p><svg><a href=b/></svg>";
-    let (first, second) = walk(html, 1_000, (Recorder::default(), Recorder::default()));
+    let (first, second) = walk_html(html, 1_000, (Recorder::default(), Recorder::default()));
     assert_eq!(first.0.len(), 7);
     assert_eq!(first.0, second.0);
 }

@@ -15,6 +15,8 @@ pub(super) struct Holder {
 pub(super) enum Holds {
     Address,
     Srcset,
+    /// An address, or prose by authors who took it for a text.
+    AddressOrProse,
 }
 
 const fn resource(attribute: &'static str) -> Holder {
@@ -47,7 +49,10 @@ const IMG: &[Holder] = &[
     resource("src"),
     srcset("srcset"),
     resource("lowsrc"),
-    page("longdesc"),
+    Holder {
+        holds: Holds::AddressOrProse,
+        ..page("longdesc")
+    },
 ];
 const SOURCE: &[Holder] = &[resource("src"), srcset("srcset")];
 const VIDEO: &[Holder] = &[resource("src"), resource("poster")];

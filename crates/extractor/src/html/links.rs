@@ -25,6 +25,8 @@ pub(super) struct LinkReader {
     /// The link whose text is being read, by its position in the page's links.
     anchor: Option<usize>,
     anchor_text: Collapsed,
+    /// True within a ruby reading, which is not link text.
+    is_in_reading: bool,
     /// True if a form is open, and sent by GET.
     form: Option<bool>,
 }
@@ -42,6 +44,7 @@ impl LinkReader {
             links: Links::of_page(),
             anchor: None,
             anchor_text: Collapsed::new(limits.text_bytes),
+            is_in_reading: false,
             form: None,
             limits: limits.clone(),
         }
@@ -55,7 +58,7 @@ impl LinkReader {
     #[inline]
     pub(super) fn wants(&self, tag: &Tag<'_>) -> bool {
         tag.kinds.is(TagKinds::LINKS)
-            || self.anchor.is_some() && tag.kinds.is(TagKinds::SEPARATES_WORDS)
+            || self.anchor.is_some() && tag.kinds.is(TagKinds::IN_LINK)
             || tag.attributes.may_have("style")
     }
 
@@ -84,6 +87,9 @@ impl LinkReader {
                 }
                 if self.anchor.is_some() && tag.kinds.is(TagKinds::SEPARATES_WORDS) {
                     self.anchor_text.separate();
+                }
+                if self.anchor.is_some() && tag.kinds.is(TagKinds::RUBY) {
+                    self.is_in_reading = matches!(tag.name, name::RT | name::RTC | name::RP);
                 }
             }
             Space::Svg => self.svg(tag.name, attributes, &mut spot),
@@ -120,6 +126,7 @@ impl LinkReader {
         match tag.name {
             name::A => self.end_anchor(oddities, offset),
             name::FORM => self.form = None,
+            _ if tag.kinds.is(TagKinds::RUBY) => self.is_in_reading = false,
             _ if self.anchor.is_some() && tag.kinds.is(TagKinds::SEPARATES_WORDS) => {
                 self.anchor_text.separate();
             }
@@ -135,7 +142,9 @@ impl LinkReader {
 
     /// Takes text of the page.
     pub(super) fn text(&mut self, text: &str) {
-        self.anchor_text.push(text);
+        if !self.is_in_reading {
+            self.anchor_text.push(text);
+        }
     }
 
     /// Ends the link whose text is being read, if there is one.
@@ -147,6 +156,7 @@ impl LinkReader {
         let Some(position) = self.anchor.take() else {
             return;
         };
+        self.is_in_reading = false;
         let (text, cut) = self.anchor_text.take();
         if cut {
             oddities.note(DocumentOddityKind::TextCut, offset);
@@ -201,7 +211,10 @@ impl LinkReader {
                 let value = attribute.value();
                 match holder.holds {
                     Holds::Address if trim(value).is_empty() => {}
-                    Holds::Address => self.add(value, holder.attribute, holder.kind, spot),
+                    Holds::AddressOrProse if !is_address(value) => {}
+                    Holds::Address | Holds::AddressOrProse => {
+                        self.add(value, holder.attribute, holder.kind, spot);
+                    }
                     Holds::Srcset => self.srcset(value, holder.attribute, spot),
                 }
             }
@@ -320,7 +333,9 @@ impl LinkReader {
         if element == Element::Frame || attributes.get("srcdoc").is_none() {
             self.add_if_there(attributes, "src", LinkKind::Page, spot);
         }
-        self.add_if_there(attributes, "longdesc", LinkKind::Page, spot);
+        if attributes.get("longdesc").is_some_and(is_address) {
+            self.add_if_there(attributes, "longdesc", LinkKind::Page, spot);
+        }
     }
 
     fn object(&mut self, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
@@ -456,6 +471,27 @@ impl LinkReader {
             }
         }
     }
+}
+
+/// Returns whether the value of a `longdesc` looks like an address and not like the description
+/// itself: it begins like a URL, or is one word with a slash, a query, a fragment or a file extension.
+fn is_address(value: &str) -> bool {
+    let value = trim(value);
+    let begins = |start: &&str| {
+        let head = value.get(..start.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(start))
+    };
+    if ["http:", "https:", "/", "./", "../", "#", "?"]
+        .iter()
+        .any(begins)
+    {
+        return true;
+    }
+    let mut around_dots = value.split('.').zip(value.split('.').skip(1));
+    let has_ending = around_dots.any(|(before, behind)| {
+        before.ends_with(char::is_alphanumeric) && behind.starts_with(char::is_alphanumeric)
+    });
+    !value.contains(char::is_whitespace) && (has_ending || value.contains(['/', '?', '#']))
 }
 
 /// Returns whether a value waits to be filled in, in the words of the usual template languages.

@@ -190,7 +190,10 @@ names! {
     PLAINTEXT b"plaintext"
     PRE b"pre"
     Q b"q"
+    RB b"rb"
+    RP b"rp"
     RT b"rt"
+    RTC b"rtc"
     RUBY b"ruby"
     S b"s"
     SAMP b"samp"
@@ -228,6 +231,14 @@ names! {
     VIDEO b"video"
     WBR b"wbr"
     XMP b"xmp"
+}
+
+/// Returns whether elements of that name never hold anything.
+pub(crate) fn is_void(name: Name) -> bool {
+    matches!(
+        name,
+        AREA | BASE | BR | COL | EMBED | HR | IMG | INPUT | LINK | META | SOURCE | TRACK | WBR
+    )
 }
 
 #[cfg(test)]

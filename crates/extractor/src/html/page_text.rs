@@ -5,12 +5,21 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use crate::charset::{self, Charset};
+use crate::document_kind::is_xhtml;
+
+/// The syntax that a page is written in (HTML Standard, sections 13 and 14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Html,
+    Xml,
+}
 
 /// A page's bytes as text, its line ends line feeds. Where the bytes are UTF-8 and have no other
 /// line ends, the text is they.
 #[derive(Debug)]
 pub struct PageText<'b> {
     text: Cow<'b, str>,
+    syntax: Syntax,
     pub(crate) charset: Charset,
     /// True if bytes were met that are no text in the charset.
     pub(crate) is_broken: bool,
@@ -18,18 +27,28 @@ pub struct PageText<'b> {
 
 impl<'b> PageText<'b> {
     /// Decodes the page in `body`, content codings undone; `content_type` is the value of its
-    /// header.
+    /// header. What is served as XML is read in XML's syntax.
     #[must_use]
     pub fn decode(body: &'b [u8], content_type: Option<&str>) -> PageText<'b> {
-        let charset = charset::of_html(body, content_type);
+        let syntax = match is_xhtml(content_type, body) {
+            true => Syntax::Xml,
+            false => Syntax::Html,
+        };
+        let charset = charset::of_page(body, content_type, syntax);
         let (text, is_broken) = charset
             .encoding
             .decode_without_bom_handling(&body[charset.skip..]);
         PageText {
             text: with_line_feeds(text),
+            syntax,
             charset,
             is_broken,
         }
+    }
+
+    /// The syntax that the page is read in.
+    pub(crate) fn syntax(&self) -> Syntax {
+        self.syntax
     }
 
     /// The text.

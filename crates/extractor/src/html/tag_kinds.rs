@@ -21,6 +21,10 @@ impl TagKinds {
     pub(crate) const TEMPLATE: TagKinds = TagKinds(32);
     /// It begins a new line, or a new cell: the words around it are two.
     pub(crate) const SEPARATES_WORDS: TagKinds = TagKinds(64);
+    /// A part of a ruby: base text or a reading.
+    pub(crate) const RUBY: TagKinds = TagKinds(128);
+    /// Affects the text of a link.
+    pub(crate) const IN_LINK: TagKinds = TagKinds(TagKinds::SEPARATES_WORDS.0 | TagKinds::RUBY.0);
     /// The text behind it is read in another way, or is not shown.
     pub(crate) const CHANGES_CONTEXT: TagKinds =
         TagKinds(TagKinds::RAW.0 | TagKinds::FOREIGN.0 | TagKinds::TEMPLATE.0);
@@ -41,7 +45,7 @@ impl TagKinds {
     }
 }
 
-const KINDS: [(TagKinds, &[Name]); 7] = [
+const KINDS: [(TagKinds, &[Name]); 8] = [
     (
         TagKinds::RAW,
         &[
@@ -112,6 +116,10 @@ const KINDS: [(TagKinds, &[Name]); 7] = [
     ),
     (TagKinds::TEMPLATE, &[name::TEMPLATE]),
     (
+        TagKinds::RUBY,
+        &[name::RUBY, name::RB, name::RT, name::RTC, name::RP],
+    ),
+    (
         TagKinds::SEPARATES_WORDS,
         &[
             name::ARTICLE,
@@ -168,7 +176,7 @@ static TABLE: [(Name, TagKinds); 256] = {
 };
 
 /// By this factor no two of the names above have the same place.
-const FACTOR: u64 = 0xa45c_fb53_e450_0edd;
+const FACTOR: u64 = 0x72df_7047_c4a3_1057;
 
 /// The place of a name in the table.
 #[inline]

@@ -2,9 +2,11 @@
 
 use super::consumer::{At, Consumer, Space};
 use super::foreign::Foreign;
-use super::name::{self, Name};
+use super::name::{self, Name, is_void};
+use super::page_text::{PageText, Syntax};
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{Mode, Tag, Text, Token, Tokenizer};
+use super::xml_names::XmlNames;
 
 /// The bytes of a page that are read at least before its consumer is asked again whether it is given
 /// up.
@@ -12,8 +14,16 @@ const GIVEN_UP_CHECK_BYTES: usize = 64 << 10;
 
 /// Gives all tags and text of a page to `consumer`, tags with `attributes` at most, or those up to
 /// where it is given up.
-pub(super) fn walk<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
-    let mut tokenizer = Tokenizer::new(text, attributes);
+pub(super) fn walk<C: Consumer>(page: &PageText<'_>, attributes: usize, consumer: C) -> C {
+    match page.syntax() {
+        Syntax::Html => walk_html(page.as_str(), attributes, consumer),
+        Syntax::Xml => walk_xml(page.as_str(), attributes, consumer),
+    }
+}
+
+/// Walks over a page in HTML's syntax.
+pub(super) fn walk_html<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
+    let mut tokenizer = Tokenizer::new(text, Syntax::Html, attributes);
     let mut walk = Walk::new(consumer);
     let mut next_check = 0;
     loop {
@@ -34,6 +44,49 @@ pub(super) fn walk<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C
                 tokenizer.set_mode(mode);
             }
             Token::EndTag => walk.end_tag(&tokenizer.tag()),
+            Token::Text => {}
+            Token::EndOfPage => return walk.consumer,
+        }
+    }
+}
+
+/// Walks over a page in XML's syntax: an empty tag ends its element, prefixes name vocabularies,
+/// and the content of `script`, `style`, `title` and such may hold CDATA sections and comments.
+fn walk_xml<C: Consumer>(text: &str, attributes: usize, consumer: C) -> C {
+    let mut tokenizer = Tokenizer::new(text, Syntax::Xml, attributes);
+    let mut walk = Walk::new(consumer);
+    let mut names = XmlNames::default();
+    let mut next_check = 0;
+    loop {
+        // A CDATA section may be anywhere.
+        let token = tokenizer.next(true);
+        if let Some(text) = tokenizer.text() {
+            walk.text(&text);
+        }
+        match token {
+            Token::StartTag => {
+                let tag = tokenizer.tag();
+                if tag.offset >= next_check {
+                    if walk.consumer.is_given_up() {
+                        return walk.consumer;
+                    }
+                    next_check = tag.offset + GIVEN_UP_CHECK_BYTES;
+                }
+                let tag = tag.renamed(names.start(&tag, tokenizer.written_name()));
+                if tag.self_closing {
+                    walk.empty_tag(&tag);
+                } else if walk.start_tag(&tag) != Mode::Markup {
+                    tokenizer.set_mode(Mode::XmlText);
+                }
+            }
+            Token::EndTag => {
+                let tag = tokenizer.tag();
+                let tag = tag.renamed(names.end(&tag, tokenizer.written_name()));
+                // `<br></br>` is one line break.
+                if !is_void(tag.name) {
+                    walk.end_tag(&tag);
+                }
+            }
             Token::Text => {}
             Token::EndOfPage => return walk.consumer,
         }
@@ -89,6 +142,17 @@ impl<C: Consumer> Walk<C> {
         let at = At::shown(tag.offset);
         self.consumer.end(tag, at);
         self.text_at = at;
+    }
+
+    /// Takes the tag of an element without content. A drawing's elements close themselves in HTML's
+    /// syntax too.
+    fn empty_tag(&mut self, tag: &Tag<'_>) {
+        let was_foreign = self.foreign.is_foreign();
+        self.start_tag(tag);
+        let is_foreign = was_foreign && self.foreign.is_foreign();
+        if !is_foreign && !tag.kinds.is(TagKinds::FOREIGN) && !is_void(tag.name) {
+            self.end_tag(tag);
+        }
     }
 
     /// Returns whether no drawing, formula or template is open.

@@ -9,17 +9,19 @@ mod raw_text;
 mod references;
 mod scan;
 mod tag;
+mod xml_markup;
 
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem};
 
 pub(super) use self::letters::LetterCount;
-use self::raw_text::{end_of_script, end_of_text};
+use self::raw_text::{end_of_script, end_of_text, is_end_tag};
 use self::references::{Place, decode, without_nul};
 use self::scan::{next_less_than, tag_name};
 pub(crate) use self::tag::{AttributeList, Attributes, Tag};
 use super::name::Name;
+use super::page_text::Syntax;
 use super::tag_kinds::TagKinds;
 
 /// The way in which the text behind a tag is read.
@@ -33,6 +35,8 @@ pub(super) enum Mode {
     Script,
     /// Text to the very end.
     Plaintext,
+    /// XML text up to the end tag, with references, comments and CDATA sections.
+    XmlText,
 }
 
 /// The end of a part of a page. The tokenizer has the tag, and the text that stands before it.
@@ -98,6 +102,7 @@ impl<'t> Text<'t> {
 /// A tokenizer at work on a page.
 pub(super) struct Tokenizer<'t> {
     page: &'t str,
+    syntax: Syntax,
     /// The byte that is read next.
     at: usize,
     mode: Mode,
@@ -128,9 +133,10 @@ enum Markup {
 
 impl<'t> Tokenizer<'t> {
     /// A tokenizer that keeps `max_attributes` of each tag.
-    pub(super) fn new(page: &'t str, max_attributes: usize) -> Tokenizer<'t> {
+    pub(super) fn new(page: &'t str, syntax: Syntax, max_attributes: usize) -> Tokenizer<'t> {
         Tokenizer {
             page,
+            syntax,
             at: 0,
             mode: Mode::Markup,
             open: 0..0,
@@ -211,6 +217,11 @@ impl<'t> Tokenizer<'t> {
             return true;
         }
         match markup {
+            Markup::Declaration | Markup::BogusComment
+                if self.syntax == Syntax::Xml && !bytes[at..].starts_with(b"<![CDATA[") =>
+            {
+                self.at = xml_markup::end(bytes, at);
+            }
             Markup::Declaration if is_foreign && bytes[at + 2..].starts_with(b"[CDATA[") => {
                 self.read_cdata();
             }
@@ -233,6 +244,7 @@ impl<'t> Tokenizer<'t> {
         let name = &bytes[self.open.clone()];
         let mode = std::mem::replace(&mut self.mode, Mode::Markup);
         let end = match mode {
+            Mode::XmlText => return self.read_xml_text(),
             Mode::Markup | Mode::Plaintext => None,
             Mode::Rcdata | Mode::Rawtext => end_of_text(bytes, self.at, name),
             Mode::Script => end_of_script(bytes, self.at, name),
@@ -243,6 +255,35 @@ impl<'t> Tokenizer<'t> {
         };
         self.take_text(end.unwrap_or(bytes.len()), kind);
         !self.text.is_empty()
+    }
+
+    /// Reads one piece of XML text: a comment, a CDATA section, or plain text up to the next comment,
+    /// CDATA section or end tag. Returns `false` at the end tag.
+    #[cold]
+    fn read_xml_text(&mut self) -> bool {
+        let bytes = self.page.as_bytes();
+        let name = &bytes[self.open.clone()];
+        let is_stop = |at: &usize| {
+            let rest = &bytes[*at..];
+            rest.starts_with(b"<!--") || rest.starts_with(b"<![CDATA[") || is_end_tag(rest, name)
+        };
+        let mut tags = memchr_iter(b'<', &bytes[self.at..]).map(|at| self.at + at);
+        let Some(stop) = tags.find(is_stop) else {
+            self.take_text(bytes.len(), TextKind::Data);
+            return true;
+        };
+        let is_end = bytes[stop + 1] == b'/';
+        let is_at_stop = stop == self.at;
+        self.take_text(stop, TextKind::Data);
+        if !is_end {
+            self.mode = Mode::XmlText;
+            match bytes[stop + 2] {
+                _ if !is_at_stop => {}
+                b'[' => self.read_cdata(),
+                _ => self.at = xml_markup::end(bytes, stop),
+            }
+        }
+        !is_end || !is_at_stop
     }
 
     /// Reads the CDATA section that comes next.
@@ -277,6 +318,11 @@ impl<'t> Tokenizer<'t> {
             was_cut: self.attributes.was_cut,
             attributes: Attributes::new(self.page, &self.attributes),
         }
+    }
+
+    /// The name of the tag that came last as written, with its prefix.
+    pub(super) fn written_name(&self) -> &'t str {
+        self.page[self.start..self.name_end].trim_start_matches(['<', '/'])
     }
 
     /// Reads the tag that comes next, whose name begins at `from`. One that the page's end cuts off

@@ -34,7 +34,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
 }
 
 /// sitemaps.org: URLs are fully specified, including `http`. Anything else is prose.
-fn is_url(line: &str) -> bool {
+pub(super) fn is_url(line: &str) -> bool {
     let has_scheme = |scheme: &str| {
         line.get(..scheme.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(scheme))

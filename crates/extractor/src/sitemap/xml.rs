@@ -1,5 +1,6 @@
 //! A sitemap in XML, with the extensions for languages, images, videos and news.
 
+use super::plain::is_url;
 use super::{Alternate, NewsEntry, Sitemap, SitemapEntry, SitemapKind, Video};
 use crate::limits::{DocumentOddityKind, Limits};
 use crate::text::{Collapsed, trim};
@@ -8,15 +9,16 @@ use crate::xml::{Step, Tag, Xml};
 /// `lastmod`, `changefreq`, `priority` and dates are short; a longer one is none.
 const MAX_HINT_BYTES: usize = 128;
 
-pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
+pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Sitemap) {
     let mut walk = Walk {
-        xml: Xml::new(text, limits),
+        xml: Xml::from(text, start, limits),
         limits,
         sitemap,
         entry: None,
         extension: None,
         field: None,
         value: String::new(),
+        bare: String::new(),
         extras: 0,
     };
     let mut known = true;
@@ -36,6 +38,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
             }
         }
     }
+    walk.end_bare_text();
     walk.finish_entry();
     let kind = walk.sitemap.kind;
     if kind == SitemapKind::Unknown || !known {
@@ -76,32 +79,43 @@ struct Walk<'a> {
     extension: Option<Extension>,
     field: Option<(Field, usize)>,
     value: String,
+    /// Text outside of any field.
+    bare: String,
     /// Alternates, images and videos kept.
     extras: usize,
 }
 
 impl Walk<'_> {
-    /// Takes a start tag; false where the document is no sitemap. Elements open: 1 in the
-    /// root, 2 in an entry, 3 in a field of it, 4 in a field of an extension.
+    /// Reads a start tag. Returns `false` to stop: the document is not a sitemap, or has too many
+    /// entries. The depth is 1 for the root, 2 for an entry, 3 for a field, 4 in an extension.
     fn start(&mut self, tag: &Tag<'_>) -> bool {
+        self.end_bare_text();
+        let name = tag.name().to_ascii_lowercase();
+        let name = name.as_str();
+        let is_entry = matches!(name, "url" | "sitemap");
+        match self.xml.depth() {
+            1 if !self.start_root(name) => return false,
+            1 if !is_entry => return true,
+            _ if is_entry => return self.start_entry(),
+            _ => {}
+        }
+        let is_of_entry = self.extension.is_none() && field_of_entry(name).is_some();
+        if is_of_entry
+            && self
+                .field
+                .is_some_and(|(_, depth)| depth < self.xml.depth())
+        {
+            // The field before has no end tag.
+            self.xml.note(DocumentOddityKind::UnclosedElement);
+            self.finish_field();
+            self.xml.reopen_at(3);
+        }
+        if self.entry.is_none() || self.field.is_some() {
+            return true;
+        }
         let depth = self.xml.depth();
-        let name = tag.name();
         let field = match depth {
-            1 => {
-                self.sitemap.kind = match name {
-                    "urlset" => SitemapKind::UrlSet,
-                    "sitemapindex" => SitemapKind::Index,
-                    _ => return false,
-                };
-                return true;
-            }
-            2 => {
-                let entry = matches!(name, "url" | "sitemap");
-                self.entry = entry.then(|| SitemapEntry::new(String::new()));
-                return true;
-            }
-            _ if self.entry.is_none() => return true,
-            3 => self.start_field(tag),
+            3 => self.start_field(tag, name),
             4 => field_of(self.extension, name),
             _ => return true,
         };
@@ -110,13 +124,42 @@ impl Walk<'_> {
         true
     }
 
-    fn start_field(&mut self, tag: &Tag<'_>) -> Option<Field> {
+    /// Reads the root. Returns `false` if the document is not a sitemap.
+    fn start_root(&mut self, name: &str) -> bool {
+        self.sitemap.kind = match name {
+            "urlset" | "url" => SitemapKind::UrlSet,
+            "sitemapindex" | "sitemap" => SitemapKind::Index,
+            _ => return false,
+        };
+        true
+    }
+
+    /// Begins an entry, and ends one that has no end tag. Returns `false` if there is no room.
+    fn start_entry(&mut self) -> bool {
+        if self.entry.is_some() {
+            self.xml.note(DocumentOddityKind::UnclosedElement);
+        }
+        self.finish_field();
+        if !self.finish_entry() {
+            return false;
+        }
+        if self.xml.depth() != 2 {
+            self.xml.reopen_at(2);
+        }
+        self.entry = Some(SitemapEntry::new(String::new()));
+        true
+    }
+
+    fn start_field(&mut self, tag: &Tag<'_>, name: &str) -> Option<Field> {
         self.extension = None;
-        match tag.name() {
-            "loc" => return Some(Field::Loc),
-            "lastmod" => return Some(Field::LastMod),
-            "changefreq" => return Some(Field::ChangeFreq),
-            "priority" => return Some(Field::Priority),
+        // An image outside of `image:image` is not a page.
+        if tag.written_name().eq_ignore_ascii_case("image:loc") {
+            return Some(Field::Image);
+        }
+        if let Some(field) = field_of_entry(name) {
+            return Some(field);
+        }
+        match name {
             "link" => self.alternate(tag),
             "image" => self.extension = Some(Extension::Image),
             "video" => self.video(),
@@ -155,31 +198,52 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        // One byte more than is taken tells that it was too long.
-        let open = self
-            .field
-            .is_some_and(|(_, depth)| depth == self.xml.depth());
-        if open && self.value.len() <= self.limits.href_bytes {
-            self.value.push_str(text);
+        match self.field {
+            // One byte over the limit marks the value as too long.
+            Some((_, depth)) if depth <= self.xml.depth() => {
+                if self.value.len() <= self.limits.href_bytes {
+                    self.value.push_str(text);
+                }
+            }
+            Some(_) => {}
+            None => {
+                let is_bare = self.extension.is_none() && self.xml.depth() <= 2;
+                let is_blank = self.bare.is_empty() && text.trim_ascii().is_empty();
+                if is_bare && !is_blank {
+                    self.bare.push_str(text);
+                }
+            }
         }
     }
 
-    /// Takes the end of an element; false where there is no room for more entries.
+    /// Takes the URLs in text outside of any field.
+    fn end_bare_text(&mut self) {
+        if self.bare.is_empty() {
+            return;
+        }
+        let bare = std::mem::take(&mut self.bare);
+        let is_in_entry = self.entry.is_some();
+        for url in bare.split_ascii_whitespace().filter(|word| is_url(word)) {
+            self.xml.note(DocumentOddityKind::UrlOutsideLoc);
+            if let Some(address) = self.address(url) {
+                self.take_address(Field::Loc, address);
+            }
+            if !is_in_entry {
+                self.finish_entry();
+            }
+        }
+    }
+
+    /// Ends an element. Returns `false` if there is no room for more entries.
     fn end(&mut self) -> bool {
+        self.end_bare_text();
         let ended = self.xml.depth() + 1;
         if self.field.is_some_and(|(_, depth)| depth == ended) {
             self.finish_field();
         }
         match ended {
             3 => self.extension = None,
-            2 if self.sitemap.entries.len() >= self.limits.sitemap_entries => {
-                let more = self.entry.take().is_some_and(|entry| !entry.loc.is_empty());
-                if more {
-                    self.xml.note(DocumentOddityKind::EntriesFull);
-                    return false;
-                }
-            }
-            2 => self.finish_entry(),
+            2 => return self.finish_entry(),
             _ => {}
         }
         true
@@ -223,9 +287,16 @@ impl Walk<'_> {
         let entry = self.entry();
         let video = entry.videos.last_mut();
         let place = match (field, video) {
-            // The first one counts.
             (Field::Loc, _) if entry.loc.is_empty() => {
                 entry.loc = address;
+                return;
+            }
+            (Field::Loc, _) if entry.loc == address => return,
+            // The hints that follow belong to the second page.
+            (Field::Loc, _) => {
+                self.xml.note(DocumentOddityKind::SecondLoc);
+                self.finish_entry();
+                self.entry = Some(SitemapEntry::new(address));
                 return;
             }
             (Field::Image, _) => return entry.images.push(address),
@@ -279,13 +350,29 @@ impl Walk<'_> {
             .get_or_insert_with(|| SitemapEntry::new(String::new()))
     }
 
-    /// Keeps the entry at hand, if it has an address.
-    fn finish_entry(&mut self) {
-        let entry = self.entry.take().filter(|entry| !entry.loc.is_empty());
-        if self.sitemap.entries.len() < self.limits.sitemap_entries {
-            self.sitemap.entries.extend(entry);
+    /// Keeps the current entry if it has an address. Returns `false` if there is no room for it.
+    fn finish_entry(&mut self) -> bool {
+        self.extension = None;
+        let Some(entry) = self.entry.take().filter(|entry| !entry.loc.is_empty()) else {
+            return true;
+        };
+        let has_room = self.sitemap.entries.len() < self.limits.sitemap_entries;
+        match has_room {
+            true => self.sitemap.entries.push(entry),
+            false => self.xml.note(DocumentOddityKind::EntriesFull),
         }
+        has_room
     }
+}
+
+fn field_of_entry(name: &str) -> Option<Field> {
+    Some(match name {
+        "loc" => Field::Loc,
+        "lastmod" => Field::LastMod,
+        "changefreq" => Field::ChangeFreq,
+        "priority" => Field::Priority,
+        _ => return None,
+    })
 }
 
 fn field_of(extension: Option<Extension>, name: &str) -> Option<Field> {

@@ -14,8 +14,10 @@ pub(crate) fn html(data: &[u8]) {
         "text/html; charset=utf-8",
         "text/html",
         "text/html; charset=utf-16le",
+        "application/xhtml+xml; charset=utf-8",
+        "text/html; charset=gbk",
     ];
-    let content_type = content_type.get(usize::from(*first) % 4).copied();
+    let content_type = content_type.get(usize::from(*first) % 6).copied();
     let page = read_html(rest, content_type, &Limits::default());
     links(&page.links, rest.len());
     oddities(&page.oddities, rest.len());

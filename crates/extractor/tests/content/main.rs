@@ -3,12 +3,14 @@
 mod blocks;
 mod corpus;
 mod head;
+mod heading_marks;
 mod hostile;
+mod ruby;
 mod teasers;
 
 use std::fmt::Write as _;
 
-use crawl_extractor::{Content, ContentLimits, PageContext, read_content};
+use crawl_extractor::{Content, ContentLimits, PageContext, read_content, read_markdown};
 
 /// The content of `html`, as text.
 fn read(html: &str) -> Content {
@@ -17,6 +19,13 @@ fn read(html: &str) -> Content {
         ..PageContext::default()
     };
     read_content(html.as_bytes(), &given, &ContentLimits::default())
+}
+
+/// The main text of `html` as Markdown.
+fn markdown(html: &str) -> String {
+    let mut link = |href: &str| Some(href.to_owned());
+    let (context, limits) = (PageContext::default(), ContentLimits::default());
+    read_markdown(html.as_bytes(), &context, &limits, &mut link).1
 }
 
 /// Oddities, one a line: name, line, count.

@@ -1,6 +1,8 @@
 //! Charsets of pages.
 
-use crawl_extractor::{CharsetSource, Limits, Page, read_html};
+use crawl_extractor::{
+    CharsetSource, ContentLimits, Limits, Page, PageContext, read_html, read_markdown,
+};
 
 use crate::show_oddities;
 
@@ -170,4 +172,57 @@ fn ours_text_is_the_same_wherever_the_decoder_stops() {
             .iter()
             .all(|link| link.href == "x" && link.text.as_deref() == Some("é€𝄞"))
     );
+}
+
+#[test]
+fn url_standard_queries_of_html_are_in_the_charset_of_the_page() {
+    let html = "<base href='/b?q=茶'><link rel=canonical href='?c=茶'>\
+        <meta http-equiv=refresh content='9; url=r?q=茶'>\
+        <style>p { background: url(s?q=茶) }</style><p style='background: url(p?q=茶)'>\
+        <a href='/茶?q=茶#茶'>x</a><iframe src='f?q=茶'></iframe><area href='a?q=茶'>\
+        <img srcset='i?q=茶 2x'><form action='/茶?q=茶'>";
+    let (bytes, ..) = encoding_rs::GBK.encode(html);
+    let page = read_html(&bytes, Some("text/html; charset=gbk"), &Limits::default());
+    assert_eq!(page.base.as_deref(), Some("/b?q=%B2%E8"));
+    assert_eq!(page.canonical.as_deref(), Some("?c=%B2%E8"));
+    let hrefs: Vec<_> = page.links.iter().map(|link| link.href.as_str()).collect();
+    let expected = [
+        "?c=%B2%E8",
+        "r?q=%B2%E8",
+        "s?q=茶",
+        "p?q=茶",
+        "/茶?q=%B2%E8#茶",
+        "f?q=%B2%E8",
+        "a?q=%B2%E8",
+        "i?q=%B2%E8",
+        "/茶?q=%B2%E8",
+    ];
+    assert_eq!(hrefs, expected);
+    let utf_8 = read_html(
+        html.as_bytes(),
+        Some("text/html; charset=utf-8"),
+        &Limits::default(),
+    );
+    assert_eq!(utf_8.base.as_deref(), Some("/b?q=茶"));
+    let (context, limits) = (
+        PageContext {
+            content_type: Some("text/html; charset=gbk"),
+            ..PageContext::default()
+        },
+        ContentLimits::default(),
+    );
+    let mut link = |href: &str| Some(href.to_owned());
+    let (_, markdown) = read_markdown(&bytes, &context, &limits, &mut link);
+    assert!(markdown.contains("](/茶?q=%B2%E8#茶)"), "{markdown}");
+}
+
+#[test]
+fn ours_an_address_that_its_charset_makes_too_long_is_dropped() {
+    let (bytes, ..) =
+        encoding_rs::GBK.encode("<base href='?茶茶茶'><a href='?茶茶茶'>x</a><a href=b>");
+    let mut limits = Limits::default();
+    limits.href_bytes = 12;
+    let page = read_html(&bytes, Some("text/html; charset=gbk"), &limits);
+    assert_eq!((page.base, page.links.len()), (None, 1));
+    assert_eq!(show_oddities(&page.oddities), "href-too-long line 1 x2\n");
 }

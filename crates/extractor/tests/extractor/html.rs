@@ -1,6 +1,6 @@
 //! Links, titles, bases and metas of HTML pages.
 
-use crawl_extractor::{Element, Limits, Rel, read_html};
+use crawl_extractor::Rel;
 use crawl_weburl::canonicalize;
 use expect_test::{Expect, expect};
 
@@ -269,21 +269,6 @@ fn ours_frames_without_an_address_are_none() {
     check(
         "<iframe></iframe><iframe src=''></iframe><iframe src=a srcdoc=b></iframe><frame>",
         &expect![""],
-    );
-}
-
-#[test]
-fn ours_xhtml_is_read_as_html() {
-    let page = read_html(
-        b"<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><title>t</title>\
-          </head><body><a href='x'>y</a></body></html>",
-        Some("application/xhtml+xml"),
-        &Limits::default(),
-    );
-    assert_eq!(page.title.as_deref(), Some("t"));
-    assert_eq!(
-        (page.links[0].element, page.links[0].text.as_deref()),
-        (Element::A, Some("y"))
     );
 }
 

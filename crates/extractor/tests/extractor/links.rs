@@ -16,7 +16,7 @@ fn check(html: &str, expected: &Expect) {
 #[test]
 fn ours_what_a_browser_loads_to_show_a_page() {
     check(
-        "<img src=1 srcset='2, 3 2x' lowsrc=4 longdesc=5><image src=6><picture><source srcset='7 1x'></picture>
+        "<img src=1 srcset='2, 3 2x' lowsrc=4 longdesc=5.html><image src=6><picture><source srcset='7 1x'></picture>
          <video src=8 poster=9><source src=10><track src=11></video><audio src=12></audio><bgsound src=13>
          <embed src=14><script src=15></script><input type=IMAGE src=16><body background=17>
          <table background=18><thead background=19><tr background=20><th background=21><tbody background=22>
@@ -26,7 +26,7 @@ fn ours_what_a_browser_loads_to_show_a_page() {
             img srcset Resource 2
             img srcset Resource 3
             img lowsrc Resource 4
-            img longdesc Page 5
+            img longdesc Page 5.html
             img src Resource 6
             source srcset Resource 7
             video src Resource 8
@@ -142,16 +142,48 @@ fn ours_what_stands_in_the_page_itself_is_no_resource() {
 #[test]
 fn ours_frames_and_their_descriptions() {
     check(
-        "<iframe src=1 longdesc=2></iframe><iframe src=no srcdoc='<a href=no>' longdesc=3></iframe>
-         <frameset><frame src=4 longdesc=5></frameset>",
+        "<iframe src=1 longdesc=/2></iframe><iframe src=no srcdoc='<a href=no>' longdesc=3.txt></iframe>
+         <frameset><frame src=4 longdesc='?5'></frameset>",
         &expect![[r#"
             iframe src Page 1
-            iframe longdesc Page 2
-            iframe longdesc Page 3
+            iframe longdesc Page /2
+            iframe longdesc Page 3.txt
             frame src Page 4
-            frame longdesc Page 5
+            frame longdesc Page ?5
         "#]],
     );
+}
+
+#[test]
+fn ours_a_longdesc_that_is_prose_is_no_address() {
+    for address in [
+        "desc.html",
+        "chart-1.txt#a",
+        "a/b",
+        "#d",
+        "?d=1",
+        "../d",
+        "HTTP://e.org/a b",
+        " /a b.html ",
+    ] {
+        let page = read(&format!("<img src=i longdesc='{address}'>"));
+        assert_eq!(page.links.len(), 2, "{address}");
+    }
+    for prose in [
+        "A cup of tea.",
+        "Tea. Pour it.",
+        "Logo",
+        "Logo.",
+        "See tea.example for more",
+        "and/or what follows",
+        "茶の写真",
+        "",
+    ] {
+        for element in ["img", "iframe", "frame"] {
+            let page = read(&format!("<{element} src=i longdesc='{prose}'></{element}>"));
+            assert_eq!(page.links.len(), 1, "{element}: {prose}");
+        }
+    }
 }
 
 #[test]

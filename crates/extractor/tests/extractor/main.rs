@@ -17,6 +17,7 @@ mod property;
 mod shown;
 mod sitemap;
 mod sniff;
+mod xhtml;
 
 use std::fmt::Write as _;
 

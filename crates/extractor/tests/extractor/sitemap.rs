@@ -73,7 +73,106 @@ fn ours_prefixes_are_ignored_and_extensions_are_not_pages() {
         &expect![[r#"
             UrlSet
             "http://e.org/"
+            "second"
+            second-loc line 2 x1
         "#]],
+    );
+}
+
+#[test]
+fn ours_a_missing_end_tag_loses_no_url() {
+    check(
+        "<urlset>\n<url><loc>/1</loc>\n<url><loc>/2</loc><lastmod>2026</lastmod>\n\
+         <url><image:image><image:loc>i.png</image:loc>\n<url><loc>/3</loc></url>\n\
+         <url><loc>/4\n<lastmod>2027</lastmod></url>\n<url><loc>/5<url><loc>/6</loc></url>\n\
+         <url><loc>/7</loc></url></urlset>",
+        &expect![[r#"
+            UrlSet
+            "/1"
+            "/2" 2026
+            "/3"
+            "/4" 2027
+            "/5"
+            "/6"
+            "/7"
+            unclosed-element line 3 x5
+        "#]],
+    );
+    check(
+        "<sitemapindex><sitemap><loc>/1</loc>\n<sitemap><loc>/2</loc>\n<sitemap><loc>/3</loc>",
+        &expect![[r#"
+            Index
+            "/1"
+            "/2"
+            "/3"
+            unclosed-element line 2 x2
+            ends-early line 3 x1
+        "#]],
+    );
+    let many: String = (0..10_000)
+        .map(|n| format!("<url><loc>/{n}</loc>\n"))
+        .collect();
+    let sitemap = read_sitemap(
+        format!("<urlset>{many}</urlset>").as_bytes(),
+        None,
+        &Limits::default(),
+    );
+    assert_eq!(sitemap.entries.len(), 10_000);
+}
+
+#[test]
+fn ours_a_url_counts_wherever_it_stands() {
+    check(
+        "<urlset>\nhttp://e.org/1 and http://e.org/?a=1&amp;b=2\n<url>http://e.org/3</url>\n\
+         <url><loc>http://e.org/4</loc> http://e.org/5</url>\n\
+         <url><loc>http://e.org/6</loc><priority>0.1</priority>\n<loc>http://e.org/7</loc>\
+         <priority>0.2</priority><loc>http://e.org/7</loc></url>\n\
+         <url><loc><b>http://e.org/8</b></loc></url><loc>http://e.org/9</loc>\n\
+         <url><loc>http://e.org/10</loc><image:loc>http://e.org/i.png</image:loc></url>\
+         <url><video:video><video:content_loc>v.mp4</video:content_loc> http://no.example/\
+         </video:video></url></urlset>",
+        &expect![[r#"
+            UrlSet
+            "http://e.org/1"
+            "http://e.org/?a=1&b=2"
+            "http://e.org/3"
+            "http://e.org/4"
+            "http://e.org/5"
+            "http://e.org/6" 0.1
+            "http://e.org/7" 0.2
+            "http://e.org/8"
+            "http://e.org/9"
+            "http://e.org/10"
+            url-outside-loc line 3 x5
+            second-loc line 4 x2
+        "#]],
+    );
+}
+
+#[test]
+fn ours_a_root_may_be_missing_behind_a_message_or_in_upper_case() {
+    check(
+        "<url><loc>/1</loc></url>",
+        &expect![[r#"
+        UrlSet
+        "/1"
+        ends-early line 1 x1
+    "#]],
+    );
+    check(
+        "Warning: no cache\n<?xml version='1.0'?>\n<urlset><url><loc>/1</loc></url><url><loc>/2",
+        &expect![[r#"
+            UrlSet
+            "/1"
+            ends-early line 3 x1
+        "#]],
+    );
+    check(
+        "<URLSET><URL><LOC>/1</LOC></URL></URLSET>",
+        &expect![[r#"
+        UrlSet
+        "/1"
+    "#]],
     );
 }
 

@@ -229,11 +229,17 @@ fn is_elsewhere(element: &str, attribute: &str, address: &str) -> bool {
     let is_page = pages.contains(&(element, attribute))
         || matches!(attribute, "cite" | "longdesc" | "formaction")
         || element == "math";
+    if attribute == "longdesc" && !LONGDESC.is_match(address) {
+        return false;
+    }
     !address.is_empty() && (is_page || !WITHIN.is_match(address))
 }
 
 static WITHIN: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("^(?i)(#|data:|blob:|about:|javascript:)").unwrap());
+static LONGDESC: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(?i)(https?:|/|\./|\.\./|#|\?)|^\S*([/?#]|\w\.\w)\S*$").unwrap()
+});
 static SRCSET: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[\s,]*(\S*[^\s,])(?:,|\s+[^,]*,?|$)").unwrap());
 static REFRESH: LazyLock<Regex> =

@@ -291,6 +291,8 @@ mod tests {
         check("/a$b", "/a%24b", true);
         check("/a b", "/a%20b", true);
         check("/a<d", "/a%3Cd", true);
+        check("/a^b", "/a%5Eb", true);
+        check("/a%5eb", "/a^b", true);
         check("/a\u{7f}", "/a%7f", true);
         check("/a~", "/a%7e", true);
         check("/a!", "/a%21", false);

@@ -1,5 +1,6 @@
 //! The words of one block, with their emphasis and links.
 
+use crate::content::heading_marks::is_sign;
 use crate::html::name::{self, Name};
 
 /// The most elements of this kind that are open at a time.
@@ -132,7 +133,7 @@ impl Inline {
 
     /// Writes the space before the next word, and the marks of what is open.
     fn begin_word(&mut self) {
-        if self.space && !self.out.is_empty() && !self.out.ends_with('\n') {
+        if self.space && !self.out.is_empty() && !self.out.ends_with(['\n', ' ']) {
             self.out.push(' ');
         }
         self.space = false;
@@ -170,7 +171,9 @@ impl Inline {
                     self.out.push_str(&code_span(&code));
                 }
                 // The mark behind a heading leads to the heading.
-                Style::Link(_) if is_mark(&self.out[start + 1..]) => self.out.truncate(start),
+                Style::Link(_) if is_sign(&self.out[start + 1..].replace('\\', "")) => {
+                    self.out.truncate(start);
+                }
                 Style::Link(target) => {
                     self.out.push_str("](");
                     push_target(target, &mut self.out);
@@ -179,11 +182,6 @@ impl Inline {
             }
         }
     }
-}
-
-/// Returns whether the words of a link are only a sign that there is one.
-fn is_mark(words: &str) -> bool {
-    matches!(words.trim(), "¶" | "🔗" | "§" | "#" | "\\#")
 }
 
 /// A code span with as many backticks as its words need (CommonMark 6.1).

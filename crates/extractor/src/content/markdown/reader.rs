@@ -2,9 +2,11 @@
 
 use super::inline::Inline;
 use super::nesting::{BlockPlace, Nesting};
+use crate::content::block_builder::is_dropped;
 use crate::content::content_reader::ContentReader;
 use crate::content::elements::part_of;
 use crate::content::model::Content;
+use crate::content::ruby::{Ruby, RubyPart};
 use crate::content::{ContentLimits, PageContext};
 use crate::html::consumer::{At, Consumer, Space};
 use crate::html::name;
@@ -67,20 +69,36 @@ impl<'l> MarkdownReader<'l> {
         if self.blocks.len() < content.blocks.len() {
             self.blocks.push(last);
         }
+        self.blocks
+            .resize_with(content.blocks.len(), MarkdownBlock::default);
         (content, self.blocks)
     }
 
     /// Takes the words of the block that the last tag ended, if it ended one.
     fn follow(&mut self, is_block: bool) {
         if self.content.blocks() > self.blocks.len() {
+            let mut words = self.inline.take();
+            if let Some(heading) = self.content.shortened_heading() {
+                self.inline.text(heading);
+                words = self.inline.take();
+            }
             self.blocks.push(MarkdownBlock {
-                words: self.inline.take(),
+                words,
                 figure: std::mem::take(&mut self.figure),
                 place: self.nesting.place(),
                 language: self.language.take(),
             });
         } else if is_block && self.content.is_between_blocks() && !self.inline.is_empty() {
             self.figure = self.inline.take();
+        }
+    }
+
+    /// Adds the text at hand to the words of the block.
+    fn words(&mut self) {
+        match self.content.ruby().map(|ruby| (ruby, ruby.part())) {
+            None => self.inline.text(&self.text),
+            Some((ruby, RubyPart::Base)) => self.inline.text(&ruby.base_text(&self.text)),
+            Some(_) => {}
         }
     }
 
@@ -123,10 +141,19 @@ impl Consumer for MarkdownReader<'_> {
     }
 
     fn end(&mut self, tag: &Tag<'_>, at: At) {
+        let readings = self.content.ruby().map(Ruby::readings);
+        let readings = readings
+            .filter(|_| tag.name == name::RUBY)
+            .map(str::to_owned);
         self.content.end(tag, at);
         let part = part_of(tag.name);
         let is_html = at.space == Space::Html && at.shown;
         self.follow(is_html && part.is_block());
+        if let Some(readings) = readings.filter(|text| !text.is_empty())
+            && self.content.ruby().is_none()
+        {
+            self.inline.text(&format!("({readings})"));
+        }
         if is_html {
             self.inline.end(tag.name);
             self.nesting.end(tag.name);
@@ -140,8 +167,8 @@ impl Consumer for MarkdownReader<'_> {
         if self.content.wants_page_text(at) {
             // A character by its reference belongs to the word around it.
             self.text.clear();
-            text.parts(|part| self.text.push_str(part));
-            self.inline.text(&self.text);
+            text.parts(|part| self.text.extend(part.chars().filter(|c| !is_dropped(*c))));
+            self.words();
         }
         self.content.text(text, at);
     }

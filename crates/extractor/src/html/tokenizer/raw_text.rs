@@ -59,7 +59,7 @@ pub(super) fn end_of_script(bytes: &[u8], from: usize, name: &[u8]) -> Option<us
 }
 
 /// Returns whether `rest` begins with an end tag of that name, as far as its name goes.
-fn is_end_tag(rest: &[u8], name: &[u8]) -> bool {
+pub(super) fn is_end_tag(rest: &[u8], name: &[u8]) -> bool {
     rest.get(1) == Some(&b'/') && is_name(&rest[2..], name)
 }
 

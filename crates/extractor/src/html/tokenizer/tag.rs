@@ -28,6 +28,16 @@ pub(crate) struct Tag<'a> {
 }
 
 impl<'a> Tag<'a> {
+    /// The same tag as one of elements of another name.
+    pub(crate) fn renamed(self, name: Name) -> Tag<'a> {
+        let kinds = TagKinds::of(name);
+        Tag {
+            name,
+            kinds,
+            ..self
+        }
+    }
+
     /// All of it as it stands in the page, from `<` to `>`.
     pub(crate) fn source(&self) -> &'a str {
         &self.page[self.offset..self.end]

@@ -1,0 +1,190 @@
+//! Removes permalink signs, edit links and buttons from headings.
+
+use super::block_builder::{Flow, Mark, Place};
+use super::hints::Traits;
+use crate::html::name::{self, Name};
+use crate::html::tokenizer::Tag;
+
+/// Maximum marks removed from one heading.
+const MAX_MARKS: usize = 16;
+
+/// Classes of links that lead to the heading itself.
+const PERMALINKS: [&str; 16] = [
+    "anchor-link",
+    "anchorjs-link",
+    "autolink",
+    "direct-link",
+    "doc-anchor",
+    "hash-link",
+    "header-anchor",
+    "header-link",
+    "headerlink",
+    "heading-anchor",
+    "heading-link",
+    "heading-permalink",
+    "headinglink",
+    "permalink",
+    "section-link",
+    "self-link",
+];
+
+/// Classes of elements that change or copy a section.
+const TOOLS: [&str; 8] = [
+    "btn-copy",
+    "copy-button",
+    "copybtn",
+    "edit-link",
+    "edit-section",
+    "editsection",
+    "mw-editsection",
+    "mw-editsection-like",
+];
+
+/// Texts of links that point to their own heading.
+const LINK_WORDS: [&str; 7] = [
+    "copy link",
+    "direct link",
+    "link to this heading",
+    "link to this section",
+    "permalink",
+    "permanent link",
+    "self-link",
+];
+
+/// The marks of the heading that is open.
+#[derive(Debug, Default)]
+pub(super) struct HeadingMarks {
+    open: Option<OpenMark>,
+    found: Vec<Mark>,
+}
+
+/// An open element that may be a mark.
+#[derive(Debug)]
+struct OpenMark {
+    name: Name,
+    /// Open elements of that name.
+    count: u32,
+    from: Place,
+    kind: MarkKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MarkKind {
+    /// An element that is a mark whatever its text.
+    Element,
+    /// A link to a fragment: a mark if its text is a sign or one of [`LINK_WORDS`].
+    Fragment,
+    /// Any other link: a mark if its text is a sign.
+    Link,
+}
+
+/// How much was removed from a heading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TakenOut {
+    #[default]
+    Nothing,
+    /// Links whose text is a sign.
+    Signs,
+    Words,
+}
+
+impl HeadingMarks {
+    /// Records the start tag of an element within a heading.
+    pub(super) fn start(&mut self, tag: &Tag<'_>, traits: &Traits<'_>, flow: &Flow) {
+        if let Some(open) = &mut self.open {
+            open.count += u32::from(open.name == tag.name);
+            return;
+        }
+        if let Some(kind) = kind_of(tag, traits)
+            && self.found.len() < MAX_MARKS
+        {
+            self.open = Some(OpenMark {
+                name: tag.name,
+                count: 1,
+                from: flow.place(),
+                kind,
+            });
+        }
+    }
+
+    /// Records an end tag within a heading.
+    pub(super) fn end(&mut self, tag: Name, flow: &Flow) {
+        let Some(open) = self.open.as_mut().filter(|open| open.name == tag) else {
+            return;
+        };
+        open.count -= 1;
+        if open.count > 0 {
+            return;
+        }
+        let Some(open) = self.open.take() else { return };
+        let to = flow.place();
+        let text = flow.text[open.from.text..to.text].trim();
+        let is_sign = tag == name::A && is_sign(text);
+        let is_mark = match open.kind {
+            MarkKind::Element => true,
+            MarkKind::Fragment => is_sign || is_link_word(text),
+            MarkKind::Link => is_sign,
+        };
+        if is_mark && !text.is_empty() {
+            self.found.push(Mark {
+                from: open.from,
+                to,
+                is_sign,
+            });
+        }
+    }
+
+    /// Removes the marks from the finished heading, unless that would leave no words.
+    pub(super) fn finish(&mut self, flow: &mut Flow) -> TakenOut {
+        self.open = None;
+        let marks = std::mem::take(&mut self.found);
+        if marks.is_empty() || !flow.has_letters_beside(&marks) {
+            return TakenOut::Nothing;
+        }
+        flow.take_out(&marks);
+        match marks.iter().all(|mark| mark.is_sign) {
+            true => TakenOut::Signs,
+            false => TakenOut::Words,
+        }
+    }
+}
+
+fn kind_of(tag: &Tag<'_>, traits: &Traits<'_>) -> Option<MarkKind> {
+    let has_class = |known: &[&str]| {
+        let classes = traits.class.unwrap_or_default().split_ascii_whitespace();
+        classes
+            .take(16)
+            .any(|class| known.iter().any(|name| class.eq_ignore_ascii_case(name)))
+    };
+    let is_hidden = tag.attributes.says("aria-hidden", "true");
+    if tag.name == name::BUTTON || is_hidden || has_class(&TOOLS) {
+        return Some(MarkKind::Element);
+    }
+    if tag.name != name::A {
+        return None;
+    }
+    let href = tag.attributes.get("href")?;
+    Some(match href.trim_start().starts_with('#') {
+        true if has_class(&PERMALINKS) => MarkKind::Element,
+        true => MarkKind::Fragment,
+        false => MarkKind::Link,
+    })
+}
+
+/// Returns whether the text of a link is only a permalink sign, or empty.
+pub(super) fn is_sign(text: &str) -> bool {
+    let is_mark = |c: char| {
+        matches!(
+            c,
+            '#' | '¶' | '§' | '🔗' | '⚓' | '∞' | '⁋' | '☍' | '\u{fe0e}' | '\u{fe0f}' | '\u{200b}'
+                ..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}'
+        ) || c.is_whitespace()
+    };
+    text.chars().all(is_mark)
+}
+
+fn is_link_word(text: &str) -> bool {
+    LINK_WORDS
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word))
+}

@@ -1,0 +1,123 @@
+//! Ruby: small readings over characters (HTML Standard 4.5.10).
+//!
+//! Base texts are joined into whole words (東京, not 東とう京きょう). Readings move to the end of the
+//! block.
+
+use super::text_amount::is_unspaced;
+use crate::html::name::{self, Name};
+
+/// A `ruby` element that is open.
+#[derive(Debug)]
+pub(super) struct Ruby {
+    part: RubyPart,
+    /// The number of open `ruby` elements, nested ones included.
+    open: u32,
+    /// The last character of its base text.
+    last: Option<char>,
+    readings: String,
+}
+
+/// The part of a ruby that text belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RubyPart {
+    Base,
+    Reading,
+    /// A parenthesis for browsers without ruby.
+    Parenthesis,
+}
+
+impl Ruby {
+    pub(super) fn new() -> Ruby {
+        Ruby {
+            part: RubyPart::Base,
+            open: 1,
+            last: None,
+            readings: String::new(),
+        }
+    }
+
+    pub(super) fn part(&self) -> RubyPart {
+        self.part
+    }
+
+    /// Records a start tag within the ruby. The end tags of its parts are optional.
+    pub(super) fn start(&mut self, tag: Name) {
+        self.part = match tag {
+            name::RT | name::RTC => RubyPart::Reading,
+            name::RP => RubyPart::Parenthesis,
+            name::RB => RubyPart::Base,
+            name::RUBY => {
+                self.open = self.open.saturating_add(1);
+                return;
+            }
+            _ => return,
+        };
+    }
+
+    /// Records an end tag within the ruby. Returns whether it ends the ruby.
+    pub(super) fn end(&mut self, tag: Name) -> bool {
+        match tag {
+            name::RT | name::RTC | name::RP => self.part = RubyPart::Base,
+            name::RUBY => {
+                self.open -= 1;
+                self.part = RubyPart::Base;
+            }
+            _ => {}
+        }
+        self.open == 0
+    }
+
+    /// Returns base text without white space between characters of scripts that use no spaces.
+    pub(super) fn base_text(&self, text: &str) -> String {
+        let mut joined = String::with_capacity(text.len());
+        let mut last = self.last;
+        let mut has_space = false;
+        for c in text.chars() {
+            if c.is_whitespace() {
+                has_space = true;
+                continue;
+            }
+            if has_space && !(is_unspaced(c) && last.is_none_or(is_unspaced)) {
+                joined.push(' ');
+            }
+            has_space = false;
+            joined.push(c);
+            last = Some(c);
+        }
+        if has_space && !last.is_some_and(is_unspaced) {
+            joined.push(' ');
+        }
+        joined
+    }
+
+    /// Records base text returned by [`Ruby::base_text`].
+    pub(super) fn took_base(&mut self, text: &str) {
+        self.last = text.trim_end().chars().next_back().or(self.last);
+    }
+
+    /// Adds text of a reading, up to `max` bytes in total. Readings in a script without spaces are
+    /// joined.
+    pub(super) fn read(&mut self, text: &str, max: usize) {
+        for word in text.split_whitespace() {
+            if self.readings.len() + word.len() >= max {
+                return;
+            }
+            let before = self.readings.chars().next_back();
+            let joins = before.is_none_or(is_unspaced) && word.starts_with(is_unspaced);
+            if before.is_some() && !joins {
+                self.readings.push(' ');
+            }
+            self.readings.push_str(word);
+        }
+    }
+
+    /// The readings so far.
+    pub(super) fn readings(&self) -> &str {
+        &self.readings
+    }
+
+    /// The readings of the whole ruby.
+    pub(super) fn into_readings(self) -> String {
+        self.readings
+    }
+}

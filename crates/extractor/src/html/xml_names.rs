@@ -1,0 +1,121 @@
+//! Resolves element names in XML syntax: prefixes and namespaces.
+
+use super::name::{self, Name};
+use super::tokenizer::Tag;
+
+/// Maximum namespace declarations in force at the same time; further ones are ignored.
+const MAX_BINDINGS: usize = 64;
+/// Maximum bytes of a prefix; longer ones are ignored.
+const MAX_PREFIX_BYTES: usize = 64;
+
+/// The namespaces that a page may use: XHTML, SVG and MathML.
+const OF_A_PAGE: [&str; 4] = [
+    "http://www.w3.org/1999/xhtml",
+    "http://www.w3.org/2000/svg",
+    "http://www.w3.org/1998/Math/MathML",
+    // A page that forgot to declare its namespace.
+    "",
+];
+
+/// The name given to elements of any other namespace.
+const FOREIGN: Name = Name::of(b"");
+
+/// Resolves the name of each tag by the declarations (`xmlns`) in force.
+#[derive(Debug, Default)]
+pub(super) struct XmlNames {
+    /// The declarations in force, innermost last.
+    bindings: Vec<Binding>,
+    /// The open elements with declarations, outermost first.
+    open: Vec<Declaring>,
+}
+
+/// A prefix and whether its namespace is one of [`OF_A_PAGE`].
+#[derive(Debug)]
+struct Binding {
+    /// Empty for the default namespace.
+    prefix: Box<str>,
+    is_of_page: bool,
+}
+
+/// An open element that declares namespaces.
+#[derive(Debug)]
+struct Declaring {
+    /// The name as written, with its prefix.
+    name: Name,
+    /// The number of open elements of that name, this one included.
+    count: u32,
+    /// The number of bindings declared outside of the element.
+    around: usize,
+}
+
+impl XmlNames {
+    /// Records a start tag, `written` with its prefix. Returns the resolved name.
+    pub(super) fn start(&mut self, tag: &Tag<'_>, written: &str) -> Name {
+        let around = self.bindings.len();
+        self.declare(tag);
+        let meaning = self.meaning(tag.name, written);
+        if tag.self_closing {
+            self.bindings.truncate(around);
+        } else if self.bindings.len() > around {
+            self.open.push(Declaring {
+                name: tag.name,
+                count: 1,
+                around,
+            });
+        } else if let Some(innermost) = self.open.last_mut().filter(|open| open.name == tag.name) {
+            innermost.count = innermost.count.saturating_add(1);
+        }
+        meaning
+    }
+
+    /// Records an end tag, `written` with its prefix. Returns the resolved name.
+    pub(super) fn end(&mut self, tag: &Tag<'_>, written: &str) -> Name {
+        let meaning = self.meaning(tag.name, written);
+        if let Some(place) = self.open.iter().rposition(|open| open.name == tag.name) {
+            // Inner elements with missing end tags end too.
+            self.open.truncate(place + 1);
+            let ended = &mut self.open[place];
+            ended.count -= 1;
+            let around = ended.around;
+            if ended.count == 0 {
+                self.bindings.truncate(around);
+                self.open.pop();
+            }
+        }
+        meaning
+    }
+
+    fn declare(&mut self, tag: &Tag<'_>) {
+        for attribute in tag.attributes.iter() {
+            let prefix = match attribute.name().strip_prefix("xmlns") {
+                Some("") => "",
+                Some(rest) => match rest.strip_prefix(':') {
+                    Some(prefix) if !prefix.is_empty() => prefix,
+                    _ => continue,
+                },
+                None => continue,
+            };
+            if prefix.len() > MAX_PREFIX_BYTES || self.bindings.len() >= MAX_BINDINGS {
+                continue;
+            }
+            // A root `html` is a page, whatever namespace it declares.
+            let is_root = prefix.is_empty() && tag.name == name::HTML;
+            self.bindings.push(Binding {
+                prefix: prefix.into(),
+                is_of_page: is_root || OF_A_PAGE.contains(&attribute.value().trim()),
+            });
+        }
+    }
+
+    fn meaning(&self, name: Name, written: &str) -> Name {
+        let (prefix, local) = written.split_once(':').unwrap_or(("", written));
+        let mut bindings = self.bindings.iter().rev();
+        let binding = bindings.find(|binding| *binding.prefix == *prefix);
+        match binding {
+            Some(binding) if !binding.is_of_page => FOREIGN,
+            Some(_) if !prefix.is_empty() => Name::of(local.as_bytes()),
+            // An undeclared prefix stays part of the name.
+            _ => name,
+        }
+    }
+}

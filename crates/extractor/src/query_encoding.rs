@@ -1,0 +1,161 @@
+//! Queries of addresses in pages of a legacy charset.
+//!
+//! URL Standard, "percent-encode after encoding": what HTML names is encoded in the page's charset
+//! in the query alone. Paths, fragments, style sheets and headers are UTF-8 whatever the page is.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use encoding_rs::{EncoderResult, Encoding, UTF_8};
+
+use crate::link::Element;
+use crate::page::Page;
+
+/// Bytes that the encoder writes at a time.
+const CHUNK_BYTES: usize = 256;
+
+/// Encodes the queries of a page's addresses in its charset. Drops those that get longer than
+/// `max_bytes` and returns their number.
+pub(crate) fn encode_queries(
+    page: &mut Page,
+    charset: &'static Encoding,
+    max_bytes: usize,
+) -> usize {
+    if charset.output_encoding() == UTF_8 {
+        return 0;
+    }
+    let mut dropped = 0;
+    let mut fits = |href: &mut String| {
+        if let Cow::Owned(encoded) = encode_query(href, charset) {
+            *href = encoded;
+        }
+        dropped += usize::from(href.len() > max_bytes);
+        href.len() <= max_bytes
+    };
+    page.links.retain_mut(|link| {
+        let is_css = link.element == Element::Style || link.attribute == "style";
+        is_css || fits(&mut link.href)
+    });
+    for named in [&mut page.base, &mut page.canonical, &mut page.master_url] {
+        named.take_if(|href| !fits(href));
+    }
+    dropped
+}
+
+/// Returns `href` with its query percent-encoded in `charset`, unless the query is ASCII or the
+/// scheme is not HTTP.
+pub(crate) fn encode_query<'h>(href: &'h str, charset: &'static Encoding) -> Cow<'h, str> {
+    let charset = charset.output_encoding();
+    if charset == UTF_8 || href.is_ascii() || !may_be_http(href) {
+        return Cow::Borrowed(href);
+    }
+    let fragment = href.find('#').unwrap_or(href.len());
+    let Some(query) = href[..fragment].find('?').map(|mark| mark + 1) else {
+        return Cow::Borrowed(href);
+    };
+    if href[query..fragment].is_ascii() {
+        return Cow::Borrowed(href);
+    }
+    let mut encoded = href[..query].to_owned();
+    percent_encode(&href[query..fragment], charset, &mut encoded);
+    encoded.push_str(&href[fragment..]);
+    Cow::Owned(encoded)
+}
+
+/// Returns whether an address is relative or has a scheme of HTTP.
+fn may_be_http(href: &str) -> bool {
+    let end = href.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '+' | '-' | '.'));
+    match end.map(|end| (&href[..end], &href[end..])) {
+        Some((scheme, rest)) if rest.starts_with(':') && !scheme.is_empty() => ["http", "https"]
+            .iter()
+            .any(|http| scheme.eq_ignore_ascii_case(http)),
+        _ => true,
+    }
+}
+
+fn percent_encode(query: &str, charset: &'static Encoding, out: &mut String) {
+    let mut encoder = charset.new_encoder();
+    let mut rest = query;
+    let mut bytes = [0; CHUNK_BYTES];
+    loop {
+        let (result, read, written) =
+            encoder.encode_from_utf8_without_replacement(rest, &mut bytes, true);
+        for &byte in &bytes[..written] {
+            push_byte(byte, out);
+        }
+        rest = &rest[read..];
+        match result {
+            EncoderResult::InputEmpty => return,
+            EncoderResult::OutputFull => {}
+            EncoderResult::Unmappable(c) => {
+                let _ = write!(out, "%26%23{}%3B", u32::from(c));
+            }
+        }
+    }
+}
+
+/// Adds a byte, percent-encoded if it is in the special-query percent-encode set. White space that
+/// a URL parser drops stays as it is.
+fn push_byte(byte: u8, out: &mut String) {
+    let is_encoded = !byte.is_ascii_graphic() || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'');
+    if is_encoded && !matches!(byte, b'\t' | b'\n' | b'\r') {
+        let _ = write!(out, "%{byte:02X}");
+    } else {
+        out.push(char::from(byte));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use encoding_rs::{BIG5, EUC_KR, Encoding, GB18030, GBK, ISO_2022_JP, SHIFT_JIS, UTF_16LE};
+    use encoding_rs::{UTF_8, WINDOWS_1251, WINDOWS_1252};
+
+    use super::encode_query;
+
+    #[test]
+    fn url_standard_a_query_is_encoded_in_the_charset_of_the_page() {
+        let cases: [(&'static Encoding, &str, &str); 20] = [
+            (GBK, "/茶?q=茶&p=1#茶", "/茶?q=%B2%E8&p=1#茶"),
+            (GB18030, "?q=\u{1f375}", "?q=%949%BB5"),
+            (BIG5, "x?茶", "x?%AF%F9"),
+            (
+                SHIFT_JIS,
+                "//tea.test/?q=表 茶",
+                "//tea.test/?q=%95\\%20%92%83",
+            ),
+            (EUC_KR, "http://tea.test?차", "http://tea.test?%C2%F7"),
+            (WINDOWS_1251, "HTTPS:x?q=чай", "HTTPS:x?q=%F7%E0%E9"),
+            (WINDOWS_1252, "?q=th\u{e9}'\"<>", "?q=th%E9%27%22%3C%3E"),
+            (
+                WINDOWS_1252,
+                "?q=茶;\u{1f375}",
+                "?q=%26%2333590%3B;%26%23127861%3B",
+            ),
+            (WINDOWS_1252, "?a%20é\tb", "?a%20%E9\tb"),
+            // The escape sequences switch charsets; all bytes are ASCII.
+            (ISO_2022_JP, "?q=茶&b", "?q=%1B$BCc%1B(B&b"),
+            // Nothing changes here.
+            (GBK, "/tea?q='\"&x=%e8{}|^", "/tea?q='\"&x=%e8{}|^"),
+            (GBK, "/茶?q=a#茶", "/茶?q=a#茶"),
+            (GBK, "#茶?茶", "#茶?茶"),
+            (GBK, "/茶", "/茶"),
+            (GBK, "mailto:a?subject=茶", "mailto:a?subject=茶"),
+            (GBK, "ws://a?茶", "ws://a?茶"),
+            (UTF_8, "?茶", "?茶"),
+            (UTF_16LE, "?茶", "?茶"),
+            (encoding_rs::REPLACEMENT, "?茶", "?茶"),
+            (encoding_rs::X_USER_DEFINED, "?é", "?%26%23233%3B"),
+        ];
+        for (charset, href, expected) in cases {
+            let encoded = encode_query(href, charset);
+            assert_eq!(encoded, expected, "{href} in {}", charset.name());
+        }
+    }
+
+    #[test]
+    fn a_long_query_is_encoded_whole() {
+        let href = format!("?{}", "茶".repeat(1000));
+        let expected = format!("?{}", "%B2%E8".repeat(1000));
+        assert_eq!(encode_query(&href, GBK), expected);
+    }
+}

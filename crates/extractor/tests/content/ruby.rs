@@ -1,0 +1,82 @@
+//! Ruby, and words that an invisible break cuts.
+
+use crawl_extractor::Limits;
+
+use crate::{markdown, read};
+
+fn text(html: &str) -> String {
+    read(&format!("<main>{html}</main>"))
+        .visible_text()
+        .to_owned()
+}
+
+#[test]
+fn html_4_5_10_base_text_makes_words_and_readings_follow() {
+    for (html, expected) in [
+        (
+            "<p>私は<ruby>東<rt>とう</rt>京<rt>きょう</rt></ruby>に住む。",
+            "私は東京に住む。 とうきょう",
+        ),
+        (
+            "<p>表<ruby>表<rp>(</rp><rt>ひょう</rt><rp>)</rp>示<rp>(</rp><rt>じ</rt><rp>)</rp></ruby>",
+            "表表示 ひょうじ",
+        ),
+        // End tags may be left out.
+        (
+            "<p><ruby>茶<rp>(<rt>ちゃ<rp>)<rb>道<rt>どう</ruby>の",
+            "茶道の ちゃどう",
+        ),
+        (
+            "<p>あ<ruby>\n 短 <rt>たん</rt>\n 槍 <rt>そう</rt>\n</ruby>い",
+            "あ短槍い たんそう",
+        ),
+        (
+            "<p><ruby><rb>茶</rb> <rb>道</rb> <rtc><rt>さ</rt> <rt>どう</rt></rtc></ruby>",
+            "茶道 さどう",
+        ),
+        ("<p><ruby>汉<rt>hàn</rt>字<rt>zì</rt></ruby>", "汉字 hàn zì"),
+        (
+            "<p>A <ruby>New <rt>nyū</rt>York<rt>yōku</rt></ruby> tea",
+            "A New York tea nyū yōku",
+        ),
+        (
+            "<p><ruby><ruby>茶<rt>ちゃ</rt></ruby><rt>tea</rt></ruby>の<p>次",
+            "茶の ちゃ tea\n次",
+        ),
+        // A heading leaves its readings to what follows.
+        ("<h1><ruby>茶<rt>ちゃ</rt></ruby></h1><p>次", "茶\n次 ちゃ"),
+        ("<p>次<h1><ruby>茶<rt>ちゃ</rt></ruby></h1>", "次\n茶\nちゃ"),
+        // Outside of a ruby, a reading is text.
+        ("<p>茶<rt>ちゃ</rt>道", "茶 ちゃ道"),
+        ("<p><ruby>茶<rt>ちゃ", "茶 ちゃ"),
+        ("<p><ruby>茶<rt>ちゃ<p>次", "茶 ちゃ\n次"),
+    ] {
+        assert_eq!(text(html), expected, "{html}");
+    }
+}
+
+#[test]
+fn ours_the_text_of_a_link_has_no_readings() {
+    let html = "<a href=1><ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp>京<rt>きょう</ruby>へ</a>\
+        <rt><a href=2>茶";
+    let page = crawl_extractor::read_html(html.as_bytes(), None, &Limits::default());
+    let texts: Vec<_> = page.links.iter().map(|link| link.text.as_deref()).collect();
+    assert_eq!(texts, [Some("東京へ"), Some("茶")]);
+}
+
+#[test]
+fn ours_markdown_has_readings_in_parentheses() {
+    let html = "<main><p>私は<ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp> 京<rt>きょう</rt></ruby>に\
+        <b><ruby>茶<rt>ちゃ</rt></ruby></b>。</main>";
+    assert_eq!(markdown(html), "私は東京(とうきょう)に**茶(ちゃ)**。");
+}
+
+#[test]
+fn ours_a_break_that_nobody_sees_cuts_no_word() {
+    let html = "<p>Dar<wbr>jee<wbr/>ling, Ge&shy;samt\u{ad}kon&#x200b;zept \u{2060}x<br>y";
+    assert_eq!(text(html), "Darjeeling, Gesamtkonzept x y");
+    assert_eq!(
+        markdown(&format!("<main>{html}</main>")),
+        "Darjeeling, Gesamtkonzept x\\\ny"
+    );
+}
