@@ -50,7 +50,7 @@ use self::robots_state::RobotsStates;
 use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
-use self::turns::Turn;
+use self::turns::{JudgedUrls, Turn};
 use self::unread::UnreadPages;
 use crate::config::Config;
 use crate::control::Stop;
@@ -99,6 +99,7 @@ pub(crate) struct Coordinator {
     before_this_run: u64,
     /// The turn of a host that is under way.
     turn: Turn,
+    judged: JudgedUrls,
     /// Requests of this run that ended.
     ended: u64,
     started: Tick,
@@ -182,6 +183,7 @@ impl Coordinator {
             }
             .number(),
             turn: Turn::default(),
+            judged: JudgedUrls::default(),
             ended: 0,
             started: now,
             in_flight: 0,
@@ -261,7 +263,8 @@ impl Coordinator {
         }
     }
 
-    /// Issues what may be issued now.
+    /// Issues permits and uses them until none is due, there is no room, or events are to be taken
+    /// in first: then the next step is due at once.
     pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
         if self.stop == Stop::Drain && self.ending.is_none() {
             self.ending = Some(Ended::Interrupted);
@@ -285,7 +288,12 @@ impl Coordinator {
         if self.are_pages_spent() == Some(true) && self.leases_out == 0 && !is_paused {
             self.ending.get_or_insert(Ended::Budget("max-pages"));
         }
+        self.judged.clear();
         while self.ending.is_none() && !is_paused && self.has_room(now) {
+            if self.judged.are_many() {
+                wake = Some(now);
+                break;
+            }
             if let Some(budget) = self.spent_budget() {
                 if self.leases_out > 0 {
                     break;
