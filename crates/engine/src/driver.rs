@@ -163,7 +163,7 @@ impl Opened {
         clock: Clock,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Opened, EngineError> {
-        let mut directory = directory::open(config, pool::count())?;
+        let mut directory = directory::open(config, pool::all_threads())?;
         let frontier = &*directory.frontier;
         let totals = &mut directory.totals;
         let indexing = follower::open_log(config, frontier, totals.pages > 0)?;
@@ -584,6 +584,7 @@ impl Driver {
                     self.fetcher.give_up();
                     self.readers.give_up_unread();
                 }
+                Effect::GiveUpDocuments => self.readers.give_up_documents(),
                 Effect::Write(message) => {
                     self.readers
                         .take(ReaderTask::Pass(Box::new(Keyed { key, message })));

@@ -58,9 +58,14 @@ impl Coordinator {
         if full {
             self.host_budgets.turn_away(origin);
         }
+        let is_reading = self.documents.is_full(host);
+        if is_reading {
+            self.documents.turn_away(origin);
+        }
+        let full = full || is_reading;
         while !full
             && self.turn_goes_on()
-            && self.unsettled + (later.len() as u64) < self.max_unsettled()
+            && self.unsettled_but_documents() + (later.len() as u64) < self.max_unsettled()
         {
             let Some(mut lease) = self.frontier.lease(origin)? else {
                 break;
