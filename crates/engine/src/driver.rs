@@ -57,6 +57,10 @@ use crate::write::run_end;
 /// The interval at which the progress is told anew.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
+/// Maximum ends of requests, and maximum other events, that the loop takes in before it looks for
+/// commands and signals again. Each end may be a robots.txt that is compiled.
+const MAX_EVENTS: usize = 64;
+
 /// The time for which the index goes on once the time of a run is over.
 const INDEX_GRACE: Duration = Duration::from_millis(250);
 
@@ -159,7 +163,7 @@ impl Opened {
         clock: Clock,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Opened, EngineError> {
-        let mut directory = directory::open(config, pool::count())?;
+        let mut directory = directory::open(config, pool::all_threads())?;
         let frontier = &*directory.frontier;
         let totals = &mut directory.totals;
         let indexing = follower::open_log(config, frontier, totals.pages > 0)?;
@@ -473,8 +477,10 @@ impl Driver {
             let_others_run().await;
             let fetched = std::iter::from_fn(|| self.fetches.try_join_next()).map(fetch_ended);
             let others = std::iter::from_fn(|| self.events.try_recv().ok());
-            let said = said(controls);
-            for mut event in event.into_iter().chain(fetched).chain(others).chain(said) {
+            // What a person says comes first. What is left over is ready in the next turn.
+            let said = said(controls).into_iter().chain(event);
+            let ended = fetched.take(MAX_EVENTS);
+            for mut event in said.chain(ended).chain(others.take(MAX_EVENTS)) {
                 if let Event::Committed(committed) = &mut event {
                     let used = std::mem::take(&mut committed.used);
                     if !used.is_empty() {
@@ -578,6 +584,7 @@ impl Driver {
                     self.fetcher.give_up();
                     self.readers.give_up_unread();
                 }
+                Effect::GiveUpDocuments => self.readers.give_up_documents(),
                 Effect::Write(message) => {
                     self.readers
                         .take(ReaderTask::Pass(Box::new(Keyed { key, message })));

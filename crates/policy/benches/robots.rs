@@ -256,6 +256,15 @@ fn malice() -> Vec<(&'static str, String)> {
         ("rules", lines(25_000, &|n| format!("*{n:05}x"))),
         ("runs", lines(999, &|n| format!("*{}b", a(n)))),
         ("stairs", lines(999, &|n| format!("*{}*b", a(n)))),
+        (
+            "triples",
+            lines(30_000, &|n| {
+                let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+                let (x, y) = (letter(n), letter(n / 26));
+                let (z, w) = (letter(n / 7), letter(n / 50));
+                format!("*{x}{y}*{z}{w}*abc")
+            }),
+        ),
         ("walls", lines(999, &|n| format!("*b*z*{}", a(n)))),
         (
             "pairs",

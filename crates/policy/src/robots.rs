@@ -5,6 +5,7 @@ mod dialects;
 mod lines;
 mod oddity;
 mod other_lines;
+mod part_index;
 mod pattern;
 mod prefilter;
 mod rfc9309;

@@ -50,7 +50,8 @@ impl Coordinator {
             self.scheduler.give_back(now, permit);
             return TurnAttempt::OtherPurpose;
         }
-        self.turn.most = (!turn.is_sent).then_some(turn.passed);
+        // Older versions let a turn pass more URLs before its request.
+        self.turn.most = Some(if turn.is_sent { u64::MAX } else { turn.passed });
         self.issue(now, permit, out);
         TurnAttempt::Used
     }

@@ -58,9 +58,14 @@ impl Coordinator {
         if full {
             self.host_budgets.turn_away(origin);
         }
+        let is_reading = self.documents.is_full(host);
+        if is_reading {
+            self.documents.turn_away(origin);
+        }
+        let full = full || is_reading;
         while !full
             && self.turn_goes_on()
-            && self.unsettled + (later.len() as u64) < self.max_unsettled()
+            && self.unsettled_but_documents() + (later.len() as u64) < self.max_unsettled()
         {
             let Some(mut lease) = self.frontier.lease(origin)? else {
                 break;
@@ -70,6 +75,7 @@ impl Coordinator {
                 self.frontier.release(lease);
                 break;
             }
+            self.judged.add_one();
             self.events.leased(&lease);
             let past = self.past(&lease)?;
             let exclusion = match self.judge(&standing, &lease) {
@@ -145,10 +151,14 @@ impl Coordinator {
             self.write(item, out);
             self.passed();
         }
-        let left = if full {
-            0
-        } else {
-            self.frontier.pending(origin)
+        let is_cut_short = self.is_cut_short();
+        if is_cut_short {
+            // The commit of what was passed wakes the origin: until then others have their turns.
+            self.traps.waits(origin);
+        }
+        let left = match full || is_cut_short {
+            true => 0,
+            false => self.frontier.pending(origin),
         };
         self.scheduler.set_pending(now, origin, left);
         Ok(None)

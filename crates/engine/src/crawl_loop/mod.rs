@@ -29,6 +29,7 @@ mod tests;
 pub(crate) mod trap_gate;
 mod turns;
 mod unread;
+mod waiting_documents;
 mod waiting_urls;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,8 +51,9 @@ use self::robots_state::RobotsStates;
 use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
-use self::turns::Turn;
+use self::turns::{JudgedUrls, Turn};
 use self::unread::UnreadPages;
+use self::waiting_documents::WaitingDocuments;
 use crate::config::Config;
 use crate::control::Stop;
 use crate::counters::{Counters, EndedRequest};
@@ -99,6 +101,7 @@ pub(crate) struct Coordinator {
     before_this_run: u64,
     /// The turn of a host that is under way.
     turn: Turn,
+    judged: JudgedUrls,
     /// Requests of this run that ended.
     ended: u64,
     started: Tick,
@@ -112,6 +115,7 @@ pub(crate) struct Coordinator {
     /// Bytes of bodies among them.
     unsettled_bytes: u64,
     unread: UnreadPages,
+    documents: WaitingDocuments,
     disk: DiskFloor,
     /// Rows of committed pages that the consumer has not taken.
     undelivered: usize,
@@ -182,6 +186,7 @@ impl Coordinator {
             }
             .number(),
             turn: Turn::default(),
+            judged: JudgedUrls::default(),
             ended: 0,
             started: now,
             in_flight: 0,
@@ -190,6 +195,7 @@ impl Coordinator {
             committed_at: now,
             unsettled_bytes: 0,
             unread: UnreadPages::default(),
+            documents: WaitingDocuments::default(),
             undelivered: 0,
             leases_out: 0,
             sequence: 0,
@@ -254,14 +260,20 @@ impl Coordinator {
             }
             Event::ReadingStopped(page) => self.given_back(now, *page, out),
             Event::FreeSpace { bytes } => self.note_free_space(bytes),
-            Event::Stop(stop) => self.stop = self.stop.max(stop),
+            Event::DocumentWaits { host, bytes } => self.document_waits(host, bytes),
+            Event::DocumentEnded { host, bytes } => self.document_ended(now, &host, bytes),
+            Event::Stop(stop) => {
+                self.stop = self.stop.max(stop);
+                self.documents.stop(now);
+            }
             Event::Command(ask) => self.told(now, ask, out),
             Event::Shared(news) => self.told_of_workers(now, news, out),
             Event::Broken(error) => self.fail(error),
         }
     }
 
-    /// Issues what may be issued now.
+    /// Issues permits and uses them until none is due, there is no room, or events are to be taken
+    /// in first: then the next step is due at once.
     pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
         if self.stop == Stop::Drain && self.ending.is_none() {
             self.ending = Some(Ended::Interrupted);
@@ -285,7 +297,12 @@ impl Coordinator {
         if self.are_pages_spent() == Some(true) && self.leases_out == 0 && !is_paused {
             self.ending.get_or_insert(Ended::Budget("max-pages"));
         }
+        self.judged.clear();
         while self.ending.is_none() && !is_paused && self.has_room(now) {
+            if self.judged.are_many() {
+                wake = Some(now);
+                break;
+            }
             if let Some(budget) = self.spent_budget() {
                 if self.leases_out > 0 {
                     break;
@@ -335,7 +352,11 @@ impl Coordinator {
             return Next::Done;
         }
         Next::Wait(match self.ending {
-            Some(_) => self.give_up(now, out),
+            Some(_) => {
+                let documents = self.give_up_documents(now, out);
+                let all = self.give_up(now, out);
+                documents.into_iter().chain(all).min()
+            }
             None => wake,
         })
     }
@@ -360,7 +381,8 @@ impl Coordinator {
     /// Returns whether another request may be added to what is under way and on its way to the
     /// disk.
     fn has_room(&self, now: Tick) -> bool {
-        self.unsettled < self.max_unsettled()
+        self.unsettled_but_documents() < self.max_unsettled()
+            && self.documents.have_room()
             && self.broken.is_none()
             && self.unsettled_bytes < MAX_UNSETTLED_BYTES
             && self.unread.have_room()
@@ -380,12 +402,12 @@ impl Coordinator {
     /// added: it would be asked for again after a death. A commit that waits while another is under
     /// way holds what came within that one, so each may take half of the time.
     fn is_behind(&self, now: Tick) -> bool {
-        self.unsettled > self.pages_in_flight
+        self.unsettled_but_documents() > self.pages_in_flight
             && now.since(self.committed_at) > self.config.commit_within / 2
     }
 
     fn note_nothing_waits(&mut self, now: Tick) {
-        if self.unsettled == self.pages_in_flight {
+        if self.unsettled_but_documents() == self.pages_in_flight {
             self.committed_at = now;
         }
     }
@@ -536,6 +558,10 @@ impl Coordinator {
         let urls = match self.host_budgets.is_full(now, &host) {
             true => {
                 self.host_budgets.turn_away(origin);
+                0
+            }
+            false if self.documents.is_full(&host) => {
+                self.documents.turn_away(origin);
                 0
             }
             false => urls,

@@ -7,6 +7,11 @@ use crawl_scheduler::{Purpose, Tick};
 use super::Coordinator;
 use crate::totals::CommitPoint;
 
+/// Maximum URLs that one turn settles or puts behind others, and maximum URLs that are judged
+/// before the loop takes in events again: commits, commands and signals wait no longer than that,
+/// whatever a URL costs to judge.
+pub(super) const MAX_JUDGED: u64 = 64;
+
 /// The facts of a turn, as it goes on.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
@@ -14,8 +19,27 @@ pub(super) struct Turn {
     after: Option<u64>,
     /// URLs that were settled or went behind others.
     passed: u64,
-    /// The URLs that may be, where the turn is taken again after a record and sends no request.
+    /// Overrides the maximum of `passed` while a turn is taken again after a record.
     pub(super) most: Option<u64>,
+}
+
+/// URLs judged since the loop took in events.
+#[derive(Debug, Default)]
+pub(super) struct JudgedUrls(u64);
+
+impl JudgedUrls {
+    pub(super) fn clear(&mut self) {
+        self.0 = 0;
+    }
+
+    pub(super) fn add_one(&mut self) {
+        self.0 += 1;
+    }
+
+    /// Returns whether events are to be taken in before the next permit is used.
+    pub(super) fn are_many(&self) -> bool {
+        self.0 >= MAX_JUDGED
+    }
 }
 
 impl Coordinator {
@@ -43,7 +67,12 @@ impl Coordinator {
 
     /// Returns whether the turn goes on without a request.
     pub(super) fn turn_goes_on(&self) -> bool {
-        self.turn.most.is_none_or(|most| self.turn.passed < most)
+        self.turn.passed < self.turn.most.unwrap_or(MAX_JUDGED)
+    }
+
+    /// Returns whether the turn ended early so that others are served. A recorded turn never does.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.turn.most.is_none() && !self.turn_goes_on()
     }
 
     /// A URL of this turn was settled or went behind others.
@@ -76,5 +105,63 @@ impl Coordinator {
             passed,
             is_sent,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_frontier::Admission;
+    use crawl_weburl::{Origin, canonicalize};
+
+    use super::super::Next;
+    use super::super::by_itself::{at, coordinator, copy, open_to_all};
+    use super::MAX_JUDGED;
+    use crate::messages::{Committed, Effect, Event, WriterMessage};
+
+    #[test]
+    fn ours_a_host_of_refused_urls_holds_up_neither_events_nor_other_hosts() {
+        let mut coordinator = coordinator(|_| {});
+        let mut transaction = coordinator.frontier.begin().unwrap();
+        for (host, pages) in [("a", 3 * MAX_JUDGED), ("b", 1)] {
+            let origin = Origin::parse(&format!("http://{host}.example")).unwrap();
+            for page in 0..pages {
+                let url = canonicalize(None, &format!("{origin}/{host}/{page}")).unwrap();
+                transaction.admit(Admission::seed(url)).unwrap();
+            }
+            let rules = copy(&origin, "User-agent: *\nDisallow: /a/\n");
+            coordinator.origins.keep(rules);
+            let scheduler = &mut coordinator.scheduler;
+            scheduler.set_pending(at(20), &origin, pages);
+            scheduler.set_robots(at(20), &origin, open_to_all());
+            let address = "192.0.2.7".parse().unwrap();
+            scheduler.set_address(at(20), &origin.host_key(), address);
+        }
+        transaction.commit().unwrap();
+        let mut refused = 0;
+        let mut is_b_fetched = false;
+        for _ in 0..4 {
+            let mut out = Vec::new();
+            let next = coordinator.advance(at(21), &mut out);
+            let is_refusal =
+                |effect: &&Effect| matches!(effect, Effect::Write(WriterMessage::Excluded { .. }));
+            let settled = out.iter().filter(is_refusal).count() as u64;
+            assert!(settled <= MAX_JUDGED, "{settled}");
+            let is_fetch = |effect: &Effect| matches!(effect, Effect::Fetch { .. });
+            is_b_fetched |= out.iter().any(is_fetch);
+            refused += settled;
+            if next == Next::Wait(Some(at(21))) {
+                continue;
+            }
+            // The first host waits until its refusals are committed, and the other one has its turn.
+            assert!(is_b_fetched, "{refused}");
+            let committed = Committed {
+                items: MAX_JUDGED,
+                leases: 0,
+                ..Committed::default()
+            };
+            coordinator.handle(at(21), Event::Committed(Box::new(committed)), &mut out);
+        }
+        assert!(is_b_fetched);
+        assert!(refused > MAX_JUDGED, "{refused}");
     }
 }

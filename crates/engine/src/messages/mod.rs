@@ -108,6 +108,20 @@ pub(crate) enum Event {
         /// Bytes of its body.
         bytes: u64,
     },
+    /// A page is a document that waits for a process of its own.
+    DocumentWaits {
+        /// The host that it is from.
+        host: HostKey,
+        /// Bytes of its body.
+        bytes: u64,
+    },
+    /// A document no longer waits: its page goes to the writer next, or comes back.
+    DocumentEnded {
+        /// The host that it is from.
+        host: HostKey,
+        /// Bytes of its body.
+        bytes: u64,
+    },
     /// A page that no reader had begun to read came back.
     GivenBackUnread(Box<FetchedPage>),
     /// A page that a reader had begun to read came back.
@@ -179,6 +193,8 @@ pub(crate) enum Effect {
     Read(Box<FetchedPage>),
     /// End the requests under way, and have the readers give back what they have not read.
     GiveUp,
+    /// Have the documents given back that wait for a process of their own.
+    GiveUpDocuments,
     /// Hand this to the writer.
     Write(WriterMessage),
     /// Ask this of the frontier that workers share.

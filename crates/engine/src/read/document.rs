@@ -18,7 +18,7 @@ use crate::secrets::REDIRECT_SECRET;
 /// The result of reading a document.
 #[derive(Debug, Default)]
 pub(crate) struct ReadDocument {
-    /// True if its reading was stopped: what was read of it is not to be used.
+    /// True if its reading was stopped or is left to other threads: nothing of it is to be used.
     pub(crate) is_given_up: bool,
     pub(crate) title: Option<String>,
     /// The canonical URL that the page names, where that is another.

@@ -2,6 +2,7 @@
 
 pub(crate) mod archive_encoder;
 mod document;
+mod document_queue;
 mod documents;
 mod link_cache;
 mod link_names;
@@ -80,6 +81,9 @@ pub(crate) struct PageReader {
     pub(crate) visits: RevisitSchedule,
     /// True once pages are given back as they are, the one that is being read too.
     pub(crate) gives_back: Arc<AtomicBool>,
+    /// True if PDF and DOCX are left to other threads: a process of their own may take long to read
+    /// them.
+    leaves_documents: bool,
     /// True if the main text of a page that is new is to be compared with later: there is no archive
     /// that it could be read back from.
     keeps_texts: bool,
@@ -118,6 +122,7 @@ impl PageReader {
             visits: *visits,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
+            leaves_documents: false,
             keeps_texts: config.recrawl && !config.warc,
             archive: (config.warc && visits.round.number > 1).then(|| config.output.clone()),
             keeps_known_links: matches!(config.sample, Some(SampleMethod::Walk(_))),
@@ -148,6 +153,14 @@ impl PageReader {
     pub(crate) fn keeping_texts(self) -> PageReader {
         PageReader {
             keeps_texts: true,
+            ..self
+        }
+    }
+
+    /// A reader that hands back documents which a process of their own reads.
+    fn leaving_documents(self) -> PageReader {
+        PageReader {
+            leaves_documents: true,
             ..self
         }
     }
@@ -199,7 +212,7 @@ impl PageReader {
     /// sitemap are handed to `early` in batches, all but the last ones.
     ///
     /// # Errors
-    /// The page as it came, where its reading was stopped.
+    /// The page as it came, if its reading was stopped or is left to other threads.
     pub(crate) fn read(
         &self,
         page: Box<FetchedPage>,

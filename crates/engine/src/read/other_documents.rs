@@ -27,6 +27,12 @@ impl PageReader {
         bytes: &[u8],
         kind: DocumentKind,
     ) -> ReadDocument {
+        if kind.is_hostile() && self.leaves_documents {
+            return ReadDocument {
+                is_given_up: true,
+                ..ReadDocument::default()
+            };
+        }
         let lease = links.from();
         let headers = &exchange.headers;
         let at = seconds_of(exchange.started);

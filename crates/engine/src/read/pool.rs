@@ -15,6 +15,7 @@ use tracing::Span;
 
 use super::PageReader;
 use super::archive_encoder::ArchiveEncoder;
+use super::document_queue::DocumentQueue;
 use crate::config::Config;
 use crate::messages::key::{Keyed, MessageKey};
 use crate::messages::page::{FetchedPage, LinkBatch, UsedPage};
@@ -55,6 +56,16 @@ pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The number of threads that have documents read: a host may occupy all but one.
+fn document_count() -> usize {
+    count() + 1
+}
+
+/// The number of all threads that read.
+pub(crate) fn all_threads() -> usize {
+    count() + document_count()
+}
+
 /// The reader threads.
 #[derive(Debug)]
 pub(crate) struct ReaderPool {
@@ -63,7 +74,15 @@ pub(crate) struct ReaderPool {
     /// True if pages are given back as they are: those that wait, and those that are being read.
     gives_back: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
+    documents: DocumentQueue<WaitingDocument>,
+    /// True if documents are given back as they are.
+    gives_documents_back: Arc<AtomicBool>,
+    document_threads: Vec<JoinHandle<()>>,
+    abandon: Arc<AtomicBool>,
 }
+
+/// A document, and the name of the message that it becomes.
+type WaitingDocument = (Box<FetchedPage>, Option<MessageKey>);
 
 /// The part of the time that readers spend with pages. Clones are one measurement.
 #[derive(Clone, Debug)]
@@ -141,7 +160,27 @@ impl ReaderPool {
         // What they count together is shared by clones.
         let links = ByteGate::new(MAX_LINK_BYTES);
         let gives_back = Arc::clone(&reader.gives_back);
-        let threads = slots.map(|(n, slot)| {
+        let gives_documents_back = Arc::default();
+        let document_reader = PageReader {
+            gives_back: Arc::clone(&gives_documents_back),
+            ..reader.clone()
+        };
+        let reader = reader.leaving_documents();
+        let has_documents = reader.index && reader.documents.program.is_some();
+        let documents = DocumentQueue::new(document_count() - 1);
+        let (mut threads, mut document_threads) = (Vec::new(), Vec::new());
+        let wanted = if has_documents {
+            all_threads()
+        } else {
+            count()
+        };
+        for (n, slot) in slots.take(wanted) {
+            let reads_pages = n < count();
+            let reader = if reads_pages {
+                &reader
+            } else {
+                &document_reader
+            };
             let tools = ReaderWorker {
                 reader: reader.clone(),
                 encoder: ArchiveEncoder::new(config, &reader.visits),
@@ -150,18 +189,31 @@ impl ReaderPool {
                 links: links.clone(),
                 events: events.clone(),
                 load: load.clone(),
+                documents: documents.clone(),
                 begun_bytes: 0,
             };
             let (receiver, items, abandon) = (receiver.clone(), items.clone(), Arc::clone(abandon));
             let span = Span::current();
-            thread::Builder::new()
-                .name(format!("crawl-reader-{n}"))
-                .spawn(move || span.in_scope(|| serve(&receiver, &items, &abandon, tools)))
-        });
+            let (name, to) = match reads_pages {
+                true => (format!("crawl-reader-{n}"), &mut threads),
+                false => (format!("crawl-doc-{}", n - count()), &mut document_threads),
+            };
+            let thread = thread::Builder::new().name(name).spawn(move || {
+                span.in_scope(|| match reads_pages {
+                    true => serve(&receiver, &items, &abandon, tools),
+                    false => serve_documents(&items, &abandon, tools),
+                })
+            })?;
+            to.push(thread);
+        }
         Ok(ReaderPool {
-            threads: threads.collect::<io::Result<_>>()?,
+            threads,
             work,
             gives_back,
+            documents,
+            gives_documents_back,
+            document_threads,
+            abandon: Arc::clone(abandon),
         })
     }
 
@@ -174,12 +226,26 @@ impl ReaderPool {
     /// Pages that are not read yet are given back from now on.
     pub(crate) fn give_up_unread(&self) {
         self.gives_back.store(true, Ordering::Relaxed);
+        self.give_up_documents();
+    }
+
+    /// Gives back the documents that wait, and those that are being read.
+    pub(crate) fn give_up_documents(&self) {
+        self.gives_documents_back.store(true, Ordering::Relaxed);
     }
 
     /// Waits until all work is with the writer.
     pub(crate) fn end(self) {
+        if self.abandon.load(Ordering::Relaxed) {
+            self.give_up_documents();
+        }
         drop(self.work);
         for thread in self.threads {
+            let _ = thread.join();
+        }
+        // Only those threads add to it.
+        self.documents.close();
+        for thread in self.document_threads {
             let _ = thread.join();
         }
     }
@@ -198,6 +264,7 @@ struct ReaderWorker {
     /// thread is gone.
     events: WeakUnboundedSender<Event>,
     load: ReaderLoad,
+    documents: DocumentQueue<WaitingDocument>,
     /// Bytes of pages that it began to read and has not told of.
     begun_bytes: u64,
 }
@@ -210,6 +277,33 @@ impl ReaderWorker {
             let bytes = std::mem::take(&mut self.begun_bytes);
             self.tell(Event::ReadingBegan { bytes });
         }
+    }
+
+    /// Reads a page and encodes its records. The error is the page as it came.
+    fn read(
+        &mut self,
+        page: Box<FetchedPage>,
+        key: Option<MessageKey>,
+        items: &Sender<Keyed>,
+    ) -> Result<Keyed, Box<FetchedPage>> {
+        let url = page.lease.url.clone();
+        self.slot.begin(&url);
+        // The writer is gone where nobody takes them, and the page ends this thread.
+        let mut early = |mut batch: LinkBatch| {
+            batch.held = Some(self.links.enter(batch.links.len() * LINK_BYTES));
+            let message = WriterMessage::Links(batch);
+            let _ = items.send(Keyed { key, message });
+        };
+        let page = self.reader.read(page, &mut early);
+        let page = page.map(|page| self.encoder.page(page));
+        self.slot.end(&url);
+        let mut page = page?;
+        let entry = page.findings.entry.as_ref();
+        page.held.entry = entry.map(|entry| self.entries.enter(entry.bytes()));
+        let links = page.findings.links.len();
+        page.held.links = Some(self.links.enter(links * LINK_BYTES));
+        let message = WriterMessage::Page(Box::new(page));
+        Ok(Keyed { key, message })
     }
 
     fn tell(&self, event: Event) {
@@ -244,33 +338,25 @@ fn serve(
         // Parsers are caught in the reader. What panics here would leave the coordinator waiting
         // for an item that never comes, so it ends the crawl by name.
         let item = catch_unwind(AssertUnwindSafe(|| match work {
-            ReaderTask::Read(reading, key) => {
-                let url = reading.lease.url.clone();
-                let bytes = reading.exchange.body.len() as u64;
-                tools.tell_begun(bytes);
-                tools.slot.begin(&url);
-                // The writer is gone where nobody takes them, and the page ends this thread.
-                let mut early = |mut batch: LinkBatch| {
-                    batch.held = Some(tools.links.enter(batch.links.len() * LINK_BYTES));
-                    let message = WriterMessage::Links(batch);
-                    let _ = items.send(Keyed { key, message });
-                };
-                let page = match tools.reader.read(reading, &mut early) {
-                    Ok(page) => page,
-                    Err(page) => {
-                        tools.slot.end(&url);
+            ReaderTask::Read(page, key) => {
+                tools.tell_begun(page.exchange.body.len() as u64);
+                match tools.read(page, key, items) {
+                    Ok(message) => Some(message),
+                    Err(page) if tools.reader.gives_back.load(Ordering::Relaxed) => {
                         tools.tell(Event::ReadingStopped(page));
-                        return None;
+                        None
                     }
-                };
-                let mut page = tools.encoder.page(page);
-                tools.slot.end(&url);
-                let entry = page.findings.entry.as_ref();
-                page.held.entry = entry.map(|entry| tools.entries.enter(entry.bytes()));
-                let links = page.findings.links.len();
-                page.held.links = Some(tools.links.enter(links * LINK_BYTES));
-                let message = WriterMessage::Page(Box::new(page));
-                Some(Keyed { key, message })
+                    Err(page) => {
+                        let host = page.lease.url.host_key();
+                        let bytes = page.exchange.body.len() as u64;
+                        tools.tell(Event::DocumentWaits {
+                            host: host.clone(),
+                            bytes,
+                        });
+                        tools.documents.push(host, (page, key));
+                        None
+                    }
+                }
             }
             ReaderTask::Pass(item) => Some(match *item {
                 Keyed {
@@ -287,8 +373,7 @@ fn serve(
                 None
             }
         }));
-        let broken = || WriterMessage::Broken("a reader panicked".to_owned());
-        let item = item.unwrap_or_else(|_| Some(Keyed::unnamed(broken())));
+        let item = item.unwrap_or_else(|_| Some(reader_panicked()));
         tools.load.add(began.elapsed());
         if item.is_some_and(|item| items.send(item).is_err()) {
             // What was read is no suspect, though it is not settled.
@@ -296,6 +381,42 @@ fn serve(
             return;
         }
     }
+}
+
+/// Has documents read, each by a process of its own, which this thread waits for.
+fn serve_documents(items: &Sender<Keyed>, abandon: &AtomicBool, mut tools: ReaderWorker) {
+    loop {
+        tools.slot.rest();
+        let Some((host, (page, key))) = tools.documents.pop() else {
+            return;
+        };
+        let bytes = page.exchange.body.len() as u64;
+        let read = match tools.reader.gives_back.load(Ordering::Relaxed) {
+            true => Ok(Err(page)),
+            false => catch_unwind(AssertUnwindSafe(|| tools.read(page, key, items))),
+        };
+        tools.documents.end(&host);
+        if abandon.load(Ordering::Relaxed) {
+            continue;
+        }
+        tools.tell(Event::DocumentEnded { host, bytes });
+        let item = match read {
+            Ok(Ok(item)) => item,
+            Ok(Err(page)) => {
+                tools.tell(Event::ReadingStopped(page));
+                continue;
+            }
+            Err(_) => reader_panicked(),
+        };
+        if items.send(item).is_err() {
+            tools.slot.rest();
+            return;
+        }
+    }
+}
+
+fn reader_panicked() -> Keyed {
+    Keyed::unnamed(WriterMessage::Broken("a reader panicked".to_owned()))
 }
 
 #[cfg(test)]

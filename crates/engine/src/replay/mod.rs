@@ -542,6 +542,8 @@ impl Replay {
                 // Nobody steers a replay, and no worker shares it.
                 Effect::NoteRules(_) | Effect::Share(_) => {}
                 Effect::Read(page) => self.unread.push_back((page, key)),
+                // A replay has no document that waits.
+                Effect::GiveUpDocuments => {}
                 Effect::GiveUp => self.give_up(),
                 Effect::Write(WriterMessage::Robots(item)) => {
                     let item = WriterMessage::Robots(self.encoder.robots(item));

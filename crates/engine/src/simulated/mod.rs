@@ -415,6 +415,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
                     rereads.push(rules.row);
                 }
                 Effect::Read(reading) => slow_reader.take(reading),
+                Effect::GiveUpDocuments => unreachable!("documents are read like pages"),
                 Effect::GiveUp => {
                     slow_reader.gives_back = true;
                     reader.gives_back.store(true, Ordering::Relaxed);

@@ -6,6 +6,7 @@
 mod consumer;
 mod control;
 mod discovery;
+mod documents;
 mod failure;
 mod indexing;
 mod journal;

@@ -4,6 +4,7 @@ use crawl_weburl::CanonicalUrl;
 
 use super::Robots;
 use super::other_lines::CleanParam;
+use super::pattern::find;
 
 /// Lines that are heeded; the first ones. Each URL with a query goes over all of them.
 const MAX_LINES: usize = 1000;
@@ -61,7 +62,7 @@ fn begins(path: &str, pattern: &str) -> bool {
     let Some(mut rest) = path.strip_prefix(first) else {
         return false;
     };
-    pieces.all(|piece| match rest.find(piece) {
+    pieces.all(|piece| match find(rest.as_bytes(), piece.as_bytes()) {
         Some(at) => {
             rest = &rest[at + piece.len()..];
             true

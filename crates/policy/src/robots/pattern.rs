@@ -198,8 +198,9 @@ fn matches_wild(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
     !anchored || rest.ends_with(last)
 }
 
-/// The first places are tried plainly: making a searcher would cost more than they do.
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+/// The first place of `needle`. A few places are tried one by one, as that costs less than making
+/// a searcher.
+pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     const PLAINLY: usize = 8;
     let Some(&first) = needle.first() else {
         return Some(0);

@@ -5,6 +5,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use memchr::memchr_iter;
+
+use super::part_index::{Occurrences, PartIndex, WildRule};
 use super::pattern::{self, Path, Shape, Specials, WILD};
 use super::prefilter::{HEAD, PatternSummary, marks};
 use super::rule_heads::RuleHeads;
@@ -90,6 +93,20 @@ pub(super) struct Rules {
     // How often it was asked without `heads`.
     asked: AtomicU32,
     heads: OnceLock<RuleHeads>,
+    // Searches made by questions that needed more than `FEW_SEARCHES`.
+    searches: AtomicU32,
+    parts: OnceLock<PartIndex>,
+}
+
+/// A question about one path.
+struct Question<'p, 'a> {
+    path: &'p Path<'a>,
+    /// The weight and the number of the rule that decides so far.
+    best: (Weight, Reverse<u32>),
+    /// Wildcard rules for which the path was searched.
+    searches: u32,
+    /// The occurrences of all parts in the path, once they are needed.
+    occurrences: Option<Occurrences>,
 }
 
 /// Up to so many rules are all looked at: no search among them is as quick.
@@ -98,6 +115,14 @@ const FEW: usize = 128;
 /// Rules are sorted by their heads once they were asked about so often: it costs about as much as
 /// these questions did, and most files are never asked so often.
 const MANY_QUESTIONS: u32 = 128;
+
+/// Wildcard rules that one question tries by searching the path. If an index of parts exists, it
+/// answers for all further ones.
+const FEW_SEARCHES: u32 = 64;
+
+/// Searches after which the parts of wildcard rules are indexed: an index of the longest file
+/// costs about as much.
+const MANY_SEARCHES: u32 = 1 << 16;
 
 impl Rules {
     pub(super) fn clear(&mut self) {
@@ -232,20 +257,38 @@ impl Rules {
     /// The rule that decides over a path: the longest match, allow where lengths are equal,
     /// the earlier line where kinds are equal too.
     pub(super) fn decide(&self, path: &Path<'_>) -> Option<&Entry> {
-        // No rule has the weight that stands for none.
-        let mut best = (Weight::default(), Reverse(0));
+        let question = self.answer(path);
+        let (weight, Reverse(number)) = question.best;
+        if question.searches > FEW_SEARCHES && self.parts.get().is_none() {
+            let before = self
+                .searches
+                .fetch_add(question.searches, Ordering::Relaxed);
+            if before >= MANY_SEARCHES {
+                self.parts.get_or_init(|| self.index_parts());
+            }
+        }
+        (weight != Weight::default()).then(|| &self.entries[number as usize])
+    }
+
+    fn answer<'p, 'a>(&self, path: &'p Path<'a>) -> Question<'p, 'a> {
+        let mut question = Question {
+            path,
+            // No rule has the weight that stands for none.
+            best: (Weight::default(), Reverse(0)),
+            searches: 0,
+            occurrences: None,
+        };
         match self.heads() {
-            None => self.weigh((0..).zip(&self.entries), path, &mut best),
+            None => self.weigh((0..).zip(&self.entries), &mut question),
             Some(heads) => {
                 let head = |number| self.head(number);
                 heads.visit(&path.bytes, head, |numbers| {
                     let entry = |number: &u32| (*number, &self.entries[*number as usize]);
-                    self.weigh(numbers.iter().map(entry), path, &mut best);
+                    self.weigh(numbers.iter().map(entry), &mut question);
                 });
             }
         }
-        let (weight, Reverse(number)) = best;
-        (weight != Weight::default()).then(|| &self.entries[number as usize])
+        question
     }
 
     /// The rules by their heads, once that pays.
@@ -271,26 +314,45 @@ impl Rules {
         }
     }
 
-    /// Keeps in `best` the weight and the number of the rule that decides, of it and these rules.
+    /// Keeps the rule that decides in `best`: the one kept before, or one of `rules`.
     #[inline]
     fn weigh<'r>(
         &self,
         rules: impl Iterator<Item = (u32, &'r Entry)>,
-        path: &Path<'_>,
-        best: &mut (Weight, Reverse<u32>),
+        question: &mut Question<'_, '_>,
     ) {
+        let glance = question.path.glance;
         for (number, entry) in rules {
-            if entry.demand.may_match(path.glance)
-                && (entry.weight, Reverse(number)) > *best
-                && (entry.is_short_prefix() || self.matches(entry, &path.bytes))
+            if entry.demand.may_match(glance)
+                && (entry.weight, Reverse(number)) > question.best
+                && (entry.is_short_prefix() || self.matches(number, entry, question))
             {
-                *best = (entry.weight, Reverse(number));
+                question.best = (entry.weight, Reverse(number));
             }
         }
     }
 
-    fn matches(&self, entry: &Entry, path: &[u8]) -> bool {
-        pattern::matches(self.pattern(entry), entry.shape(), path)
+    fn matches(&self, number: u32, entry: &Entry, question: &mut Question<'_, '_>) -> bool {
+        let (pattern, path) = (self.pattern(entry), &*question.path.bytes);
+        if entry.wild {
+            if question.searches >= FEW_SEARCHES
+                && let Some(index) = self.parts.get()
+            {
+                let occurrences = &mut question.occurrences;
+                let found = occurrences.get_or_insert_with(|| index.occurrences(path));
+                let anchored = entry.anchored;
+                return index.matches(number, WildRule { pattern, anchored }, path, found);
+            }
+            question.searches += 1;
+        }
+        pattern::matches(pattern, entry.shape(), path)
+    }
+
+    fn index_parts(&self) -> PartIndex {
+        PartIndex::new(self.entries.iter().map(|entry| {
+            let (pattern, anchored) = (self.pattern(entry), entry.anchored);
+            entry.wild.then_some(WildRule { pattern, anchored })
+        }))
     }
 
     #[inline]
@@ -320,18 +382,32 @@ impl Rules {
         self.entries.len()
     }
 
-    /// With the rules by their heads, or a bound for these where they may come.
+    /// Memory held, in bytes. Lookup tables that later questions may make are counted at their
+    /// maximum until they exist.
     pub(super) fn memory_bytes(&self) -> usize {
         let heads = match self.heads.get() {
             Some(heads) => heads.memory_bytes(),
             None if self.entries.len() <= FEW => 0,
             None => RuleHeads::memory_bound(self.entries.len()),
         };
+        let parts = match self.parts.get() {
+            Some(parts) => parts.memory_bytes(),
+            None if self.entries.len() <= FEW_SEARCHES as usize => 0,
+            None => {
+                // All patterns with wildcards are in `patterns`, as none is its own normal form.
+                let wildcards = memchr_iter(WILD, &self.patterns).count();
+                match wildcards > FEW_SEARCHES as usize {
+                    true => PartIndex::memory_bound(self.entries.len(), wildcards),
+                    false => 0,
+                }
+            }
+        };
         self.entries.capacity() * size_of::<Entry>()
             + self.headers.capacity() * size_of::<Header>()
             + self.texts.capacity()
             + self.patterns.capacity()
             + heads
+            + parts
     }
 }
 
@@ -372,7 +448,7 @@ fn narrow(n: usize) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{MANY_QUESTIONS, Path, Rules, Specials};
+    use super::{FEW_SEARCHES, MANY_QUESTIONS, MANY_SEARCHES, Path, Rules, Specials};
 
     /// The lines that decide over the paths, at first and where the rules are sorted.
     fn by_both(lines: &[String], paths: &[String]) -> [Vec<Option<u32>>; 2] {
@@ -407,5 +483,36 @@ mod tests {
             let [plainly, by_heads] = by_both(&lines, &paths);
             prop_assert_eq!(plainly, by_heads);
         }
+    }
+
+    /// Rules like `/*xy*zw*0ab` and a path in which nearly all their parts but the last occur.
+    #[test]
+    fn ours_thousands_of_wildcard_rules_search_a_path_64_times_at_most() {
+        let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+        let pair = |n: usize| [letter(n), letter(n / 26)].iter().collect::<String>();
+        let rule = |n: usize| format!("/*{}*{}*0{}", pair(n), pair(n * 7 + 3), pair(n / 5));
+        let file: Vec<String> = (0..20_000).map(rule).collect();
+        let file = file.join("\n");
+        let mut rules = Rules::default();
+        rules.begin_group(file.as_bytes(), b"", 1);
+        for (line, written) in (1..).zip(file.lines()) {
+            let place = (file.as_bytes(), written.as_bytes(), line);
+            rules.push(false, written.as_bytes(), Specials::Meant, place);
+        }
+        rules.keep(file.as_bytes());
+        let bound = rules.memory_bytes();
+        let path = (0..900).map(|n| pair(n * 11 + 5)).collect::<String>();
+        let path = format!("/{path}0");
+        let path = Path::of(&path);
+        let before = rules.decide(&path).map(|entry| entry.line);
+        for _ in 0..=MANY_SEARCHES / 10_000 {
+            let _ = rules.decide(&path);
+        }
+        assert!(rules.parts.get().is_some());
+        assert!(rules.memory_bytes() <= bound);
+        let answer = rules.answer(&path);
+        assert!(answer.occurrences.is_some());
+        assert_eq!(answer.searches, FEW_SEARCHES);
+        assert_eq!(rules.decide(&path).map(|entry| entry.line), before);
     }
 }

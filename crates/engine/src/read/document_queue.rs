@@ -1,0 +1,157 @@
+//! The documents that wait for a process of their own to read them, shared fairly among hosts.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crawl_weburl::HostKey;
+
+/// A queue of documents for the threads that read them. Clones are the same queue.
+///
+/// A host has at most `per_host` of its documents read at a time. Among hosts that may have another
+/// one read, those with the fewest are served first, in turn.
+#[derive(Debug)]
+pub(super) struct DocumentQueue<T> {
+    shared: Arc<(Mutex<State<T>>, Condvar)>,
+    per_host: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    /// Hosts with documents that wait, in the order in which they are served.
+    hosts: VecDeque<(HostKey, VecDeque<T>)>,
+    /// Documents that are being read, by host.
+    running: HashMap<HostKey, usize>,
+    is_closed: bool,
+}
+
+impl<T> Clone for DocumentQueue<T> {
+    fn clone(&self) -> Self {
+        DocumentQueue {
+            shared: Arc::clone(&self.shared),
+            per_host: self.per_host,
+        }
+    }
+}
+
+impl<T> DocumentQueue<T> {
+    pub(super) fn new(per_host: usize) -> DocumentQueue<T> {
+        let state = State {
+            hosts: VecDeque::new(),
+            running: HashMap::new(),
+            is_closed: false,
+        };
+        DocumentQueue {
+            shared: Arc::new((Mutex::new(state), Condvar::new())),
+            per_host: per_host.max(1),
+        }
+    }
+
+    pub(super) fn push(&self, host: HostKey, document: T) {
+        let mut state = self.lock();
+        match state.hosts.iter_mut().find(|(of, _)| *of == host) {
+            Some((_, waiting)) => waiting.push_back(document),
+            None => state.hosts.push_back((host, VecDeque::from([document]))),
+        }
+        self.shared.1.notify_one();
+    }
+
+    /// Waits for a document that may be read, and takes it out. `None` once the queue is closed and
+    /// empty. [`DocumentQueue::end`] must follow.
+    pub(super) fn pop(&self) -> Option<(HostKey, T)> {
+        let mut state = self.lock();
+        loop {
+            if let Some(next) = state.take_next(self.per_host) {
+                return Some(next);
+            }
+            if state.is_closed && state.hosts.is_empty() {
+                return None;
+            }
+            let woken = self.shared.1.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Notes that a document of `host` is no longer being read.
+    pub(super) fn end(&self, host: &HostKey) {
+        let mut state = self.lock();
+        if let Some(count) = state.running.get_mut(host) {
+            *count -= 1;
+            if *count == 0 {
+                state.running.remove(host);
+            }
+        }
+        self.shared.1.notify_all();
+    }
+
+    /// Lets threads that wait end once the queue is empty.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.shared.1.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> State<T> {
+    fn take_next(&mut self, per_host: usize) -> Option<(HostKey, T)> {
+        let running = |host: &HostKey| self.running.get(host).copied().unwrap_or(0);
+        let hosts = self.hosts.iter().enumerate();
+        let counts = hosts.map(|(place, (host, _))| (running(host), place));
+        let (count, place) = counts.min()?;
+        if count >= per_host {
+            return None;
+        }
+        let (host, mut waiting) = self.hosts.remove(place)?;
+        let document = waiting.pop_front()?;
+        if !waiting.is_empty() {
+            self.hosts.push_back((host.clone(), waiting));
+        }
+        *self.running.entry(host.clone()).or_default() += 1;
+        Some((host, document))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_weburl::{HostKey, Origin};
+
+    use super::DocumentQueue;
+
+    fn host(name: &str) -> HostKey {
+        let origin = Origin::parse(&format!("http://{name}.example"));
+        origin.unwrap().host_key()
+    }
+
+    #[test]
+    fn ours_a_host_with_many_documents_leaves_a_thread_to_others() {
+        let queue = DocumentQueue::new(2);
+        for number in 0..9 {
+            queue.push(host("a"), number);
+        }
+        let next = || queue.lock().take_next(2).map(|(_, number)| number);
+        assert_eq!([next(), next(), next()], [Some(0), Some(1), None]);
+        queue.push(host("b"), 20);
+        queue.push(host("b"), 21);
+        queue.push(host("c"), 30);
+        // Each host in turn, those with the fewest first.
+        assert_eq!([next(), next(), next()], [Some(20), Some(30), Some(21)]);
+        assert_eq!(next(), None);
+        queue.end(&host("a"));
+        assert_eq!([next(), next()], [Some(2), None]);
+    }
+
+    #[test]
+    fn ours_a_closed_queue_hands_out_what_waits_and_then_nothing() {
+        let queue = DocumentQueue::new(1);
+        queue.push(host("a"), 1);
+        queue.push(host("a"), 2);
+        queue.close();
+        for number in [1, 2] {
+            assert_eq!(queue.pop(), Some((host("a"), number)));
+            queue.end(&host("a"));
+        }
+        assert_eq!(queue.pop(), None);
+    }
+}

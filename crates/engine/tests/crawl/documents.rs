@@ -1,0 +1,139 @@
+//! Documents that a process of their own reads, and the pages of other hosts.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crawl_engine::{Ended, Stop};
+use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_weburl::canonicalize;
+
+use crate::support::Crawl;
+
+const PAPERS: usize = 24;
+const PAGES: usize = 30;
+
+/// A program that reads documents, each only once the gate is open.
+struct SlowReader {
+    program: PathBuf,
+    gate: PathBuf,
+    /// Held open for writing, so that who reads the gate waits.
+    closed: Option<File>,
+}
+
+impl SlowReader {
+    fn new(dir: &Path) -> SlowReader {
+        let (program, gate) = (dir.join("reader"), dir.join("gate"));
+        let made = std::process::Command::new("mkfifo").arg(&gate).status();
+        assert!(made.unwrap().success());
+        let closed = OpenOptions::new().read(true).write(true).open(&gate);
+        let script = format!(
+            "#!/bin/sh\ncat > /dev/null\nread gate < '{}'\necho '<title>Paper</title><p>A text'\n",
+            gate.display()
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        SlowReader {
+            program,
+            gate,
+            closed: Some(closed.unwrap()),
+        }
+    }
+
+    /// Lets all readers go on that wait, and those that come.
+    fn open(&mut self) {
+        if let Some(closed) = self.closed.take() {
+            let empty = self.gate.with_extension("open");
+            fs::write(&empty, "").unwrap();
+            fs::rename(&empty, &self.gate).unwrap();
+            drop(closed);
+        }
+    }
+}
+
+/// A host of papers, and one of pages.
+fn library() -> TestWeb {
+    let list = |name: &str, count: usize| -> String {
+        let link = |n| format!("<a href=/{name}{n}>{name} {n}</a> ");
+        (0..count).map(link).collect()
+    };
+    let mut web = TestWeb::builder()
+        .hosts(2)
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .script(0, "/", Answer::html(&list("paper", PAPERS)))
+        .script(1, "/", Answer::html(&list("page", PAGES)));
+    for n in 0..PAPERS {
+        let paper = Answer::of(200).header("content-type", "application/pdf");
+        let paper = paper.body(format!("%PDF-1.4 {n}"));
+        web = web.script(0, &format!("/paper{n}"), paper);
+    }
+    for n in 0..PAGES {
+        let page = Answer::html(&format!("<title>{n}</title><p>Page {n}"));
+        web = web.script(1, &format!("/page{n}"), page);
+    }
+    web.start()
+}
+
+fn crawl_of(web: &TestWeb, reader: &SlowReader) -> Crawl {
+    let mut crawl = Crawl::of(web);
+    crawl.config.index = true;
+    crawl.config.documents.program = Some(reader.program.clone());
+    crawl.config.documents.timeout = Duration::from_secs(100);
+    let other = canonicalize(None, &web.url(1, "/")).unwrap();
+    crawl.config.fetch.typed.push(other.clone());
+    crawl.config.seeds.push(other);
+    crawl
+}
+
+fn papers_read(crawl: &Crawl) -> usize {
+    let pages = crawl.pages();
+    let papers = pages.iter().filter(|row| row.url.contains("/paper"));
+    papers
+        .filter(|row| row.indexed.as_deref() == Some("yes"))
+        .count()
+}
+
+#[test]
+fn ours_slow_documents_of_one_host_hold_up_no_page_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut reader = SlowReader::new(dir.path());
+    let web = library();
+    let crawl = crawl_of(&web, &reader);
+    let mut pages = 0;
+    let (_, summary) = crawl.run_consumed(async |_, row| {
+        pages += usize::from(row.url.contains("/page"));
+        if pages == PAGES {
+            reader.open();
+        }
+    });
+    assert_eq!(summary.unwrap().ended, Ended::Finished);
+    // None ran out of time: all pages were there before.
+    assert_eq!(papers_read(&crawl), PAPERS);
+}
+
+#[test]
+fn ours_a_stop_waits_for_no_document_and_loses_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut reader = SlowReader::new(dir.path());
+    let web = library();
+    let crawl = crawl_of(&web, &reader);
+    let summary = crawl.run_until(|progress| match progress.pages > PAGES as u64 {
+        true => Stop::Drain,
+        false => Stop::No,
+    });
+    assert_eq!(summary.unwrap().ended, Ended::Interrupted);
+    assert_eq!(papers_read(&crawl), 0);
+    let errors = crawl
+        .pages()
+        .iter()
+        .filter(|row| row.error.is_some())
+        .count();
+    assert_eq!(errors, 0);
+    reader.open();
+    let summary = crawl.run();
+    assert_eq!(summary.unwrap().ended, Ended::Finished);
+    assert_eq!(papers_read(&crawl), PAPERS);
+}
