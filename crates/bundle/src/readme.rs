@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crawl_records::{counted, grouped, size};
+use crawl_records::{Coverage, counted, grouped, outcome_words, size};
 
 use crate::citation::citation_line;
 use crate::facts::{CrawlFacts, meaning};
@@ -89,7 +89,8 @@ fn numbers(facts: &CrawlFacts, text: &mut String) {
     let _ = writeln!(text, "## Numbers\n\n| what | how many |\n|---|---|");
     let _ = writeln!(text, "| pages | {} |", grouped(report.pages.total));
     for (outcome, count) in &report.pages.by_outcome {
-        let _ = writeln!(text, "| pages: {} | {} |", line(outcome), grouped(*count));
+        let words = outcome_words(outcome);
+        let _ = writeln!(text, "| pages: {} | {} |", line(&words), grouped(*count));
     }
     let _ = writeln!(text, "| bytes of pages | {} |", size(report.pages.bytes));
     let _ = writeln!(text, "| excluded | {} |", grouped(report.excluded.total));
@@ -110,10 +111,7 @@ fn hosts(facts: &CrawlFacts, text: &mut String) {
         "## Hosts\n\n| host | pages | coverage |\n|---|---|---|"
     );
     for host in hosts.iter().take(MAX_HOSTS) {
-        let coverage = host.coverage.map_or("".to_owned(), |coverage| {
-            let word = serde_json::to_value(coverage).unwrap_or_default();
-            word.as_str().unwrap_or_default().to_owned()
-        });
+        let coverage = host.coverage.map_or("", Coverage::word);
         let _ = writeln!(
             text,
             "| {} | {} | {coverage} |",

@@ -153,7 +153,7 @@ pub struct HostDifference {
 pub struct ComparedHost {
     /// Its coverage verdict.
     pub coverage: Option<Coverage>,
-    /// Rows of `pages.jsonl`.
+    /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
     /// Bytes of their bodies.
     pub bytes: u64,

@@ -31,34 +31,46 @@ const CUT: [&str; 5] = [
 /// (`--robots-forbidden deny`).
 const ROBOTS_FORBIDDEN: &str = "robots.txt answered ";
 
-/// The coverage verdict of a host. What the user's scope leaves out and what the site's own rules
-/// bar is not missing.
+/// The coverage verdict of a host. URLs outside the user's scope and URLs that the site's own rules
+/// exclude do not count as missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {
     /// Nothing is missing.
     Whole,
-    /// Something is missing, for the reasons that are given.
+    /// Something is missing, for the reasons listed with the verdict.
     Partial,
-    /// It turned us away more often than it served us, or from some point on.
+    /// The host refused more requests than it served, or all requests from some point on.
     Blocked,
+    /// The host allowed nothing, or no page of it could be fetched.
+    Empty,
 }
 
 impl Coverage {
-    /// The word for it, as rows have it.
+    /// Returns the token used in rows and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Coverage::Whole => "whole",
             Coverage::Partial => "partial",
             Coverage::Blocked => "blocked",
+            Coverage::Empty => "empty",
+        }
+    }
+
+    /// Returns the word used in text for a person.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Coverage::Whole => "complete",
+            other => other.name(),
         }
     }
 }
 
 /// The kinds of reasons why something is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum MissingReason {
     /// The host refused it: a login, a challenge, the word that we are blocked, 401, 403, 429 ..
     Refused,
@@ -76,6 +88,8 @@ pub enum MissingReason {
     Waiting,
     /// The last run has not ended, or was killed.
     Unfinished,
+    /// The server has no such page. Listed for a host without any page; elsewhere 404 is an answer.
+    NotFound,
 }
 
 impl MissingReason {
@@ -91,6 +105,7 @@ impl MissingReason {
             MissingReason::Traps => "traps",
             MissingReason::Waiting => "waiting",
             MissingReason::Unfinished => "unfinished",
+            MissingReason::NotFound => "not_found",
         }
     }
 }
@@ -113,10 +128,18 @@ pub struct HostOutcomes {
     pub is_asked: bool,
     /// URLs that were answered, with a page or with the word that there is none; sitemaps apart.
     pub served: u64,
+    /// URLs answered with a page, a part of one, or a redirect, sitemaps excluded.
+    pub fetched: u64,
+    /// URLs that do not exist on the server, by status, sitemaps excluded.
+    pub not_found: BTreeMap<String, u64>,
+    /// URLs excluded by robots.txt or by a usage preference of the site.
+    pub disallowed: u64,
     /// The last rows that were refused, without one between them that was served.
     pub refused_in_a_row: u64,
     /// URLs that were not had, by reason and evidence.
     pub missing: BTreeMap<(MissingReason, String), u64>,
+    /// True if URLs wait because the host could not be reached.
+    pub is_unreachable: bool,
 }
 
 /// Gives the verdict on a host, and what is missing of it. None where it was never asked and was
@@ -150,8 +173,17 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
     let turned_away: u64 = turned_away.map(|shortfall| shortfall.urls).sum();
     let is_blocked =
         turned_away > outcomes.served || outcomes.refused_in_a_row >= MIN_REFUSED_IN_A_ROW;
+    let is_empty = !is_blocked && outcomes.is_empty();
+    if is_empty && !outcomes.not_found.is_empty() {
+        shortfalls.push(Shortfall {
+            reason: MissingReason::NotFound,
+            urls: outcomes.not_found.values().sum(),
+            evidence: outcomes.not_found.clone(),
+        });
+    }
     let verdict = match shortfalls.is_empty() {
         _ if is_blocked => Coverage::Blocked,
+        _ if is_empty => Coverage::Empty,
         true => Coverage::Whole,
         false => Coverage::Partial,
     };
@@ -161,6 +193,7 @@ pub fn coverage(outcomes: &HostOutcomes) -> Option<(Coverage, Vec<Shortfall>)> {
 /// The meaning of a row of `pages.jsonl` for the coverage of its host.
 enum Served<'r> {
     Yes,
+    NotFound(&'r str),
     Refused(&'r str),
     Missing(MissingReason, &'r str),
 }
@@ -174,13 +207,24 @@ impl HostOutcomes {
             Served::Yes => {
                 self.refused_in_a_row = 0;
                 self.served += u64::from(!is_sitemap);
+                self.fetched += u64::from(!is_sitemap);
+            }
+            Served::NotFound(_) if is_sitemap => self.refused_in_a_row = 0,
+            Served::NotFound(status) => {
+                self.refused_in_a_row = 0;
+                self.served += 1;
+                *self.not_found.entry(status.to_owned()).or_default() += 1;
             }
             Served::Refused(word) => {
                 // Links to a login lead to one form each: that says nothing of the pages beside.
                 self.refused_in_a_row += u64::from(word != "login_page");
                 self.note(MissingReason::Refused, word, 1);
             }
-            Served::Missing(reason, word) => self.note(reason, word, 1),
+            Served::Missing(reason, word) => {
+                let is_in_part = matches!(row.status, Some(200..=299)) && !is_sitemap;
+                self.fetched += u64::from(is_in_part);
+                self.note(reason, word, 1);
+            }
         }
     }
 
@@ -197,6 +241,7 @@ impl HostOutcomes {
             }
             ("depth", _) => self.note(MissingReason::Budget, "max-depth", 1),
             ("trap", _) => self.note(MissingReason::Traps, word, 1),
+            ("robots" | "usage", _) => self.disallowed += 1,
             // In a replay: nobody knows what its site allows.
             ("not_archived", _) => self.note(MissingReason::Errors, "not_archived", 1),
             // What a budget left, `waiting.jsonl` counts for each origin.
@@ -212,7 +257,21 @@ impl HostOutcomes {
             _ => MissingReason::Waiting,
         };
         let evidence = row.detail.as_deref().unwrap_or(&row.reason);
+        self.is_unreachable |= row.reason == "unreachable";
         self.note(reason, evidence, row.urls);
+    }
+
+    /// Returns whether the host allowed nothing, or no page of it could be fetched. A host whose
+    /// turn a budget, a limit or the end of the run prevented is partial instead.
+    fn is_empty(&self) -> bool {
+        let is_known =
+            self.disallowed > 0 || !self.not_found.is_empty() || !self.missing.is_empty();
+        let is_its_own_fault = |reason: MissingReason| match reason {
+            MissingReason::Waiting => self.is_unreachable,
+            reason => reason == MissingReason::Errors,
+        };
+        let mut reasons = self.missing.keys().map(|(reason, _)| *reason);
+        self.fetched == 0 && is_known && reasons.all(is_its_own_fault)
     }
 
     /// The last run has not ended by itself.
@@ -238,7 +297,7 @@ fn served<'r>(row: &'r PageRow, status: &'r str) -> Served<'r> {
     match (row.status, error) {
         _ if is_obstacle(error.unwrap_or_default()) => Served::Refused(outcome(row)),
         (Some(code), _) if REFUSED.contains(&code) => Served::Refused(status),
-        (Some(code), _) if NO_SUCH_PAGE.contains(&code) => Served::Yes,
+        (Some(code), _) if NO_SUCH_PAGE.contains(&code) => Served::NotFound(status),
         (_, Some(error)) if CUT.contains(&error) => Served::Missing(MissingReason::Limits, error),
         (_, Some(error)) if row.is_failed() => Served::Missing(MissingReason::Errors, error),
         (None, _) => Served::Missing(MissingReason::Errors, "no answer"),
@@ -338,6 +397,58 @@ mod tests {
                 expect!["whole"],
             );
         }
+    }
+
+    #[test]
+    fn ours_a_host_without_any_page_is_empty() {
+        let disallowed = excluded("robots", "Disallow: /", Some(2));
+        let all_disallowed = |it: &mut HostOutcomes| {
+            it.is_asked = true;
+            it.excluded(&disallowed);
+        };
+        check(0, all_disallowed, expect!["empty"]);
+        let rows = [(Some(404), None), (Some(410), None), (Some(404), None)];
+        check(
+            0,
+            pages(&rows),
+            expect![[r#"empty; not_found 3 {"404": 2, "410": 1}"#]],
+        );
+        let failed = [(Some(500), None), (None, Some("timeout: after 60 s"))];
+        check(
+            0,
+            pages(&failed),
+            expect![[r#"empty; errors 2 {"500": 1, "timeout": 1}"#]],
+        );
+        let unreachable = waiting(3, "unreachable", Some("connect_refused"));
+        check(
+            0,
+            |it| it.waiting(&unreachable),
+            expect![[r#"empty; waiting 3 {"connect_refused": 3}"#]],
+        );
+    }
+
+    #[test]
+    fn ours_a_host_without_a_page_is_not_empty_if_its_turn_never_came() {
+        let budget = waiting(2, "budget", Some("max-pages"));
+        check(
+            0,
+            |it| it.waiting(&budget),
+            expect![[r#"partial; budget 2 {"max-pages": 2}"#]],
+        );
+        let interrupted = waiting(2, "interrupted", None);
+        check(
+            0,
+            |it| it.waiting(&interrupted),
+            expect![[r#"partial; waiting 2 {"interrupted": 2}"#]],
+        );
+        check(0, pages(&[(Some(301), None)]), expect!["whole"]);
+        check(
+            0,
+            pages(&[(Some(200), Some("short_body"))]),
+            expect![[r#"partial; errors 1 {"short_body": 1}"#]],
+        );
+        let sitemap = |it: &mut HostOutcomes| it.page(&page(Some(404), None), true);
+        check(0, sitemap, expect!["whole"]);
     }
 
     #[test]

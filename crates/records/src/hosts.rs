@@ -27,11 +27,11 @@ const OUT_OF_SCOPE: &str = "scope";
 pub struct HostReport {
     /// The host key, as in `requests.jsonl`.
     pub host: String,
-    /// Rows of `pages.jsonl`.
+    /// URLs with a row in `pages.jsonl`, each counted once by its last row.
     pub pages: u64,
-    /// Rows among them without an answer or with a status of 400 and above.
+    /// URLs whose last row has no answer, a status of 400 and above, or no complete body.
     pub failed: u64,
-    /// Bytes of their bodies, as received.
+    /// Bytes of the bodies of the last rows, as received.
     pub bytes: u64,
     /// Rows of `excluded.jsonl`.
     pub excluded: u64,
@@ -190,6 +190,10 @@ impl HostSums {
     pub fn page(&mut self, row: &PageRow) {
         self.page_rows += 1;
         self.rounds = self.rounds.max(row.round);
+        self.count_page(row);
+    }
+
+    fn count_page(&mut self, row: &PageRow) {
         let (is_failed, is_sitemap) = (self.is_failed(row), self.sitemaps.contains(&row.url));
         let host = self.host_of(&row.url);
         host.report.pages += 1;

@@ -54,6 +54,7 @@ mod sample;
 mod site;
 mod text;
 mod walk;
+mod words;
 
 pub use archived_pages::{ArchivedPage, ArchivedPages, PageSeen};
 pub use audit::{Audit, Breach, CitedRow, audit};
@@ -76,7 +77,7 @@ pub use plan::{Estimate, HostPlan, Plan, PlanOrigin, PlanRule, PlanSettings, pla
 pub use recheck::{RECHECK, Recheck, page_urls, recheck_file, recheck_rows, write_recheck};
 pub use report::{
     BrokenCounts, BrokenRow, CrawlSettings, ExcludedCounts, LabelCounts, Operator, PageCounts,
-    Report, RequestCounts, SampleSettings, report,
+    Report, RequestCounts, SampleSettings, VisitCounts, report,
 };
 pub use report_files::{list_digests, report_page, write_report};
 pub use rows::{
@@ -85,6 +86,7 @@ pub use rows::{
 pub use sample::{SampleEstimates, SampleReport, sample};
 pub use site::{BarredUrl, PageNumber, RedirectChain, SharedText, SiteReport, site};
 pub use walk::{VisitedPage, WalkReport};
+pub use words::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 
 pub use crawl_archive::rows::{
     ExcludedRow, LinkRow, PageRow, RecheckRow, RequestRow, RobotsVerdict, WaitingRow, WalkRow,

@@ -28,7 +28,7 @@ pub struct Report {
     pub format: u32,
     /// The seeds of the crawl, and the program that crawled.
     pub crawl: CrawlSettings,
-    /// The rows of `pages.jsonl`.
+    /// The pages, each URL counted once by its last visit.
     pub pages: PageCounts,
     /// Pages that are broken as of their last row; [`broken()`](crate::broken()) tells where links
     /// to them stand.
@@ -106,12 +106,13 @@ pub struct Operator {
     pub study_page: Option<String>,
 }
 
-/// The rows of `pages.jsonl`, counted.
+/// The pages of a crawl. All but `rounds` and `all_rounds` count each URL once, by its last row in
+/// `pages.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCounts {
-    /// All rows.
+    /// URLs with a row.
     pub total: u64,
-    /// Rows for which [`PageRow::is_failed`], sitemaps left out.
+    /// URLs for which [`PageRow::is_failed`], sitemaps excluded.
     pub failed: u64,
     /// Bytes of the bodies, as received.
     pub bytes: u64,
@@ -128,17 +129,31 @@ pub struct PageCounts {
     /// The rounds of the crawl by their number: 1, and one more for each `--recrawl`.
     #[serde(default)]
     pub rounds: BTreeMap<u32, Round>,
+    /// All visits of a crawl with more than one round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_rounds: Option<VisitCounts>,
     /// Those with a label, by it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_label: BTreeMap<String, LabelCounts>,
 }
 
-/// The rows of one label.
+/// All rows of `pages.jsonl`: a URL visited in three rounds counts three times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VisitCounts {
+    /// All rows.
+    pub visits: u64,
+    /// Rows for which [`PageRow::is_failed`], sitemaps excluded.
+    pub failed: u64,
+    /// Bytes of the bodies, as received.
+    pub bytes: u64,
+}
+
+/// The pages with one label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelCounts {
-    /// All of its rows.
+    /// URLs with that label.
     pub total: u64,
-    /// Rows for which [`PageRow::is_failed`], sitemaps left out.
+    /// URLs for which [`PageRow::is_failed`], sitemaps excluded.
     pub failed: u64,
     /// Bytes of the bodies, as received.
     pub bytes: u64,
@@ -303,7 +318,7 @@ impl Report {
         (asked, others.len() as u64)
     }
 
-    /// Returns whether the crawl has all that it was to get: no host is partial or blocked.
+    /// Returns whether the crawl is complete: no host is partial, blocked or empty.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.coverage
@@ -328,9 +343,15 @@ impl Report {
         let (steps, is_torn) = WalkSteps::read(dir, |row| self.sound(row))?;
         self.note_torn("walk.jsonl", is_torn);
         self.walk = steps.report(&sample);
-        let mut broken_now = BrokenCounts::default();
-        let is_later = hosts.take_last_rows(dir, |row| broken_now.add(row))?;
-        self.broken = if is_later { broken_now } else { broken };
+        let (mut last_pages, mut last_broken) = (PageCounts::default(), BrokenCounts::default());
+        let has_rounds = hosts.take_last_rows(dir, |row, is_failed| {
+            last_pages.add(&row, is_failed);
+            last_broken.add(row);
+        })?;
+        self.broken = if has_rounds { last_broken } else { broken };
+        if has_rounds {
+            self.pages.keep_last(last_pages);
+        }
         Ok(())
     }
 
@@ -465,6 +486,24 @@ impl SampleSettings {
 }
 
 impl PageCounts {
+    /// Replaces the counts of all rows by those of the last row of each URL. The rounds stay, and
+    /// the sums of all rows move to `all_rounds`.
+    fn keep_last(&mut self, last: PageCounts) {
+        let all_rows = std::mem::replace(self, last);
+        self.rounds = all_rows.rounds;
+        self.all_rounds = Some(VisitCounts {
+            visits: all_rows.total,
+            failed: all_rows.failed,
+            bytes: all_rows.bytes,
+        });
+    }
+
+    /// Returns the number of rows in `pages.jsonl`, over all rounds.
+    #[must_use]
+    pub fn visits(&self) -> u64 {
+        self.all_rounds.map_or(self.total, |all| all.visits)
+    }
+
     fn add(&mut self, row: &PageRow, failed: bool) {
         self.total += 1;
         self.bytes += row.bytes;

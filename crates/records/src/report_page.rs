@@ -19,10 +19,12 @@ use crate::figures::Figures;
 use crate::hosts::HostReport;
 use crate::html::{MAX_LISTED_HOSTS, link, page, scrolling_table, table};
 use crate::numbers::{counted, grouped, size};
-use crate::report::{BrokenCounts, BrokenRow, Report};
+use crate::report::{BrokenCounts, Report};
 use crate::text::{
-    coverage_words, gaps, kept, label_counts, operator_lines, robots_line, unasked_line, waits,
+    all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
+    robots_line, unasked_line, waits,
 };
+use crate::words::{answer_words, failure_words, outcome_words, status_words};
 
 use sites::verdict;
 use times::{moment, span};
@@ -52,6 +54,9 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
             ". Gaps: " (kept(report.requests.short_gaps))
             ". Waits: " (kept(report.requests.short_waits)) "."
         }
+        @if let Some(all) = &report.pages.all_rounds {
+            p { "Each page is counted once, by its last visit. All rounds: " (all_rounds(all)) "." }
+        }
         @for flaw in &report.flaws {
             p { strong { "Flaw: " (safe_line(flaw)) } }
         }
@@ -69,8 +74,8 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
         (sites::sites(report, figures))
         (hosts(report))
         (broken(&report.broken))
-        (counts("Pages by outcome", &report.pages.by_outcome))
-        (counts("Pages by status", &report.pages.by_status))
+        (counts("Pages by outcome", &named(&report.pages.by_outcome, |outcome| outcome_words(outcome))))
+        (counts("Pages by status", &named(&report.pages.by_status, |status| status_words(*status))))
         (counts("Pages by type", &report.pages.by_type))
         (counts("Pages by depth", &report.pages.by_depth))
         (rounds(report))
@@ -78,7 +83,7 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
         (counts("Excluded by reason", &report.excluded.by_reason))
         (counts("Put aside, with the evidence", &report.excluded.put_aside))
         (counts("Requests by purpose", &report.requests.by_purpose))
-        (counts("Requests without an answer", &report.requests.by_failure))
+        (counts("Requests without an answer", &named(&report.requests.by_failure, |failure| failure_words(failure))))
     };
     page(&title, &body)
 }
@@ -123,7 +128,7 @@ fn by_what_right(report: &Report, figures: &Figures) -> Markup {
     let origins: u64 = states.values().sum();
     let purpose = manners.purpose.as_deref().unwrap_or("unstated");
     let (allowed, refused) = (permissions.purpose_allowed, permissions.purpose_refused);
-    let silent = report.pages.total.saturating_sub(allowed + refused);
+    let silent = report.pages.visits().saturating_sub(allowed + refused);
     let body = html! {
         p {
             "robots.txt was asked of " (counted(origins, "origin", "origins"))
@@ -207,9 +212,11 @@ fn how_politely(report: &Report, figures: &Figures) -> Markup {
 }
 
 fn how_complete(report: &Report) -> Markup {
-    let mut missing: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut missing: BTreeMap<String, u64> = BTreeMap::new();
     for shortfall in report.hosts.iter().flat_map(|host| &host.missing) {
-        *missing.entry(shortfall.reason.name()).or_default() += shortfall.urls;
+        *missing
+            .entry(failure_words(shortfall.reason.name()))
+            .or_default() += shortfall.urls;
     }
     let body = html! {
         p { "Coverage of the hosts: " (report.coverage_line()) "." }
@@ -220,6 +227,7 @@ fn how_complete(report: &Report) -> Markup {
                 (Coverage::Whole, "all that was met and allowed was answered"),
                 (Coverage::Partial, "something is missing"),
                 (Coverage::Blocked, "the host turned the crawl away"),
+                (Coverage::Empty, "the host allowed nothing, or no page of it could be fetched"),
             ] {
                 li { (verdict(Some(coverage))) " " (meaning) }
             }
@@ -241,7 +249,7 @@ fn broken(broken: &BrokenCounts) -> Markup {
         @for row in &broken.first {
             tr {
                 td data-name="page" { (link(&row.url)) }
-                td data-name="answer" { (safe_line(&answer(row))) }
+                td data-name="answer" { (safe_line(&answer_words(row.status, row.error.as_deref()))) }
                 td data-name="first link to it" { @if let Some(via) = &row.via { (link(via)) } @else { "a seed" } }
             }
         }
@@ -299,15 +307,6 @@ fn host_row(host: &HostReport) -> Markup {
             td data-name="waits" { (safe_line(&waits(host))) }
             td data-name="robots.txt" { (safe_line(&robots.collect::<Vec<_>>().join("; "))) }
         }
-    }
-}
-
-fn answer(broken: &BrokenRow) -> String {
-    match (broken.status, &broken.error) {
-        (Some(status), Some(error)) if status < 400 => format!("{status} ({error})"),
-        (Some(status), _) => status.to_string(),
-        (None, Some(error)) => error.clone(),
-        (None, None) => "none".to_owned(),
     }
 }
 

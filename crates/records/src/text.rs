@@ -8,7 +8,8 @@ use crawl_weburl::safe_line;
 use crate::coverage::Shortfall;
 use crate::hosts::{HostReport, RobotsReport};
 use crate::numbers::{counted, grouped, size};
-use crate::report::{LabelCounts, Operator, Report};
+use crate::report::{LabelCounts, Operator, Report, VisitCounts};
+use crate::words::{evidence_words, failure_words, outcome_words, status_words};
 
 /// Hosts that the text names one by one, those with most requests first.
 const MAX_NAMED_HOSTS: usize = 20;
@@ -34,12 +35,19 @@ impl Display for Report {
         let pages = &self.pages;
         let (total, received) = (grouped(pages.total), size(pages.bytes));
         writeln!(f, "pages     {total} ({received})")?;
-        list(f, &pages.by_outcome)?;
-        writeln!(f, "statuses  {}", in_line(&pages.by_status))?;
+        list(
+            f,
+            &in_words(&pages.by_outcome, |outcome| outcome_words(outcome)),
+        )?;
+        let statuses = in_words(&pages.by_status, |status| status_words(*status));
+        writeln!(f, "statuses  {}", in_line(&statuses))?;
         writeln!(f, "failed    {}", grouped(pages.failed))?;
         writeln!(f, "broken    {}", grouped(self.broken.pages))?;
         for (number, round) in &pages.rounds {
             writeln!(f, "round {number:<4}{round}")?;
+        }
+        if let Some(all) = &pages.all_rounds {
+            writeln!(f, "all rounds: {}", all_rounds(all))?;
         }
         for (label, of_label) in pages.by_label.iter().take(MAX_NAMED_LABELS) {
             let counts = label_counts(of_label);
@@ -54,7 +62,10 @@ impl Display for Report {
         list(f, &self.excluded.put_aside)?;
         writeln!(f, "requests  {}", grouped(self.requests.total))?;
         list(f, &self.requests.by_purpose)?;
-        list(f, &self.requests.by_failure)?;
+        list(
+            f,
+            &in_words(&self.requests.by_failure, |failure| failure_words(failure)),
+        )?;
         writeln!(f, "gaps      {}", kept(self.requests.short_gaps))?;
         writeln!(f, "waits     {}", kept(self.requests.short_waits))?;
         if let Some(several) = self.requests.addresses_of_several_workers {
@@ -93,7 +104,7 @@ impl Report {
     pub fn coverage_line(&self) -> String {
         let counts = self.coverage.iter();
         let counts =
-            counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.name()));
+            counts.map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));
         match counts.collect::<Vec<_>>() {
             none if none.is_empty() => "no host was asked".to_owned(),
             // What was not drawn is not missing, and was not had either.
@@ -116,7 +127,17 @@ pub(crate) fn seeds(f: &mut fmt::Formatter<'_>, seeds: &[String]) -> fmt::Result
     }
 }
 
-/// The rows of a label, in words.
+/// Describes the visits of all rounds.
+pub(crate) fn all_rounds(all: &VisitCounts) -> String {
+    format!(
+        "{} ({}), {} failed",
+        counted(all.visits, "visit", "visits"),
+        size(all.bytes),
+        grouped(all.failed)
+    )
+}
+
+/// Describes the pages with one label.
 pub(crate) fn label_counts(of_label: &LabelCounts) -> String {
     format!(
         "{} ({}), {} failed",
@@ -165,7 +186,7 @@ fn host_lines(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
 /// The coverage verdict of a host, what is missing with the evidence, and what is not missed.
 pub(crate) fn coverage_words(host: &HostReport) -> Option<String> {
     let coverage = host.coverage?;
-    let mut words = coverage.name().to_owned();
+    let mut words = coverage.word().to_owned();
     let mut separator = ": ";
     for shortfall in &host.missing {
         words += separator;
@@ -189,9 +210,9 @@ fn shortfall_words(shortfall: &Shortfall) -> String {
         0 => format!("{}, {}", reason.name(), names(evidence)),
         urls => format!(
             "{} {} ({})",
-            reason.name(),
+            failure_words(reason.name()),
             grouped(*urls),
-            in_line(evidence)
+            in_line(&in_words(evidence, |evidence| evidence_words(evidence)))
         ),
     }
 }
@@ -255,6 +276,18 @@ pub(crate) fn kept(short: u64) -> String {
     }
 }
 
+/// Returns the counts with their keys in words. Counts with the same words are summed.
+pub(crate) fn in_words<K: Ord>(
+    counts: &BTreeMap<K, u64>,
+    words: impl Fn(&K) -> String,
+) -> BTreeMap<String, u64> {
+    let mut named = BTreeMap::new();
+    for (key, count) in counts {
+        *named.entry(words(key)).or_default() += count;
+    }
+    named
+}
+
 fn list(f: &mut fmt::Formatter<'_>, counts: &BTreeMap<String, u64>) -> fmt::Result {
     for (name, count) in counts {
         writeln!(f, "  {name}: {}", grouped(*count))?;
@@ -276,14 +309,17 @@ mod tests {
     use crate::sample::SampleReport;
 
     #[test]
-    fn ours_a_host_is_whole_of_its_sample_where_there_is_one() {
+    fn ours_a_host_is_complete_of_its_sample_where_there_is_one() {
         let mut report = Report::default();
         assert_eq!(report.coverage_line(), "no host was asked");
         report
             .coverage
             .extend([(Coverage::Whole, 2), (Coverage::Partial, 1)]);
-        assert_eq!(report.coverage_line(), "2 whole, 1 partial");
+        assert_eq!(report.coverage_line(), "2 complete, 1 partial");
         report.sample = Some(SampleReport::default());
-        assert_eq!(report.coverage_line(), "2 whole, 1 partial (of the sample)");
+        assert_eq!(
+            report.coverage_line(),
+            "2 complete, 1 partial (of the sample)"
+        );
     }
 }

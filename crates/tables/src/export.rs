@@ -107,7 +107,7 @@ fn export_to(dir: &Path, folder: &Folder<'_>) -> Result<Vec<WrittenTable>, Table
         Ok(row)
     })?;
     let pages = folder.pages(dir, &mut hosts)?;
-    hosts.take_last_rows(dir, |_| {})?;
+    hosts.take_last_rows(dir, |_, _| {})?;
     each_row(waiting(dir)?, |row| {
         hosts.waiting(&row);
         Ok(())

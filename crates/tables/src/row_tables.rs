@@ -298,14 +298,19 @@ pub(crate) const HOSTS: Table<HostReport> = Table {
                 "`host`",
                 |row| Value::from(&row.host),
             ),
-            column("pages", Long, "rows", "rows of `pages`", "`pages`", |row| {
-                row.pages.into()
-            }),
+            column(
+                "pages",
+                Long,
+                "URLs",
+                "URLs with a row in `pages`, by the last row of each",
+                "`pages`",
+                |row| row.pages.into(),
+            ),
             column(
                 "failed",
                 Long,
-                "rows",
-                "rows among them without an answer, with a status of 400 and above, or not readable whole",
+                "URLs",
+                "URLs among them without an answer, with a status of 400 and above, or without a complete body",
                 "`failed`",
                 |row| row.failed.into(),
             ),
@@ -337,7 +342,7 @@ pub(crate) const HOSTS: Table<HostReport> = Table {
                 "coverage",
                 Text,
                 "word",
-                "whether all was had that was to be had: `whole`, `partial`, `blocked`; null for a host that was never to be asked",
+                "whether all was had that was to be had: `whole`, `partial`, `blocked`, `empty`; null for a host that was never to be asked",
                 "`coverage`",
                 |row| row.coverage.map(Coverage::name).into(),
             ),

@@ -16,7 +16,7 @@ use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 ///
 /// `crawl https://example.org/` crawls that site: robots.txt first, one request at a time per
 /// host, and a directory of records that other tools read. Exit codes: 0 finished; 1 no seed
-/// could be fetched, pages failed under --fail-on-error, or a host is not whole under
+/// could be fetched, pages failed under --fail-on-error, or a host is not complete under
 /// --fail-on-partial; 2 the command line or the
 /// configuration is wrong; 3 the disk or the state failed; 4 `crawl audit` found a breach, or
 /// `crawl verify` a defect; 130 interrupted, and the same command goes on from there.

@@ -83,7 +83,7 @@ pub(crate) struct ReportArgs {
     /// With --site: list pages that take more clicks than this from a seed
     #[arg(long, value_name = "N", requires = "site", default_value_t = 4)]
     pub(crate) max_clicks: u32,
-    /// Exit with 1 if any host is partial or blocked: hosts.jsonl says why
+    /// Exit with 1 if any host is partial, blocked or empty: hosts.jsonl says why
     #[arg(long, conflicts_with_all = ["broken", "changes"])]
     pub(crate) fail_on_partial: bool,
 }

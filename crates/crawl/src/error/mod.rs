@@ -13,7 +13,7 @@ use crawl_weburl::safe_lines;
 
 /// Finished, also by a budget; `crawl robots`: allowed.
 pub(crate) const FINISHED: u8 = 0;
-/// No seed could be fetched, pages failed under `--fail-on-error`, or a host is not whole under
+/// No seed could be fetched, pages failed under `--fail-on-error`, or a host is not complete under
 /// `--fail-on-partial`; `crawl plan`: no host could be asked; `crawl robots`: disallowed;
 /// `crawl report`: pages are broken, under `--fail-on-broken`.
 pub(crate) const NOTHING_DONE: u8 = 1;

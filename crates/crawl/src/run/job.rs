@@ -103,7 +103,7 @@ impl Job {
         self.settings.display.fail_on_error.is_on()
     }
 
-    /// Returns whether a host that is partial or blocked makes the run one that failed.
+    /// Returns whether a host that is partial, blocked or empty makes the run fail.
     pub(crate) fn fails_on_partial(&self) -> bool {
         self.settings.display.fail_on_partial.is_on()
     }

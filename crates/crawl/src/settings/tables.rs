@@ -772,7 +772,7 @@ tables! {
         /// Exit with 1 if any page failed
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         fail_on_error: Switch = Switch::Off, EachRun;
-        /// Exit with 1 if any host is partial or blocked
+        /// Exit with 1 if any host is partial, blocked or empty
         ///
         /// hosts.jsonl says what is missing of each and why.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]

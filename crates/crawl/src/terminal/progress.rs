@@ -85,8 +85,12 @@ fn steps(share_done: f64) -> u64 {
 /// The most important part comes first: a narrow terminal cuts the end off.
 fn line(now: &Progress) -> String {
     let waiting = u64::from(now.hosts_waiting);
+    let pages = counted(now.pages, "page", "pages");
     let mut parts = vec![
-        counted(now.pages, "page", "pages"),
+        match now.round {
+            0 | 1 => pages,
+            round => format!("round {round}: {pages}"),
+        },
         format!("{:.1}/s", now.pages_per_second),
         format!("{} waiting", counted(waiting, "host", "hosts")),
     ];
@@ -132,6 +136,7 @@ fn object(now: &Progress) -> serde_json::Value {
             Phase::Draining => "draining",
             Phase::Writing => "writing",
         },
+        "round": now.round,
         "pages": now.pages,
         "failed": now.failed,
         "excluded": now.excluded,
@@ -203,7 +208,7 @@ mod tests {
             &moment(),
             expect![[r#"
                 1,234 pages, 3.2/s, 2 hosts waiting, 56 pending, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_by":null,"left_ms":null,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{},"share_done":0.25}"#]],
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":0,"left_by":null,"left_ms":null,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{},"round":0,"share_done":0.25}"#]],
         );
         let left = Some(Duration::from_secs(3_700));
         check(
@@ -217,7 +222,7 @@ mod tests {
             },
             expect![[r#"
                 1,234 pages, 3.2/s, 2 hosts waiting, about 1h1m left (slowest host), 56 pending, 1 resting (retry_after), 1 failed, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_by":"slowest_host","left_ms":3700000,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{"retry_after":1},"share_done":0.25}"#]],
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":1,"hosts_resting":1,"hosts_waiting":2,"in_flight":0,"left_by":"slowest_host","left_ms":3700000,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"crawling","resting":{"retry_after":1},"round":0,"share_done":0.25}"#]],
         );
         let phase = Phase::Draining;
         check(
@@ -228,7 +233,7 @@ mod tests {
             },
             expect![[r#"
                 1,234 pages, 3.2/s, 2 hosts waiting, stopping, 3 in flight, 56 pending, 12.3 MB
-                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_by":null,"left_ms":null,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining","resting":{},"share_done":0.25}"#]],
+                {"bytes":12345678,"elapsed_ms":61500,"excluded":0,"failed":0,"hosts_resting":0,"hosts_waiting":2,"in_flight":3,"left_by":null,"left_ms":null,"outcomes":{},"pages":1234,"pages_per_second":3.25,"pending":56,"phase":"draining","resting":{},"round":0,"share_done":0.25}"#]],
         );
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crawl_engine::{Ended, HasArchive, IndexFault, Indexed, Summary, UnreachableHost};
-use crawl_records::{counted, grouped, size};
+use crawl_records::{Report, counted, evidence_words, grouped, size};
 use crawl_scheduler::Tick;
 
 use super::index_counts::{by_reason, index_counts};
@@ -31,18 +31,23 @@ pub(crate) enum HasMark {
     No,
 }
 
-/// The summary of a run: counts, duration, the directory, and the command to go on with.
+/// Formats the summary of a run: counts, duration, the directory, and the command that continues it.
 ///
-/// `coverage` is the hosts by their verdict, in words; `exe` is the name that the program was called
-/// by; `mark` says whether the crawl's own crawl.toml is taken as the user's word by the next start.
-pub(crate) fn closing(summary: &Summary, coverage: &str, exe: &str, mark: HasMark) -> String {
+/// Pages, bytes and failures are those of the whole crawl as `report` counts them, so the summary
+/// agrees with `crawl report`. `exe` is the name of the program in commands; `mark` tells whether
+/// the next start trusts the crawl's own crawl.toml.
+pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMark) -> String {
     let mut text = format!("{}\n", how(summary));
     name_unreached(summary, &mut text);
     let mut line = |name: &str, what: String| {
         let _ = writeln!(text, "  {:<9} {what}", format!("{name}:"));
     };
     let pages = |count| counted(count, "page", "pages");
-    let fetched = format!("{}, {}", pages(summary.pages), size(summary.bytes));
+    let fetched = format!(
+        "{}, {}",
+        pages(report.pages.total),
+        size(report.pages.bytes)
+    );
     line(
         "fetched",
         match summary.resumed {
@@ -62,8 +67,8 @@ pub(crate) fn closing(summary: &Summary, coverage: &str, exe: &str, mark: HasMar
     if let Some(index) = &summary.indexed {
         line("index", indexed(index, summary));
     }
-    line("failed", failed(summary, exe));
-    line("hosts", coverage.to_owned());
+    line("failed", failed(summary, report, exe));
+    line("hosts", report.coverage_line());
     if summary.pending > 0 {
         line("pending", grouped(summary.pending));
     }
@@ -137,10 +142,10 @@ fn indexed(index: &Indexed, summary: &Summary) -> String {
     }
 }
 
-/// The number of pages that failed, and where it is told which.
-fn failed(summary: &Summary, exe: &str) -> String {
-    let count = grouped(summary.failed);
-    match summary.changes.broken {
+/// Formats the number of failed pages, and the command that lists links to them.
+fn failed(summary: &Summary, report: &Report, exe: &str) -> String {
+    let count = grouped(report.pages.failed);
+    match report.broken.pages {
         0 => count,
         _ => {
             let output = quoted(&summary.output.display().to_string());
@@ -178,7 +183,7 @@ fn name_unreached(summary: &Summary, text: &mut String) {
             let _ = match host.next_try {
                 Some(at) => {
                     let when = moment(at);
-                    let (host, why) = (&host.host, &host.why);
+                    let (host, why) = (&host.host, evidence_words(&host.why));
                     writeln!(text, "  unreachable: {host}: {why}, next try from {when}")
                 }
                 None => writeln!(text, "  parked: {}", host.host),
@@ -195,7 +200,12 @@ fn name_unreached(summary: &Summary, text: &mut String) {
         }
     }
     for seed in summary.seeds_failed.iter().take(MAX_NAMED) {
-        let _ = writeln!(text, "  seed failed: {}: {}", seed.url, seed.why);
+        let _ = writeln!(
+            text,
+            "  seed failed: {}: {}",
+            seed.url,
+            evidence_words(&seed.why)
+        );
     }
     more(text, summary.seeds_failed.len());
     for url in summary.strange_robots.iter().take(MAX_NAMED) {
@@ -303,6 +313,7 @@ mod tests {
     use crawl_engine::{
         Changes, Ended, HasArchive, IndexFault, Indexed, SeedFailure, Summary, UnreachableHost,
     };
+    use crawl_records::{Coverage, Report};
     use crawl_scheduler::Tick;
     use crawl_weburl::{HostKey, canonicalize};
     use expect_test::{Expect, expect};
@@ -336,9 +347,20 @@ mod tests {
         }
     }
 
+    /// The report of a crawl with these pages and one complete host.
+    fn report(summary: &Summary) -> Report {
+        let mut report = Report::default();
+        report.pages.total = summary.pages;
+        report.pages.failed = summary.failed;
+        report.pages.bytes = summary.bytes;
+        report.broken.pages = summary.changes.broken;
+        report.coverage.insert(Coverage::Whole, 1);
+        report
+    }
+
     fn check(summary: &Summary, code: u8, expect: Expect) {
         assert_eq!(exit_code(summary, false), code);
-        expect.assert_eq(&closing(summary, "1 whole", "crawl", HasMark::Yes));
+        expect.assert_eq(&closing(summary, &report(summary), "crawl", HasMark::Yes));
     }
 
     #[test]
@@ -351,14 +373,14 @@ mod tests {
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
-                  hosts:    1 whole
+                  hosts:    1 complete
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
             "#]],
         );
         let mut left_out = summary(Ended::Finished);
         left_out.unusable = BTreeMap::from([("sitemap_limit", 1_250_000), ("mailto", 3)]);
-        let text = closing(&left_out, "1 whole", "crawl", HasMark::Yes);
+        let text = closing(&left_out, &report(&left_out), "crawl", HasMark::Yes);
         let told = "\n  left out: 1,250,000 URLs of sitemaps, by --max-sitemap-urls\n";
         assert!(text.contains(told), "{text}");
         let mut round = summary(Ended::Finished);
@@ -381,7 +403,7 @@ mod tests {
                   round:    3: 3 new, 51 changed, 1,178 same, 2 gone, 4 broken; next page due from 2096-10-02T07:06:40Z
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2; links to broken pages: crawl report crawl-e.example --broken
-                  hosts:    1 whole
+                  hosts:    1 complete
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
             "#]],
@@ -397,7 +419,7 @@ mod tests {
                   fetched:  1,234 pages, 12.3 MB (0 pages in this run)
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
-                  hosts:    1 whole
+                  hosts:    1 complete
                   took:     21m41s, 0 requests, 1 of them for robots.txt
                   output:   crawl-e.example
             "#]],
@@ -405,10 +427,21 @@ mod tests {
     }
 
     #[test]
+    fn ours_the_summary_of_a_later_round_counts_each_page_of_the_crawl_once() {
+        let mut second = summary(Ended::Finished);
+        (second.round, second.pages, second.failed) = (2, 3, 1);
+        let mut of_crawl = report(&summary(Ended::Finished));
+        (of_crawl.pages.total, of_crawl.pages.failed) = (34, 4);
+        let text = closing(&second, &of_crawl, "crawl", HasMark::Yes);
+        assert!(text.contains("  fetched:  34 pages, "), "{text}");
+        assert!(text.contains("  failed:   4\n"), "{text}");
+    }
+
+    #[test]
     fn one_is_not_many() {
         let mut one = summary(Ended::Finished);
         (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
-        let text = closing(&one, "1 whole", "crawl", HasMark::Yes);
+        let text = closing(&one, &report(&one), "crawl", HasMark::Yes);
         assert!(
             text.contains("fetched:  1 page, 12.3 MB (1 page in this run)\n"),
             "{text}"
@@ -432,7 +465,7 @@ mod tests {
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
-                  hosts:    1 whole
+                  hosts:    1 complete
                   pending:  7
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   it's here
@@ -449,7 +482,7 @@ mod tests {
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
-                  hosts:    1 whole
+                  hosts:    1 complete
                   pending:  7
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
@@ -463,7 +496,7 @@ mod tests {
         let mut interrupted = summary(Ended::Interrupted);
         interrupted.pending = 7;
         interrupted.output = "it's here".into();
-        let text = closing(&interrupted, "1 whole", "crawl", HasMark::No);
+        let text = closing(&interrupted, &report(&interrupted), "crawl", HasMark::No);
         let told = r"go on:    crawl --output 'it'\''s here' --config 'it'\''s here/crawl.toml'";
         assert!(text.contains(told), "{text}");
     }
@@ -502,7 +535,7 @@ mod tests {
                 waiting_bytes,
                 ..Indexed::default()
             });
-            let text = closing(&summary, "1 whole", "crawl", HasMark::Yes);
+            let text = closing(&summary, &report(&summary), "crawl", HasMark::Yes);
             assert!(text.contains(&format!("index:    {told}\n")), "{text}");
         }
     }
@@ -521,12 +554,12 @@ mod tests {
             0,
             expect![[r#"
                 ended: the one host left can't be asked for longer than --wait-unreachable
-                  unreachable: e.example: connect_refused, next try from 2026-11-20T23:59:59Z
+                  unreachable: e.example: connection refused, next try from 2026-11-20T23:59:59Z
                   hint: their URLs wait for the next start; a longer --wait-unreachable waits here
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
-                  hosts:    1 whole
+                  hosts:    1 complete
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
@@ -548,7 +581,7 @@ mod tests {
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
-                  hosts:    1 whole
+                  hosts:    1 complete
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
@@ -568,11 +601,11 @@ mod tests {
             1,
             expect![[r#"
                 finished
-                  seed failed: http://e.example/: 404
+                  seed failed: http://e.example/: not found (404)
                   fetched:  1,234 pages, 12.3 MB
                   excluded: 1,045 (robots 40, scope 1,005)
                   failed:   2
-                  hosts:    1 whole
+                  hosts:    1 complete
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
             "#]],

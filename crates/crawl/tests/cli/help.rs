@@ -22,7 +22,7 @@ A flag whose value may be left out takes it behind `=` or as the next word: `--r
 Exit codes:
 
 - 0: finished, also by a budget.
-- 1: no seed could be fetched; some pages failed (with `--fail-on-error`); a host is partial or blocked (with
+- 1: no seed could be fetched; some pages failed (with `--fail-on-error`); a host is not complete (with
   `--fail-on-partial`); `crawl robots` says disallowed; `crawl report --fail-on-broken` found a broken page; no host of
   `crawl plan` or `crawl recheck` could be asked.
 - 2: the command line or the configuration is wrong.

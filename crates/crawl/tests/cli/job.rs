@@ -236,7 +236,7 @@ fn ours_hosts_that_are_not_whole_count_only_where_asked() {
     let told = "    coverage: partial: budget 1 (max-pages: 1)";
     assert!(found.stdout.contains(told), "{}", found.stdout);
     run(&[]);
-    let told = "    coverage: partial: refused 1 (403: 1)\n";
+    let told = "    coverage: partial: refused 1 (forbidden (403): 1)\n";
     assert!(report("c").stdout.contains(told), "{}", report("c").stdout);
     assert!(
         dir.read("c/hosts.jsonl")
@@ -248,8 +248,36 @@ fn ours_hosts_that_are_not_whole_count_only_where_asked() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let report = cmd.run(&["report", "c", "--fail-on-partial"]);
     assert_eq!(report.code, 0);
-    let told = "    coverage: whole (excluded: scope: 1)\n";
+    let told = "    coverage: complete (excluded: scope: 1)\n";
     assert!(report.stdout.contains(told), "{}", report.stdout);
+}
+
+#[test]
+fn ours_a_host_without_any_page_is_empty_and_counts_as_not_complete() {
+    let forbids = || Answer::text("User-agent: *\nDisallow: /\n");
+    for (name, robots, root) in [
+        ("disallowed", forbids(), Answer::html("never fetched")),
+        ("missing", Answer::of(404), Answer::of(404)),
+    ] {
+        let (dir, cmd) = setup(name);
+        let web = TestWeb::builder()
+            .hosts(2)
+            .sitemap(false)
+            .script(0, "/", Answer::html("a page"))
+            .script(1, "/robots.txt", robots)
+            .script(1, "/", root)
+            .start();
+        let (served, empty) = (web.url(0, "/"), web.url(1, "/"));
+        let both = ["--seed", &empty, "--sitemaps", "off", "--fail-on-partial"];
+        let ran = cmd.run(&args(&served, &both));
+        assert_eq!(ran.code, 1, "{}", ran.stderr);
+        let line = "  hosts:    1 complete, 1 empty\n";
+        assert!(ran.stderr.contains(line), "{}", ran.stderr);
+        let hosts = dir.rows("c/hosts.jsonl");
+        let host = hosts.iter().find(|host| host["host"] == web.authority(1));
+        assert_eq!(host.unwrap()["coverage"], "empty", "{hosts:?}");
+        assert_eq!(cmd.run(&["report", "c", "--fail-on-partial"]).code, 1);
+    }
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn ours_two_crawls_are_told_apart_in_all_that_they_have() {
             page("http://a.example/y", Some(503), "sha1:0", 1),
             page("http://a.example/new", Some(200), "sha1:5", 1),
             page("http://b.example/", Some(200), "sha1:6", 1),
+            page("http://b.example/more", Some(200), "sha1:7", 1),
         ],
         &[
             request("http://b.example/", "b.example", 1000),
@@ -94,8 +95,8 @@ fn ours_two_crawls_are_told_apart_in_all_that_they_have() {
     expect![[r"
         A         one
         B         other
-        pages     A 5                          B 5
-        bytes     A 60 B                       B 50 B
+        pages     A 5                          B 6
+        bytes     A 60 B                       B 60 B
         requests  A 3                          B 3
         took      A 2.040 s                    B 1.540 s
         answers   A 0.120 s                    B 0.120 s
@@ -103,13 +104,14 @@ fn ours_two_crawls_are_told_apart_in_all_that_they_have() {
         waits     A 1, 5.000 s in all          B none
         excluded  A 2                          B 2
         waiting   A 0                          B 0
-        coverage  A 1 whole, 1 partial         B 1 whole, 1 partial
+        coverage  A 1 complete, 1 partial      B 1 complete, 1 partial
         order     the same at 1 host, another at 1; another overall
         in both   4
         only A    1
           http://a.example/z
-        only B    1
+        only B    2
           http://a.example/new
+          http://b.example/more
         status    2
           http://a.example/y: timeout in A, 503 in B
           http://a.example/x: 404 in A, 200 in B
@@ -119,7 +121,7 @@ fn ours_two_crawls_are_told_apart_in_all_that_they_have() {
           robots: Disallow: /q: 0 in A, 1 in B
           scope: host: 1 in A, 0 in B
         hosts     1
-          a.example: A partial, 5 pages, 50 B, 2 requests; B partial, 4 pages, 40 B, 2 requests
+          b.example: A complete, 1 page, 10 B, 1 request; B complete, 2 pages, 20 B, 1 request
     "]]
     .assert_eq(&text(&comparison, a.path(), b.path()));
 }

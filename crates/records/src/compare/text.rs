@@ -132,7 +132,7 @@ fn host_words(host: Option<&ComparedHost>) -> String {
     };
     format!(
         "{}, {}, {}, {}",
-        host.coverage.map_or("no verdict", Coverage::name),
+        host.coverage.map_or("no verdict", Coverage::word),
         counted(host.pages, "page", "pages"),
         size(host.bytes),
         counted(host.requests, "request", "requests")
@@ -158,7 +158,7 @@ fn waits(count: u64, asked_ms: u64) -> String {
 fn coverage(counts: &BTreeMap<Coverage, u64>) -> String {
     let counts = counts
         .iter()
-        .map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.name()));
+        .map(|(coverage, hosts)| format!("{} {}", grouped(*hosts), coverage.word()));
     counts.collect::<Vec<_>>().join(", ")
 }
 

@@ -11,16 +11,17 @@ use crate::error::RecordsError;
 use crate::rows::pages;
 
 impl HostSums {
-    /// Judges coverage by the last row of each URL alone, and calls `each` for it, if there was more
-    /// than one round; says whether there was. In the first, each URL has one row. Reads the rows of
-    /// the crawl in `dir` twice more, and holds 16 bytes for each row until the first is done.
+    /// Recounts pages, failures, bytes and coverage from the last row of each URL, and calls `each`
+    /// with that row and whether it failed. Returns `false` and does nothing for a crawl with one
+    /// round, in which each URL has one row. Reads the rows of the crawl in `dir` twice more, and
+    /// holds 16 bytes for each row until the first pass is done.
     ///
     /// # Errors
-    /// Those of the file system. Lines that are no rows are passed over.
+    /// Errors of the file system. Lines that are not rows are skipped.
     pub fn take_last_rows(
         &mut self,
         dir: &Path,
-        mut each: impl FnMut(PageRow),
+        mut each: impl FnMut(PageRow, bool),
     ) -> Result<bool, RecordsError> {
         if self.rounds <= 1 {
             return Ok(false);
@@ -30,15 +31,17 @@ impl HostSums {
                 is_asked: host.outcomes.is_asked,
                 ..HostOutcomes::default()
             };
+            let report = &mut host.report;
+            (report.pages, report.failed, report.bytes) = (0, 0, 0);
         }
         let last = LastLines::read(dir, self.page_rows)?;
         let mut rows = pages(dir)?;
         while let Some(row) = rows.next_sound() {
             let row = row?;
             if last.holds(rows.line()) {
-                let is_sitemap = self.sitemaps.contains(&row.url);
-                self.host_of(&row.url).outcomes.page(&row, is_sitemap);
-                each(row);
+                self.count_page(&row);
+                let is_failed = self.is_failed(&row);
+                each(row, is_failed);
             }
         }
         Ok(true)

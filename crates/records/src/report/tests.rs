@@ -98,6 +98,61 @@ fn what_stands_in_a_page_s_place_is_an_outcome_of_its_own() {
     assert_eq!(pages.failed, 3, "a login page is what the server has");
 }
 
+/// A crawl of two rounds: a page that stayed, one that vanished, and one that came back.
+fn crawl_of_two_rounds() -> tempfile::TempDir {
+    let dir = crawl();
+    let mut rows = Vec::new();
+    for (round, url, status, bytes) in [
+        (1, "http://e.example/", 200, 100),
+        (1, "http://e.example/gone", 200, 50),
+        (1, "http://e.example/back", 500, 7),
+        (2, "http://e.example/", 200, 120),
+        (2, "http://e.example/gone", 404, 9),
+        (2, "http://e.example/back", 200, 60),
+    ] {
+        let mut row = page(url, Some(status), bytes, Some("text/html"));
+        row["round"] = json!(round);
+        row["label"] = json!("a");
+        rows.push(row);
+    }
+    lines(dir.path(), "pages.jsonl", &rows, "");
+    dir
+}
+
+#[test]
+fn ours_each_url_counts_once_by_its_last_visit() {
+    let dir = crawl_of_two_rounds();
+    let report = report(dir.path()).unwrap();
+    let pages = &report.pages;
+    assert_eq!((pages.total, pages.failed, pages.bytes), (3, 1, 189));
+    assert_eq!(pages.by_status, [(200, 2), (404, 1)].into());
+    let label = pages.by_label["a"];
+    assert_eq!((label.total, label.failed, label.bytes), (3, 1, 189));
+    assert_eq!((pages.rounds[&1].rows, pages.rounds[&2].rows), (3, 3));
+    let all = pages.all_rounds.unwrap();
+    assert_eq!((all.visits, all.failed, all.bytes), (6, 2, 346));
+    let host = &report.hosts[0];
+    assert_eq!((host.pages, host.failed, host.bytes), (3, 1, 189));
+    assert_eq!(report.broken.pages, 1);
+    let text = report.to_string();
+    assert!(text.contains("pages     3 (189 B)\n"), "{text}");
+    assert!(text.contains("  client error (4xx): 1\n"), "{text}");
+    assert!(
+        text.contains("statuses  not found (404): 1, ok (200): 2\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("all rounds: 6 visits (346 B), 2 failed\n"),
+        "{text}"
+    );
+    let (_, html) = report_page(dir.path()).unwrap();
+    assert!(html.contains("3 pages, 189 B; 1 failed; "), "{html}");
+    assert!(
+        html.contains("All rounds: 6 visits (346 B), 2 failed."),
+        "{html}"
+    );
+}
+
 #[test]
 fn crawl_in_words() {
     let dir = crawl();
@@ -109,11 +164,11 @@ fn crawl_in_words() {
             seed      http://e.example/
             started   2026-11-20T23:59:00Z
             pages     4 (110 B)
-              client_error: 1
-              no_answer: 1
-              ok: 1
-              redirect: 1
-            statuses  200: 1, 301: 1, 404: 1
+              client error (4xx): 1
+              fetched (2xx): 1
+              no answer: 1
+              redirect (3xx): 1
+            statuses  moved permanently (301): 1, not found (404): 1, ok (200): 1
             failed    2
             broken    2
             round 1   0 new, 0 changed, 0 same, 0 gone, 2 broken
@@ -125,15 +180,15 @@ fn crawl_in_words() {
               timeout: 1
             gaps      all kept
             waits     1 cut short
-            coverage  1 whole, 1 partial
+            coverage  1 complete, 1 empty
             hosts     2
               e.example: 3 pages, 110 B, 4 requests, 1 excluded
-                coverage: whole (excluded: robots: 1)
+                coverage: complete (excluded: robots: 1)
                 gaps: least seen 1,000 ms where 1,000 ms were asked for, all kept
                 waits: 1 asked for, the longest 60,000 ms, 60,000 ms in all; 28,900 ms given; 1 cut short
                 http://e.example/robots.txt: rules (200)
               other.example: 1 page, 0 B, 0 requests, 0 excluded
-                coverage: partial: errors 1 (no answer: 1)
+                coverage: empty: errors 1 (no answer: 1)
                 gaps: none, a single request
             flaw      the last line of `requests.jsonl` is torn
             flaw      `DIR/excluded.jsonl` line 2: missing field `url` at line 1 column 12
@@ -240,7 +295,7 @@ fn report_json_keeps_its_field_names() {
               },
               "coverage": {
                 "whole": 1,
-                "partial": 1
+                "empty": 1
               },
               "hosts": [
                 {
@@ -292,7 +347,7 @@ fn report_json_keeps_its_field_names() {
                   "excluded": 0,
                   "excluded_by": {},
                   "waiting": 0,
-                  "coverage": "partial",
+                  "coverage": "empty",
                   "missing": [
                     {
                       "reason": "errors",
@@ -377,7 +432,7 @@ fn ours_nothing_that_a_server_said_turns_the_text_around() {
     row["error"] = json!("bad_head: x\u{2066}y\u{1b}[2J");
     lines(dir.path(), "pages.jsonl", &[row], "");
     let html = report_page(dir.path()).unwrap().1;
-    assert!(html.contains("<td>a/lmth<") && html.contains("bad_head: xy\u{fffd}[2J"));
+    assert!(html.contains("<td>a/lmth<") && html.contains("bad head: xy\u{fffd}[2J"));
 }
 
 #[test]

@@ -72,13 +72,16 @@ fn contact_link(contact: &str) -> Markup {
 
 /// A verdict with a sign that needs no colour.
 pub(super) fn verdict(coverage: Option<Coverage>) -> Markup {
-    let (sign, name) = match coverage {
-        Some(Coverage::Whole) => ("●", "whole"),
-        Some(Coverage::Partial) => ("◐", "partial"),
-        Some(Coverage::Blocked) => ("○", "blocked"),
-        None => return Markup::default(),
+    let Some(coverage) = coverage else {
+        return Markup::default();
     };
-    html! { span class="verdict" { span aria-hidden="true" { (sign) " " } (name) } }
+    let sign = match coverage {
+        Coverage::Whole => "●",
+        Coverage::Partial => "◐",
+        Coverage::Blocked => "○",
+        Coverage::Empty => "∅",
+    };
+    html! { span class="verdict" { span aria-hidden="true" { (sign) " " } (coverage.word()) } }
 }
 
 fn site(host: &HostReport, of: &HostFigures) -> Markup {
@@ -179,6 +182,7 @@ fn why_ended(host: &HostReport) -> Markup {
             Some(Coverage::Whole) => "nothing was left to ask for: ",
             Some(Coverage::Partial) => "something was left: ",
             Some(Coverage::Blocked) => "your site turned the crawl away: ",
+            Some(Coverage::Empty) => "no page of your site was fetched: ",
             None => "it was never to be asked"
         }
         (safe_line(&words))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use crawl_records::{Report, counted, grouped, size};
+use crawl_records::{Report, counted, failure_words, grouped, outcome_words, size, status_words};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
@@ -42,7 +42,7 @@ pub(super) fn page(
             a href="/" { "Search" }
         }
         main.wide {
-            (live(state, controls))
+            (live(state, controls, report.pages.rounds.len() > 1))
             section #report aria-label="Report" tabindex="-1" { (summary(report)) }
         }
     })
@@ -62,13 +62,17 @@ fn phase(state: &State) -> (&'static str, &'static str) {
 }
 
 /// The part that `page/crawl.js` keeps up to date.
-fn live(state: Option<&State>, controls: Controls) -> Markup {
+fn live(state: Option<&State>, controls: Controls, has_rounds: bool) -> Markup {
+    let (pages, failed) = match has_rounds {
+        true => ("Pages in this round", "Failed in this round"),
+        false => ("Pages", "Failed"),
+    };
     let number = |of: fn(&State) -> u64| state.map_or_else(String::new, |state| grouped(of(state)));
     html! {
         section #live aria-label="The crawl that runs" hidden[state.is_none()] {
             dl.tiles {
-                (tile("Pages", "pages", &number(|state| state.pages)))
-                (tile("Failed", "failed", &number(|state| state.failed)))
+                (tile(pages, "pages", &number(|state| state.pages)))
+                (tile(failed, "failed", &number(|state| state.failed)))
                 (tile("Excluded", "barred", &number(|state| state.barred)))
                 (tile("Waiting", "waiting", &number(|state| state.waiting)))
                 (tile("Under way", "in_flight", &number(|state| u64::from(state.in_flight))))
@@ -190,7 +194,7 @@ fn summary(report: &Report) -> Markup {
             (tile("Pages", "", &grouped(report.pages.total)))
             (tile("Failed", "", &grouped(report.pages.failed)))
             (tile("Excluded", "", &grouped(report.excluded.total)))
-            (tile("Requests", "", &grouped(requests.total)))
+            (tile(&in_all_rounds(report, "Requests"), "", &grouped(requests.total)))
             (tile("Received", "", &size(report.pages.bytes)))
             @if let Some((first, last)) = count {
                 (tile("From first to last", "", &duration(last.saturating_sub(first))))
@@ -199,6 +203,11 @@ fn summary(report: &Report) -> Markup {
             (tile("Waits cut short", "", &grouped(requests.short_waits)))
         }
         p.quiet {
+            @if let Some(all) = &report.pages.all_rounds {
+                "Each page is counted once, by its last visit. All rounds: "
+                (counted(all.visits, "visit", "visits")) ", " (grouped(all.failed)) " failed, "
+                (size(all.bytes)) ". "
+            }
             @if let Some(ended) = ended { "Last request: " (ended) ". " }
             "For programs: " code { "crawl report DIR --json" } "."
         }
@@ -206,20 +215,37 @@ fn summary(report: &Report) -> Markup {
             p.flaw { strong { "Flaw: " } (safe_line(flaw)) }
         }
         div.tables {
-            (table("Outcomes", &report.pages.by_outcome))
-            (table("Statuses", &report.pages.by_status))
+            (table("Outcomes", &named(&report.pages.by_outcome, |outcome| outcome_words(outcome))))
+            (table("Statuses", &named(&report.pages.by_status, |status| status_words(*status))))
             (table("Types", &report.pages.by_type))
             (table("Depths", &report.pages.by_depth))
             @if report.pages.rounds.len() > 1 { (table("Rounds", &report.pages.rounds)) }
             (table("Excluded", &report.excluded.by_reason))
             (table("Requests", &requests.by_purpose))
-            (table("No answer", &requests.by_failure))
+            (table("No answer", &named(&requests.by_failure, |failure| failure_words(failure))))
         }
         @if !report.excluded.put_aside.is_empty() {
             div.tables.one { (table("Put aside, with the evidence", &report.excluded.put_aside)) }
         }
         (reported_hosts(report))
     }
+}
+
+/// Labels a number that sums all rounds of a crawl.
+fn in_all_rounds<'a>(report: &Report, name: &'a str) -> std::borrow::Cow<'a, str> {
+    match report.pages.all_rounds {
+        Some(_) => format!("{name} in all rounds").into(),
+        None => name.into(),
+    }
+}
+
+/// Returns the counts with their keys in words, summed where the words agree.
+fn named<K>(counts: &BTreeMap<K, u64>, words: impl Fn(&K) -> String) -> BTreeMap<String, u64> {
+    let mut named = BTreeMap::new();
+    for (key, count) in counts {
+        *named.entry(words(key)).or_default() += count;
+    }
+    named
 }
 
 fn tile(name: &str, live: &str, value: &str) -> Markup {

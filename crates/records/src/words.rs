@@ -1,0 +1,115 @@
+//! Words for the tokens of rows: statuses, failures and outcomes as a person reads them.
+
+/// Names a status in words, with the number: `not found (404)`.
+#[must_use]
+pub fn status_words(status: u16) -> String {
+    let reason = http::StatusCode::from_u16(status).ok();
+    match reason.and_then(|status| status.canonical_reason()) {
+        Some("OK") => format!("ok ({status})"),
+        Some(reason) => format!("{} ({status})", reason.to_lowercase()),
+        None => format!("status {status}"),
+    }
+}
+
+/// Names an outcome of a page request, a key of `by_outcome`, in words.
+#[must_use]
+pub fn outcome_words(outcome: &str) -> String {
+    match outcome {
+        "ok" => "fetched (2xx)".to_owned(),
+        "unmodified" => "unchanged since the last visit (304)".to_owned(),
+        "redirect" => "redirect (3xx)".to_owned(),
+        "client_error" => "client error (4xx)".to_owned(),
+        "server_error" => "server error (5xx)".to_owned(),
+        "other" => "other status".to_owned(),
+        "unwanted_type" => "unwanted content type".to_owned(),
+        other => failure_words(other),
+    }
+}
+
+/// Names a failure, or the error of a row, in words. Text after the first colon is kept.
+#[must_use]
+pub fn failure_words(failure: &str) -> String {
+    let (token, detail) = match failure.split_once(':') {
+        Some((token, detail)) => (token, Some(detail)),
+        None => (failure, None),
+    };
+    let words = match token {
+        "no_such_name" => "host name not found",
+        "no_address" => "host name has no address",
+        "dns_timeout" => "name server did not answer",
+        "dns_failed" => "name lookup failed",
+        "connect_refused" => "connection refused",
+        "connect_unreachable" => "host unreachable",
+        "connect_timeout" => "connection timed out",
+        "connect_reset" => "connection reset",
+        "connect_failed" => "connection failed",
+        "tls_failed" => "TLS failed",
+        "first_byte_timeout" => "no answer in time",
+        "short_body" => "body cut short by the server",
+        "body_truncated" => "body longer than the limit",
+        _ if is_token(token) => return failure.replacen(token, &token.replace('_', " "), 1),
+        _ => return failure.to_owned(),
+    };
+    match detail {
+        Some(detail) => format!("{words}:{detail}"),
+        None => words.to_owned(),
+    }
+}
+
+/// Names the answer of a broken page: its status, its error, or both where the status is no error.
+#[must_use]
+pub fn answer_words(status: Option<u16>, error: Option<&str>) -> String {
+    match (status, error) {
+        (Some(status), Some(error)) if status < 400 => {
+            format!("{}, {}", status_words(status), failure_words(error))
+        }
+        (Some(status), _) => status_words(status),
+        (None, Some(error)) => failure_words(error),
+        (None, None) => "no answer".to_owned(),
+    }
+}
+
+/// Names evidence of a verdict: a status, a failure, or text that is words already.
+#[must_use]
+pub fn evidence_words(evidence: &str) -> String {
+    match evidence.parse() {
+        Ok(status) => status_words(status),
+        Err(_) => failure_words(evidence),
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{answer_words, evidence_words, failure_words, outcome_words, status_words};
+
+    #[test]
+    fn ours_a_person_reads_words() {
+        assert_eq!(status_words(404), "not found (404)");
+        assert_eq!(status_words(200), "ok (200)");
+        assert_eq!(status_words(799), "status 799");
+        assert_eq!(failure_words("no_such_name"), "host name not found");
+        assert_eq!(
+            failure_words("connect_refused: os error 111"),
+            "connection refused: os error 111"
+        );
+        assert_eq!(failure_words("too_many_redirects"), "too many redirects");
+        assert_eq!(
+            failure_words("robots.txt answered 503"),
+            "robots.txt answered 503"
+        );
+        assert_eq!(outcome_words("client_error"), "client error (4xx)");
+        assert_eq!(outcome_words("login_page"), "login page");
+        assert_eq!(
+            answer_words(Some(302), Some("too_many_redirects")),
+            "found (302), too many redirects"
+        );
+        assert_eq!(answer_words(None, None), "no answer");
+        assert_eq!(evidence_words("410"), "gone (410)");
+        assert_eq!(evidence_words("max-pages"), "max-pages");
+    }
+}
