@@ -20,6 +20,9 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 /// Pages of a segment whose words are looked at for how near they stand to each other.
 const MAX_PAGES_COMPARED: usize = 200;
 
+/// The weight of a form, at least, that counts as the name itself near other words.
+const LEAST_NAME_WEIGHT: f32 = 0.75;
+
 /// Looks all words of a query up at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Bm25fQuery(pub(crate) Arc<ScoredTerms>);
@@ -34,6 +37,9 @@ pub(crate) struct ScoredTerms {
     /// The cost to a page of lacking words: its score is multiplied by this power of the part
     /// that it has.
     pub(crate) whole: f32,
+    /// Telling words of the query. A page with fewer has its score multiplied by `partial`.
+    pub(crate) telling: usize,
+    pub(crate) partial: f32,
     /// The amount of a word that counts half of what any amount can: more counts for little.
     pub(crate) saturation: f32,
     /// The part that plain BM25 of title and text adds.
@@ -83,6 +89,12 @@ pub(crate) struct ScoredWord {
     pub(crate) rarity: f32,
     /// True if it counts towards what a page must have.
     pub(crate) is_telling: bool,
+    /// True for a name of several parts (`user_agent`): a heading with it gains as one with the
+    /// parts typed apart.
+    pub(crate) is_name: bool,
+    /// Places in which most pages have the word, as in a title that ends in the site's name: not
+    /// counted there.
+    pub(crate) shared_in: Vec<Field>,
 }
 
 /// The places in which words are looked for.
@@ -143,7 +155,8 @@ impl Bm25fQuery {
         let alone = asked.text_alone;
         let lengths_of_text = Lengths::of(segment, asked.body)?;
         for word in &asked.words {
-            for place in &asked.places {
+            let places = asked.places.iter();
+            for place in places.filter(|place| !word.shared_in.contains(&place.field)) {
                 count_in(word, place.field, segment, &mut place_sheet)?;
                 let lengths = Lengths::of(segment, place.field)?;
                 let is_text = [asked.title, asked.body].contains(&place.field);
@@ -171,17 +184,22 @@ impl Bm25fQuery {
         sheet.drain(|page, has| {
             let part = if all > 0.0 { has.rarity / all } else { 1.0 };
             if has.telling >= asked.least || part >= asked.least_part {
-                ranked.push((page, has.score * part.powf(asked.whole)));
+                let is_partial = has.telling < asked.telling;
+                let factor = if is_partial { asked.partial } else { 1.0 };
+                ranked.push((page, has.score * part.powf(asked.whole) * factor));
             }
         });
-        if asked.words.len() > 1 {
+        let has_many = asked.words.len() > 1;
+        if has_many || asked.words.iter().any(|word| word.is_name) {
             let last = ranked.len().min(MAX_PAGES_COMPARED);
             if last < ranked.len() {
                 ranked.select_nth_unstable_by(last, |a, b| b.1.total_cmp(&a.1));
             }
             let compared = &mut ranked[..last];
             compared.sort_unstable_by_key(|(page, _)| *page);
-            self.add_nearness(segment, &[asked.body], asked.passage, compared)?;
+            if has_many {
+                self.add_nearness(segment, &[asked.body], asked.passage, compared)?;
+            }
             self.add_nearness(segment, &asked.headings, asked.heading, compared)?;
         }
         ranked.sort_unstable_by_key(|(page, _)| *page);
@@ -225,7 +243,14 @@ impl Bm25fQuery {
         let mut positions = Vec::new();
         let with = IndexRecordOption::WithFreqsAndPositions;
         for (n, word) in self.0.words.iter().enumerate() {
-            for (form, _) in &word.forms {
+            if word.shared_in.contains(&place) {
+                continue;
+            }
+            for (form, weight) in &word.forms {
+                // A longer word or a guess in a heading is not the name.
+                if word.is_name && *weight < LEAST_NAME_WEIGHT {
+                    continue;
+                }
                 let term = Term::from_field_text(place, form);
                 let Some(mut postings) = index.read_postings(&term, with)? else {
                     continue;

@@ -14,6 +14,8 @@ use crate::schema::{Fields, GIVES_WAY, KIND_DUPLICATE, KIND_PAGE, LEAVING};
 use crate::tokens::of_language;
 use crate::words::{Stemmer, Words};
 
+/// Folders of a path, at most, that a page is found by.
+const MAX_FOLDERS: usize = 16;
 /// Words of the main text that count as its beginning.
 const LEAD_WORDS: usize = 60;
 
@@ -61,6 +63,9 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     document.add_text(fields.host, page.host());
     for site in sites(page) {
         document.add_text(fields.site, site);
+    }
+    for folder in folders(page) {
+        document.add_text(fields.site, folder);
     }
     document.add_text(fields.language, page.language.as_deref().unwrap_or(""));
     for value in facet_values(page) {
@@ -110,11 +115,21 @@ pub(crate) fn sites(page: &IndexedPage) -> Vec<String> {
     }
     let path = page.path();
     let path = path.split('?').next().unwrap_or_default();
-    for (at, _) in path.match_indices('/').skip(1).take(16) {
+    for (at, _) in path.match_indices('/').skip(1).take(MAX_FOLDERS) {
         sites.push(format!("{host}{}", &path[..at]));
     }
     sites.push(format!("{host}{path}"));
     sites
+}
+
+/// The folders that a filter may name without a host, up to the page's own path.
+fn folders(page: &IndexedPage) -> impl Iterator<Item = &str> {
+    let path = page.path();
+    let path = path.split('?').next().unwrap_or_default();
+    let ends = path.match_indices('/').skip(1).take(MAX_FOLDERS);
+    let ends = ends.map(|(at, _)| at).chain([path.len()]);
+    ends.map(|at| path[..at].trim_end_matches('/'))
+        .filter(|folder| !folder.is_empty())
 }
 
 fn texts(fields: &Fields, page: &IndexedPage, document: &mut TantivyDocument) {

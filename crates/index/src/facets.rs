@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use tantivy::query::{Query as Lookup, TermQuery};
+use tantivy::query::{BooleanQuery, Query as Lookup, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, Term};
 
 use crate::indexed_page::IndexedPage;
 use crate::page_facts::url_key;
-use crate::query::site_name;
+use crate::query::{folder_of_any_host, site_name};
 use crate::schema::Fields;
 use crate::versions::{is_versioned_folder, newer_label_first};
 
@@ -53,7 +53,8 @@ pub struct FacetCount {
 /// The values that pages must have; none is any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FacetFilters {
-    /// A host or a folder, with all in it: as `site:` takes it.
+    /// A host or a folder with all in it, as `site:` takes it, or a folder of any host
+    /// (`products`, `/products/`).
     pub folder: Option<String>,
     /// A language (ISO 639).
     pub language: Option<String>,
@@ -76,8 +77,11 @@ impl FacetFilters {
             let term = Term::from_field_text(field, value);
             Box::new(TermQuery::new(term, IndexRecordOption::Basic)) as Box<dyn Lookup>
         };
-        let folder = self.folder.as_deref().map(site_name);
-        let of_folder = folder.map(|folder| exact(fields.site, &folder));
+        let of_folder = self.folder.as_deref().map(|folder| {
+            let host_or_folder = exact(fields.site, &site_name(folder));
+            let of_any_host = exact(fields.site, &folder_of_any_host(folder));
+            Box::new(BooleanQuery::union(vec![host_or_folder, of_any_host])) as Box<dyn Lookup>
+        });
         let values = [
             (LANGUAGE, &self.language),
             (VERSION, &self.version),
@@ -222,6 +226,26 @@ fn folders(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Ve
     let values = all.values(FOLDER);
     let pages = values.iter().filter(|(value, _)| !value.contains('/'));
     let mut here = filters.folder.as_deref().map(site_name);
+    if let Some(folder) = filters.folder.as_deref()
+        && here
+            .as_ref()
+            .is_some_and(|here| all.get(&format!("{FOLDER}{here}")) == 0)
+    {
+        let path = folder_of_any_host(folder);
+        let is_it = |value: &str| value.find('/').is_some_and(|at| value[at..] == path);
+        let mut found = values.iter().filter(|(value, _)| is_it(value));
+        match (found.next(), found.next()) {
+            (Some((only, _)), None) => here = Some(only.clone()),
+            (Some(_), Some(_)) => {
+                return values
+                    .iter()
+                    .filter(|(value, _)| is_it(value))
+                    .cloned()
+                    .collect();
+            }
+            (None, _) => {}
+        }
+    }
     let mut in_it: u64 = match &here {
         Some(folder) => all.get(&format!("{FOLDER}{folder}")),
         None => pages.map(|(_, count)| count).sum(),

@@ -78,6 +78,22 @@ impl<'s> Lexicon<'s> {
         Ok(most)
     }
 
+    /// The fields of titles and first headings in which more than this many pages have the word.
+    pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
+        let [_, title, first_heading, ..] = self.fields;
+        let mut shared = Vec::new();
+        for field in [title, first_heading] {
+            if self
+                .searcher
+                .doc_freq(&Term::from_field_text(field, word))?
+                > pages
+            {
+                shared.push(field);
+            }
+        }
+        Ok(shared)
+    }
+
     /// Returns whether a page fits a look-up.
     pub(crate) fn has(&self, lookup: &dyn Query) -> tantivy::Result<bool> {
         Ok(self.searcher.search(lookup, &Count)? > 0)

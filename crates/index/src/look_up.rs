@@ -9,6 +9,7 @@ use tantivy::query::{BooleanQuery, Occur, Query as Lookup, RangeQuery};
 use tantivy::{DocAddress, DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
 
 use crate::facets::{FacetFilters, Facets, ValueCounts, VersionMark};
+use crate::page_prior::hundredths;
 use crate::query_plan::WEIGHTS;
 use crate::schema::Fields;
 
@@ -24,6 +25,8 @@ pub(crate) struct LookUp<'a> {
     /// The time, in seconds since 1970 UTC: pages whose time is over are not shown.
     pub(crate) now: i64,
     pub(crate) filters: &'a FacetFilters,
+    /// True if the query asks for changes, so that lists of them rank as other pages do.
+    pub(crate) asks_for_changes: bool,
     /// True where the newest version of a page stands for the older ones.
     pub(crate) prefers_newest: bool,
     pub(crate) counts_facets: bool,
@@ -47,8 +50,9 @@ impl LookUp<'_> {
         // Those with the same text as others are told apart when a run ends; until then they
         // are left out here.
         let most = (self.limit + self.offset).max(1) * 2;
-        let ranked = TopDocs::with_limit(most).tweak_score(|segment: &SegmentReader| {
-            let prior = Prior::of(segment);
+        let asks_for_changes = self.asks_for_changes;
+        let ranked = TopDocs::with_limit(most).tweak_score(move |segment: &SegmentReader| {
+            let prior = Prior::of(segment, asks_for_changes);
             move |document: DocId, score: Score| prior.weighed(document, score)
         });
         let (total, ranked) = self.searcher.search(&*lookup, &(Count, ranked))?;
@@ -63,7 +67,9 @@ impl LookUp<'_> {
 
     /// The same by all pages that fit: what each is a version of is known then, and each is counted.
     fn all(&self, lookup: &dyn Lookup) -> tantivy::Result<FoundPages> {
-        let mut all = self.searcher.search(lookup, &AllMatches)?;
+        let mut all = self
+            .searcher
+            .search(lookup, &AllMatches(self.asks_for_changes))?;
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let shown = match self.prefers_newest {
             true => self.newest(&all)?,
@@ -179,13 +185,15 @@ impl LookUp<'_> {
 struct Prior {
     linked: Option<Column<u64>>,
     worth: Option<Column<u64>>,
+    asks_for_changes: bool,
 }
 
 impl Prior {
-    fn of(segment: &SegmentReader) -> Prior {
+    fn of(segment: &SegmentReader, asks_for_changes: bool) -> Prior {
         Prior {
             linked: segment.fast_fields().u64("linked").ok(),
             worth: segment.fast_fields().u64("worth").ok(),
+            asks_for_changes,
         }
     }
 
@@ -193,14 +201,15 @@ impl Prior {
     fn weighed(&self, document: DocId, score: Score) -> Score {
         let first = |column: &Option<Column<u64>>| column.as_ref()?.first(document);
         let (linked, worth) = (first(&self.linked), first(&self.worth));
+        let worth = hundredths(worth.unwrap_or(100), self.asks_for_changes);
         #[expect(clippy::cast_precision_loss, reason = "at most 32, and 100")]
-        let (linked, worth) = (linked.unwrap_or(0) as f32, worth.unwrap_or(100) as f32);
+        let (linked, worth) = (linked.unwrap_or(0) as f32, worth as f32);
         score * (1.0 + WEIGHTS.linked * linked) * worth / 100.0
     }
 }
 
-/// Gathers all pages that fit, in no order.
-struct AllMatches;
+/// Gathers all pages that fit, in no order. True if the query asks for changes.
+struct AllMatches(bool);
 
 struct SegmentMatches {
     segment: SegmentOrdinal,
@@ -219,7 +228,7 @@ impl Collector for AllMatches {
     ) -> tantivy::Result<SegmentMatches> {
         Ok(SegmentMatches {
             segment,
-            prior: Prior::of(reader),
+            prior: Prior::of(reader, self.0),
             found: Vec::new(),
         })
     }

@@ -4,9 +4,13 @@
 
 use crate::indexed_page::IndexedPage;
 
-/// The cost of listing changes, and of being little else than links. Hundredths.
+/// The worth of a list of changes, of a page that is little else than links, and of a listing of
+/// source code. Hundredths.
 const CHANGES: u64 = 55;
 const LINKS: u64 = 50;
+const SOURCE: u64 = 40;
+/// Added to the worth of a list of changes: whether that costs depends on the query.
+const IS_CHANGES: u64 = 1 << 8;
 /// Characters of text for each link, below which a page is a list of links.
 const TEXT_PER_LINK: usize = 60;
 /// Links of such a list.
@@ -30,7 +34,23 @@ const CHANGE_LISTS: [&str; 14] = [
     "journal des modifications",
 ];
 
-/// In hundredths of an ordinary page.
+/// Words of a query that asks for changes.
+const CHANGE_WORDS: [&str; 9] = [
+    "changes",
+    "release",
+    "releases",
+    "relnotes",
+    "changelogs",
+    "history",
+    "news",
+    "\u{e4}nderungen",
+    "nouveaut\u{e9}s",
+];
+
+/// Folders of listings of source code: Sphinx's, its copies of pages as written, and Javadoc's.
+const SOURCE_FOLDERS: [&str; 3] = ["/_modules/", "/_sources/", "/src-html/"];
+
+/// The worth that is stored of a page: see [`hundredths`].
 pub(crate) fn worth(page: &IndexedPage) -> u64 {
     let title = page.title.to_lowercase().replace('\u{2019}', "'");
     let path = page.path().to_lowercase();
@@ -39,11 +59,34 @@ pub(crate) fn worth(page: &IndexedPage) -> u64 {
         .iter()
         .any(|name| title.contains(name) || path.contains(name))
     {
-        worth = worth * CHANGES / 100;
+        worth += IS_CHANGES;
     }
     let links = page.links.len();
     if links >= MIN_LINKS && page.text.len() < links * TEXT_PER_LINK {
-        worth = worth * LINKS / 100;
+        worth = worth & IS_CHANGES | LINKS;
+    }
+    // Rustdoc's end in the name of the file.
+    if SOURCE_FOLDERS.iter().any(|folder| path.contains(folder)) || path.ends_with(".rs.html") {
+        worth = worth & IS_CHANGES | (worth % IS_CHANGES * SOURCE / 100);
     }
     worth
+}
+
+/// The worth of a page for a query, in hundredths of an ordinary page.
+pub(crate) fn hundredths(worth: u64, asks_for_changes: bool) -> u64 {
+    match worth & IS_CHANGES != 0 && !asks_for_changes {
+        true => worth % IS_CHANGES * CHANGES / 100,
+        false => worth % IS_CHANGES,
+    }
+}
+
+/// Returns whether a query, in lower case, asks for changes.
+pub(crate) fn asks_for_changes(query: &str) -> bool {
+    let query = query.replace('\u{2019}', "'");
+    CHANGE_LISTS
+        .iter()
+        .any(|name| query.contains(name.trim_end()))
+        || query
+            .split_whitespace()
+            .any(|word| CHANGE_WORDS.contains(&word))
 }

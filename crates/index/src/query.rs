@@ -63,6 +63,13 @@ impl Query {
         Ok(query)
     }
 
+    /// The terms that pages must have, in lower case.
+    pub(crate) fn text(&self) -> String {
+        let terms = self.terms.iter().filter(|term| !term.is_not);
+        let terms: Vec<_> = terms.map(|term| term.text.to_lowercase()).collect();
+        terms.join(" ")
+    }
+
     /// Takes one term off the front.
     fn take<'q>(&mut self, text: &'q str) -> &'q str {
         let (is_not, text) = match text.strip_prefix('-') {
@@ -107,6 +114,11 @@ pub(crate) fn site_name(typed: &str) -> String {
     format!("{}{path}", host.to_lowercase())
 }
 
+/// A folder without a host as the index names it: `/products` for `products/`.
+pub(crate) fn folder_of_any_host(typed: &str) -> String {
+    format!("/{}", typed.trim_matches('/'))
+}
+
 fn term(text: &str) -> (TermMatch, &str, &str) {
     if let Some(quoted) = text.strip_prefix(is_quote) {
         // A quotation that is not closed goes to the end.
@@ -116,8 +128,11 @@ fn term(text: &str) -> (TermMatch, &str, &str) {
     }
     let (word, rest) = word(text);
     match word.strip_suffix('*') {
-        Some(stem) => (TermMatch::Prefix, stem.trim_end_matches('*'), rest),
-        None => (TermMatch::Words, word, rest),
+        // Stars among symbols are an operator (`**`).
+        Some(stem) if stem.contains(char::is_alphanumeric) => {
+            (TermMatch::Prefix, stem.trim_end_matches('*'), rest)
+        }
+        _ => (TermMatch::Words, word, rest),
     }
 }
 
@@ -216,6 +231,6 @@ mod tests {
             Words "a:b""#]],
         );
         check("\"never closed", expect![[r#"Phrase "never closed""#]]);
-        check("\"\" \u{0}\u{7} *", expect![""]);
+        check("\"\" \u{0}\u{7} **", expect![[r#"Words "**""#]]);
     }
 }

@@ -6,7 +6,8 @@ mod weights;
 
 use std::cell::Cell;
 
-use tantivy::query::{BooleanQuery, Occur, Query as Lookup};
+use tantivy::query::{BooleanQuery, ConstScoreQuery, Occur, Query as Lookup};
+use tantivy::schema::Field;
 
 use self::lookups::clause;
 pub(crate) use self::marked_words::{MarkedTerm, MarkedWords};
@@ -22,6 +23,8 @@ use crate::words::{Stemmer, Word, WordRelation, words};
 const COMMON: f64 = 0.12;
 /// One that more than this part has is marked in results only beside others that are.
 const EVERYWHERE: f64 = 0.4;
+/// A word that more than one in this many titles has is part of the site's name.
+const SHARED_TITLES: u64 = 2;
 /// Of fewer pages none of that is said.
 const MIN_SITE: u64 = 20;
 /// On a small site a word has to be on more pages than this to be common, but at most on half
@@ -45,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) did_you_mean: Option<String>,
     /// The words and phrases that no page has, and that were left out of the look-ups.
     pub(crate) unknown: Vec<String>,
+    /// True if the query is two telling words, one of which may be let go.
+    pub(crate) is_pair: bool,
 }
 
 /// The strictness with which a page has to fit.
@@ -52,6 +57,8 @@ pub(crate) struct Plan {
 pub(crate) enum Strictness {
     /// It has most words of the query.
     Most,
+    /// It has one of two words; pages with both come first.
+    Relaxed,
     /// It has one of them.
     Any,
     /// It has one of them, or a word of a phrase, or two characters of a longer run.
@@ -113,6 +120,12 @@ struct Unit {
     is_meant: bool,
     /// No page has it, nor anything near to it.
     is_unknown: bool,
+    /// A word of a phrase that each page must have anyway.
+    is_in_phrase: bool,
+    /// A name of several parts, such as `user_agent`.
+    is_name: bool,
+    /// The fields in which most pages have it.
+    shared_in: Vec<Field>,
 }
 
 /// The beginnings that a word may be.
@@ -140,7 +153,12 @@ impl Planner<'_> {
                 let phrase = self.look_up_phrase(term, marks);
                 if !is_apart {
                     meant.push(Meant::as_typed(term));
-                    clauses.push(clause(term, phrase));
+                    let scored = self.phrase_units(term)?;
+                    clauses.push(match scored.is_empty() {
+                        true => clause(term, phrase),
+                        false => (Occur::Must, Box::new(ConstScoreQuery::new(phrase, 0.0))),
+                    });
+                    units.extend(scored);
                     continue;
                 }
                 if !self.lexicon.has(&*phrase)? {
@@ -177,6 +195,13 @@ impl Planner<'_> {
         self.join_neighbours(&mut units, &mut wanted)?;
         if units.iter().any(|unit| !unit.is_unknown) || clauses.iter().any(is_asked) {
             leave_out_unknown(&mut units, &mut unknown);
+        } else {
+            let named = units.iter().map(|unit| unit.written.clone());
+            unknown.extend(named);
+            if units.is_empty() && clauses.is_empty() {
+                // Symbols that are no words.
+                unknown.extend(query.terms.iter().map(|term| term.text.clone()));
+            }
         }
         if fit == Strictness::Apart {
             units = self.apart(units)?;
@@ -186,6 +211,11 @@ impl Planner<'_> {
         for unit in &units {
             wanted.mark(unit, has_others && unit.is_everywhere);
         }
+        let telling = units.iter().filter(|unit| !unit.is_common).count();
+        let is_pair = telling == 2
+            && units
+                .iter()
+                .all(|unit| !unit.is_in_phrase && unit.run.is_empty());
         clauses.extend(self.look_up_words(&units, fit));
         clauses.extend(self.look_up_neighbours(&units));
         self.restrict_to_sites(query, &mut clauses);
@@ -194,7 +224,45 @@ impl Planner<'_> {
             wanted: wanted.sealed(),
             did_you_mean: self.suggestion(query, &meant),
             unknown,
+            is_pair,
         })
+    }
+
+    /// The words of a phrase, by which the pages that have it are ranked. Empty where it is not to
+    /// be there, is looked for in titles alone, or has characters of a script without spaces.
+    fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
+        let found = words(&term.text, &Stemmer::none());
+        let is_paired =
+            |word: &Word| matches!(word.kind, WordRelation::Character | WordRelation::Pair);
+        if term.is_not || term.in_title || found.iter().any(is_paired) {
+            return Ok(Vec::new());
+        }
+        let mut units = Vec::new();
+        for word in found.iter().filter(|word| word.kind == WordRelation::Plain) {
+            if !Budget::take(&self.budget.words) {
+                break;
+            }
+            let pages = self.lexicon.pages_with(&word.text)?;
+            units.push(Unit {
+                is_in_phrase: true,
+                is_name: has_parts(word, &found),
+                is_common: self.is_common(pages, self.common_part()),
+                shared_in: self.shared_in(&word.text)?,
+                idf: self.idf(pages),
+                written: word.text.clone(),
+                forms: vec![(word.text.clone(), 1.0)],
+                ..Unit::default()
+            });
+        }
+        Ok(units)
+    }
+
+    /// The fields of titles in which most pages have a word.
+    fn shared_in(&self, word: &str) -> tantivy::Result<Vec<Field>> {
+        match self.pages >= MIN_SITE {
+            true => self.lexicon.shared_in(word, self.pages / SHARED_TITLES),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// The words with each run of characters taken apart into its pairs.
@@ -316,6 +384,8 @@ impl Planner<'_> {
             is_common: self.is_common(pages, self.common_part()) && ending != Ending::Open,
             is_everywhere: self.is_common(pages, EVERYWHERE),
             idf: self.idf(pages),
+            is_name: has_parts(word, all),
+            shared_in: self.shared_in(text)?,
             written: text.clone(),
             forms: dedup(forms),
             ..Unit::default()
@@ -537,6 +607,16 @@ fn is_name(text: &str) -> bool {
         .count()
         > 1
         || words.iter().any(|word| word.kind == WordRelation::Part)
+}
+
+/// Returns whether a word has several parts among `all`.
+fn has_parts(word: &Word, all: &[Word]) -> bool {
+    let is_part = |part: &&Word| {
+        part.kind == WordRelation::Part
+            && word.range.start <= part.range.start
+            && part.range.end <= word.range.end
+    };
+    all.iter().filter(is_part).count() > 1
 }
 
 /// Takes the words out that no page has, and names those that no named phrase has already.

@@ -19,20 +19,32 @@ pub struct SearchResults {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_you_mean: Option<String>,
     /// The words and phrases that no page has, as typed or in lower case: the results are those
-    /// of the others. Empty where nothing was found without them either.
+    /// of the others. Where no page has any word of the query, all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
+    /// True if few or no pages have both words of the query, so that pages with one of them are
+    /// among the results.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_words: bool,
     /// Its pages by folder, language, version and type, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facets: Option<Facets>,
 }
 
 impl SearchResults {
-    /// The sentence that names what no page has; none where all words are on some page.
+    /// A sentence on what the results lack of the query. `None` if they have all of it.
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let words: Vec<_> = self.unknown.iter().map(|word| safe_line(word)).collect();
-        (!words.is_empty()).then(|| format!("No page has {}: left out.", words.join(", ")))
+        let words = words.join(", ");
+        match (words.is_empty(), self.total) {
+            (true, _) if self.lacks_words => {
+                Some("Few pages have both words: pages with one of them follow.".to_owned())
+            }
+            (true, _) => None,
+            (false, 0) => Some(format!("No page has {words}.")),
+            (false, _) => Some(format!("No page has {words}: left out.")),
+        }
     }
 }
 

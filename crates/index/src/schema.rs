@@ -14,7 +14,7 @@ use crate::tantivy_directory::check_files;
 use crate::tokens::TOKENIZER;
 
 /// The format of the index: another one is built anew from the archive.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The file that names it. Written first.
 pub(crate) const FORMAT_FILE: &str = "format.json";

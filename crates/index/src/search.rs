@@ -1,5 +1,6 @@
 //! Searching: a query in, ranked pages out.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use crate::file_check::Checked;
 use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
 use crate::look_up::{FoundPages, LookUp};
+use crate::page_prior::asks_for_changes;
 use crate::passage::passage_url;
 use crate::query::Query;
 use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness};
@@ -28,7 +30,7 @@ use crate::snapshot::Snapshot;
 use crate::stored_page::{each_stored, page_at, stored};
 use crate::typed_minus::as_meant;
 use crate::versions::is_versioned_folder;
-use crate::words::Stemmer;
+use crate::words::{Stemmer, words};
 
 /// Results are ranked up to here.
 pub const MAX_RESULTS: usize = 1000;
@@ -36,6 +38,8 @@ pub const MAX_RESULTS: usize = 1000;
 /// all; of a larger one those of so many bytes each.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
+/// Where fewer pages than this have both words of a query, pages with one of them follow.
+const MIN_OF_PAIR: usize = 5;
 /// Languages whose stems are looked up, those of most pages first.
 const MAX_LANGUAGES: usize = 6;
 
@@ -301,6 +305,30 @@ impl Seen {
     }
 }
 
+/// A suggestion with its words as the results write them: the index knows words without accents.
+fn as_written(meant: &str, results: &[Hit]) -> String {
+    let none = Stemmer::none();
+    let texts = results.iter().flat_map(|hit| [&hit.title, &hit.excerpt]);
+    let mut written: HashMap<String, String> = HashMap::new();
+    for text in texts {
+        for word in words(text, &none) {
+            let lower = text[word.range].to_lowercase();
+            written.entry(word.text).or_insert(lower);
+        }
+    }
+    let mut suggestion = String::new();
+    let mut end = 0;
+    for word in words(meant, &none) {
+        // Parts come after the whole word.
+        if word.range.start >= end && meant[word.range.clone()] == word.text {
+            suggestion.push_str(&meant[end..word.range.start]);
+            end = word.range.end;
+            suggestion.push_str(written.get(&word.text).unwrap_or(&word.text));
+        }
+    }
+    suggestion + &meant[end..]
+}
+
 /// One search.
 struct Search<'a> {
     seen: &'a Seen,
@@ -316,10 +344,20 @@ impl Search<'_> {
         };
         let mut plan = self.plan(query, Strictness::Most)?;
         let mut found = self.look_up(&plan, query)?;
-        for fit in [Strictness::Any, Strictness::Apart] {
+        let mut fit = Strictness::Most;
+        for looser in [Strictness::Any, Strictness::Apart] {
             if found.total == 0 {
+                fit = looser;
                 plan = self.plan(query, fit)?;
                 found = self.look_up(&plan, query)?;
+            }
+        }
+        let mut lacks_words = plan.is_pair && fit != Strictness::Most;
+        if plan.is_pair && fit == Strictness::Most && found.total < MIN_OF_PAIR {
+            let relaxed = self.plan(query, Strictness::Relaxed)?;
+            let more = self.look_up(&relaxed, query)?;
+            if more.total > found.total {
+                (plan, found, lacks_words) = (relaxed, more, true);
             }
         }
         let mut results = Vec::new();
@@ -334,18 +372,15 @@ impl Search<'_> {
             // A pinned page may not be what the filters ask for.
             false => found.total,
         };
+        let meant = plan.did_you_mean.map(|meant| as_written(&meant, &results));
         Ok(SearchResults {
             query: typed.to_owned(),
             total,
             results,
             facets: found.facets,
-            did_you_mean: plan
-                .did_you_mean
-                .map(|meant| safe_line(&meant).into_owned()),
-            unknown: match total {
-                0 => Vec::new(),
-                _ => plan.unknown,
-            },
+            did_you_mean: meant.map(|meant| safe_line(&meant).into_owned()),
+            unknown: plan.unknown,
+            lacks_words: lacks_words && total > 0,
         })
     }
 
@@ -421,6 +456,7 @@ impl Search<'_> {
             offset: options.offset,
             now: options.now,
             filters: &options.filters,
+            asks_for_changes: asks_for_changes(&query.text()),
             prefers_newest: !is_of_version && !options.filters.is_of_version(),
             counts_facets: options.facets,
         };

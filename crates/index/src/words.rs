@@ -4,6 +4,7 @@
 //! spaces. What it keeps together and people also type apart (`os.path`, `user_agent`,
 //! `ThreadPool`) is a word, and so are its parts. Chinese and Japanese text is cut into pairs
 //! of characters: each pair is a word, so that no dictionary has to know what is looked for.
+//! Operators that stand apart (`!=`, `|>`) are words too.
 
 mod ascii;
 mod fold;
@@ -25,6 +26,10 @@ pub use stem::Stemmer;
 const MAX_WORD_BYTES: usize = 96;
 /// Bytes of text that are cut into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;
+/// Bytes of an operator that is taken as a word: a single symbol is punctuation, and a longer row
+/// of them is decoration.
+const MIN_OPERATOR_BYTES: usize = 2;
+const MAX_OPERATOR_BYTES: usize = 4;
 /// Words that the end of a block puts between two words, so that no phrase crosses it.
 const BLOCK_GAP: usize = 4;
 
@@ -73,6 +78,8 @@ pub struct Words<'t> {
     /// Words of the last piece, not yet taken.
     ready: VecDeque<FoundWord>,
     position: usize,
+    /// The end of the last word: symbols are looked for between there and the next word.
+    symbols_from: usize,
     /// The forms of words that came before.
     known: Box<KnownWords>,
     /// The last character that was cut by itself: its neighbour may begin the next piece.
@@ -116,6 +123,7 @@ impl<'t> Words<'t> {
             next: 0,
             ready: VecDeque::new(),
             position: 0,
+            symbols_from: 0,
             known: KnownWords::take(stemmer),
             last_character: None,
             characters: String::new(),
@@ -221,6 +229,7 @@ impl<'t> Words<'t> {
             }),
             false => self.line(start, piece),
         }
+        self.symbols_before(start + piece.len());
         // A line ends what stands in it.
         self.position += BLOCK_GAP * usize::from(piece.ends_with('\n'));
     }
@@ -252,8 +261,10 @@ impl<'t> Words<'t> {
     }
 
     fn word(&mut self, range: Range<usize>) {
-        let at = self.position;
         let range = with_signs(self.text, range);
+        self.symbols_before(range.start);
+        self.symbols_from = range.end;
+        let at = self.position;
         let written = &self.text[range.clone()];
         if written.len() > MAX_WORD_BYTES {
             self.position += 1;
@@ -282,9 +293,21 @@ impl<'t> Words<'t> {
         }
     }
 
+    /// Pushes the operators between the last word and `end`, each at the position of the word
+    /// that follows, so that they part no phrase.
+    fn symbols_before(&mut self, end: usize) {
+        let start = std::mem::replace(&mut self.symbols_from, end);
+        for range in operators(self.text, start..end) {
+            let known = self.known.meet(&self.text[range.clone()]);
+            self.push(known, range, self.position, WordRelation::Plain);
+        }
+    }
+
     /// Each character of a run, and each pair of neighbours.
     fn ideographs(&mut self, run: Option<Range<usize>>) {
         let Some(run) = run else { return };
+        self.symbols_before(run.start);
+        self.symbols_from = run.end;
         let text = &self.text[run.clone()];
         let last = self.last_character.take();
         let last = last.filter(|last| last.end == run.start);
@@ -323,6 +346,36 @@ fn with_signs(text: &str, range: Range<usize>) -> Range<usize> {
         after.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '+' | '#'))
     });
     range.start..range.end + more.map_or(0, |signs| signs.len())
+}
+
+/// Returns the operators in a part of `text`, such as `!=` and `|>`: two to four symbols in a row
+/// that touch no letter or digit, and are neither dashes nor dots.
+fn operators(text: &str, within: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let is_within_word = |c: char| c.is_alphanumeric() || c == '_';
+    let bytes = text.as_bytes();
+    let mut at = within.start;
+    std::iter::from_fn(move || {
+        while at + MIN_OPERATOR_BYTES <= within.end {
+            let symbols = bytes[at..within.end].iter();
+            let length = symbols.take_while(|byte| is_symbol(**byte)).count();
+            let range = at..at + length;
+            at = range.end + 1;
+            let row = &bytes[range.clone()];
+            let is_punctuation = [b'-', b'.'].map(|dot| row.iter().all(|byte| *byte == dot));
+            if (MIN_OPERATOR_BYTES..=MAX_OPERATOR_BYTES).contains(&length)
+                && is_punctuation == [false; 2]
+                && !text[..range.start].ends_with(is_within_word)
+                && !text[range.end..].starts_with(is_within_word)
+            {
+                return Some(range);
+            }
+        }
+        None
+    })
+}
+
+fn is_symbol(byte: u8) -> bool {
+    br"!#$%&*+-./:<=>?@\^|~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -378,6 +431,20 @@ mod tests {
             ]],
         );
         check("en", "C++ and C#, a+b", expect!["0c++ 1and 2c# 3a 4b"]);
+    }
+
+    #[test]
+    fn operators_are_words_where_they_touch_no_other() {
+        check(
+            "en",
+            "x != y (??)\n|> z é => 中 && a -- ... ->",
+            expect!["0x 1!= 1y 2?? 6|> 6z 7e 8=> 8中 9&& 9a 10->"],
+        );
+        check(
+            "en",
+            "i<=3 --flag http://a x - y ----- \"==\"",
+            expect!["0i 13 2flag 3http 4a 5x 6y 7=="],
+        );
     }
 
     #[test]

@@ -539,7 +539,8 @@ pub(crate) struct SearchArgs {
     /// Count the pages that fit by folder, version, language and type
     #[arg(long)]
     pub(crate) facets: bool,
-    /// Only pages with this value of a facet: folder=, version=, language= or type=; repeatable
+    /// Only pages with this value of a facet: folder=, version=, language= or type=; repeatable. A
+    /// folder is `example.org/docs`, or `docs` on any host
     #[arg(long, value_name = "FACET=VALUE")]
     pub(crate) filter: Vec<SearchFilter>,
 }

@@ -90,6 +90,14 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
     print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
 }
 
+/// The symbols that a query without letters and digits consists of: some are not searchable.
+fn only_symbols(answer: &SearchResults) -> Option<String> {
+    let has_word = answer.query.contains(char::is_alphanumeric);
+    let symbols = answer.unknown.iter().map(|symbols| safe_line(symbols));
+    let symbols: Vec<_> = symbols.map(|symbols| format!("`{symbols}`")).collect();
+    (!has_word && !symbols.is_empty()).then(|| symbols.join(", "))
+}
+
 fn nothing(answer: &SearchResults) -> String {
     match &answer.did_you_mean {
         Some(meant) => format!("nothing found; did you mean `{meant}`?"),
@@ -97,7 +105,10 @@ fn nothing(answer: &SearchResults) -> String {
             let results = counted(answer.total as u64, "result", "results");
             format!("nothing so far down: {results} in all")
         }
-        None => "nothing found".to_owned(),
+        None => match only_symbols(answer) {
+            Some(symbols) => format!("nothing found: no page has {symbols}"),
+            None => "nothing found".to_owned(),
+        },
     }
 }
 

@@ -108,7 +108,8 @@ impl CrawlReader {
             })
             .collect();
         let data = json!({"total": found.total, "results": results, "refused": refused,
-            "did_you_mean": found.did_you_mean, "unknown": found.unknown, "facets": found.facets});
+            "did_you_mean": found.did_you_mean, "unknown": found.unknown,
+            "lacks_words": found.lacks_words, "facets": found.facets});
         Ok(Answer { text, data })
     }
 

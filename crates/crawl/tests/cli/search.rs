@@ -79,7 +79,7 @@ fn a_crawl_builds_an_index_and_it_answers() {
         assert!(hit["excerpt"].as_str().unwrap().contains("tea"), "{hit}");
     }
     let text = cmd
-        .run(&["search", "c", "green", "tea", "--limit", "1"])
+        .run(&["search", "c", "\"green tea\"", "--limit", "1"])
         .ok();
     let url = web.url(0, "/tea");
     let expected =
@@ -147,10 +147,16 @@ fn nothing_found_is_no_error() {
         ),
         (&0.into(), 0)
     );
+    assert_eq!(answer["unknown"], serde_json::json!(["zzzz"]));
     let ran = cmd.run(&["search", "c", "zzzz"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
         (0, "", "nothing found\n")
+    );
+    let ran = cmd.run(&["search", "c", "??"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str(), ran.stderr.as_str()),
+        (0, "", "nothing found: no page has `??`\n")
     );
 }
 

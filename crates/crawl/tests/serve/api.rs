@@ -14,8 +14,8 @@ fn a_query_finds_pages_with_marked_words() {
     let server = Server::start(site.path(), &[]);
     let answer = server.get("/api/search?q=unreachable+robots").json();
     assert_eq!(
-        (&answer["query"], &answer["total"]),
-        (&json!("unreachable robots"), &json!(1))
+        (&answer["query"], &answer["lacks_words"]),
+        (&json!("unreachable robots"), &json!(true))
     );
     let hit = &answer["results"][0];
     assert_eq!(hit["url"], "http://site.example/rules");

@@ -3,6 +3,9 @@
 /// Longer blocks are never such a line. In bytes.
 const MAX_PHRASE_BYTES: usize = 160;
 
+/// A longer block is no line of Texinfo's navigation. In bytes.
+const MAX_TEXINFO_BYTES: usize = 480;
+
 /// The beginnings of such lines, in lower case.
 const BEGINNINGS: [&str; 26] = [
     "©",
@@ -48,6 +51,21 @@ pub(super) fn is_phrase(text: &str) -> bool {
     candidates.any(|beginning| begins(text, beginning))
 }
 
+/// Returns whether a block is the line by which Texinfo leads to the nodes around a node.
+pub(super) fn is_texinfo_navigation(text: &str) -> bool {
+    let begins = ["Next: ", "Previous: ", "Prev: ", "Up: "];
+    let goes_on = [
+        ", Previous: ",
+        ", Prev: ",
+        ", Up: ",
+        "[Contents]",
+        "[Index]",
+    ];
+    text.len() <= MAX_TEXINFO_BYTES
+        && begins.iter().any(|label| text.starts_with(label))
+        && goes_on.iter().any(|label| text.contains(label))
+}
+
 fn begins(text: &str, beginning: &str) -> bool {
     text.get(..beginning.len())
         .is_some_and(|head| head.eq_ignore_ascii_case(beginning))
@@ -56,7 +74,7 @@ fn begins(text: &str, beginning: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_phrase;
+    use super::{is_phrase, is_texinfo_navigation};
 
     #[test]
     fn ours_a_line_that_any_page_has_is_known_by_its_beginning() {
@@ -69,6 +87,11 @@ mod tests {
         ] {
             assert!(is_phrase(line), "{line}");
         }
+        assert!(is_texinfo_navigation(
+            "Next: Loops, Previous: Lists, Up: Top [Contents][Index]"
+        ));
+        assert!(is_texinfo_navigation("Up: Top [Contents]"));
+        assert!(!is_texinfo_navigation("Next: boil the water."));
         let long = format!("Copyright {}", "of a very long story ".repeat(10));
         for line in ["", "Copyrighted", "Skipping", "A copyright", &long] {
             assert!(!is_phrase(line), "{line}");

@@ -166,9 +166,14 @@ pub(super) fn is_navigation(part: Part, traits: &Traits<'_>) -> bool {
         "button",
         "directory",
     ];
+    // DocBook's tables of links to the pages before and after.
+    const CLASSES: [&str; 2] = ["navheader", "navfooter"];
     match traits.role {
         Some(role) => ROLES.iter().any(|known| role.eq_ignore_ascii_case(known)),
-        None => matches!(part, Part::Nav | Part::Control),
+        None => {
+            matches!(part, Part::Nav | Part::Control)
+                || traits.class.is_some_and(|class| CLASSES.contains(&class))
+        }
     }
 }
 
@@ -215,11 +220,13 @@ fn by_name(traits: &Traits<'_>) -> (Surround, Favour) {
 }
 
 /// Words in names of what stands around a text.
-const AROUND: [&str; 61] = [
+const AROUND: [&str; 63] = [
     "nav",
     "navbar",
     "navi",
     "navigation",
+    "navheader",
+    "navfooter",
     "menu",
     "menubar",
     "submenu",

@@ -8,7 +8,7 @@
 //! page says; headings stay where text stays under them.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
-use super::boilerplate::is_phrase;
+use super::boilerplate::{is_phrase, is_texinfo_navigation};
 use super::elements::Part;
 use super::hints::{Favour, Surround};
 use super::model::{BlockKind, BlockPlace};
@@ -44,10 +44,16 @@ pub(super) fn places(
     keep_headings(blocks, &mut main);
     page.add_title_and_introduction(text, &mut main, title);
     let navigation = navigation(regions);
-    let place = |((block, links), main): ((&RawBlock, &Links), bool)| match main {
-        true => BlockPlace::Main,
-        false if navigation[block.region as usize] || links.many() => BlockPlace::Navigation,
-        false => BlockPlace::Beside,
+    let in_content = page.in_content();
+    let place = |((block, links), main): ((&RawBlock, &Links), bool)| {
+        let region = block.region as usize;
+        match main {
+            true => BlockPlace::Main,
+            false if navigation[region] => BlockPlace::Navigation,
+            false if is_texinfo_navigation(&text[block.start..block.end]) => BlockPlace::Navigation,
+            false if links.many() && !in_content[region] => BlockPlace::Navigation,
+            false => BlockPlace::Beside,
+        }
     };
     let known = blocks.iter().zip(&page.links);
     known.zip(main).map(place).collect()
@@ -184,12 +190,24 @@ impl<'a> PageSums<'a> {
         self.blocks.iter().map(here).collect()
     }
 
+    /// Returns whether each region is in an element that the page names as content, such as
+    /// `article`, `main` or `#content`, and not in what surrounds it. Links there are content.
+    fn in_content(&self) -> Vec<bool> {
+        let mut inside = vec![false; self.regions.len()];
+        for (at, region) in self.regions.iter().enumerate() {
+            let is_in_parent = at > 0 && inside[region.parent as usize];
+            inside[at] = !self.surrounds[at] && (is_in_parent || region.favour >= Favour::Named);
+        }
+        inside
+    }
+
     /// The blocks in `root` that are text, and headings, which are looked at later.
     fn filter(&self, text: &str, root: usize) -> Vec<bool> {
         let is_inside = self.inside(root);
         let mut main = is_inside.clone();
         for (block, main) in self.blocks.iter().zip(&mut main) {
-            *main &= !is_phrase(&text[block.start..block.end]);
+            let words = &text[block.start..block.end];
+            *main &= !is_phrase(words) && !is_texinfo_navigation(words);
         }
         drop_teasers(self.blocks, self.regions, root, &is_inside, &mut main);
         let told = self.regions[root].favour == Favour::Main;

@@ -31,13 +31,12 @@ impl Planner<'_> {
         if words.is_empty() {
             return any_of(clauses, fit);
         }
-        let all_common = words.iter().all(|unit| unit.is_common) && runs.is_empty();
-        let telling = words
-            .iter()
-            .filter(|unit| all_common || !unit.is_common)
-            .count();
+        let free = words.iter().filter(|unit| !unit.is_in_phrase);
+        let all_common = free.clone().all(|unit| unit.is_common) && runs.is_empty();
+        let is_telling = |unit: &Unit| !unit.is_in_phrase && (all_common || !unit.is_common);
+        let telling = free.clone().filter(|unit| is_telling(unit)).count();
         let least = match (fit, telling) {
-            (Strictness::Any | Strictness::Apart, _) => 1,
+            (Strictness::Any | Strictness::Apart | Strictness::Relaxed, _) => 1,
             (Strictness::Most, n @ 0..=2) => n,
             (Strictness::Most, n) => (n * 3).div_ceil(5),
         };
@@ -49,17 +48,24 @@ impl Planner<'_> {
                     forms: unit.forms.clone(),
                     idf: unit.idf,
                     rarity: unit.idf.powf(WEIGHTS.rarity_power),
-                    is_telling: all_common || !unit.is_common,
+                    is_telling: is_telling(unit),
+                    is_name: unit.is_name,
+                    shared_in: unit.shared_in.clone(),
                 })
                 .collect(),
             places: weighted_fields(texts),
             least: least.min(telling),
             whole: WEIGHTS.whole,
+            telling,
+            partial: match fit {
+                Strictness::Relaxed => WEIGHTS.one_of_pair,
+                _ => 1.0,
+            },
             saturation: WEIGHTS.saturation,
             text_alone: WEIGHTS.text_alone,
             passage: WEIGHTS.passage,
             heading: WEIGHTS.heading,
-            least_part: match units.len() {
+            least_part: match runs.len() + free.count() {
                 // Of two words both are meant.
                 0..=2 => f32::INFINITY,
                 _ => WEIGHTS.least_part,
@@ -238,7 +244,7 @@ fn any_of(
     clauses: Vec<(Occur, Box<dyn Lookup>)>,
     fit: Strictness,
 ) -> Vec<(Occur, Box<dyn Lookup>)> {
-    if fit == Strictness::Most || clauses.len() < 2 {
+    if matches!(fit, Strictness::Most | Strictness::Relaxed) || clauses.len() < 2 {
         return clauses;
     }
     let any = clauses.into_iter().map(|(_, lookup)| lookup).collect();

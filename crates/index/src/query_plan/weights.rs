@@ -19,6 +19,8 @@ pub(crate) struct Weights {
     /// See [`ScoredTerms`](crate::bm25f::ScoredTerms) for these five.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
+    /// The factor of pages with one of two words, so small that pages with both come first.
+    pub(crate) one_of_pair: f32,
     pub(crate) text_alone: TextAlone,
     pub(crate) passage: Nearness,
     pub(crate) heading: Nearness,
@@ -65,6 +67,7 @@ pub(crate) const WEIGHTS: Weights = Weights {
     path: (2.5, 0.15),
     saturation: 9.0,
     whole: 0.25,
+    one_of_pair: 0.001,
     text_alone: TextAlone {
         weight: 0.27,
         saturation: 1.2,

@@ -114,9 +114,14 @@ const statusOf = (answer, asked) => {
   return `Results ${grouped(first)} to ${grouped(last)} of ${grouped(answer.total)} for “${query}”`;
 };
 
-/** The words that no page has, in a sentence. */
-const leftOutOf = (answer) =>
-  answer.unknown ? `No page has ${answer.unknown.map(harmless).join(", ")}: left out.` : null;
+/** A sentence on what the results lack of the query; null if they have all of it. */
+const leftOutOf = (answer) => {
+  if (answer.unknown) {
+    const words = answer.unknown.map(harmless).join(", ");
+    return answer.total ? `No page has ${words}: left out.` : `No page has ${words}.`;
+  }
+  return answer.lacks_words ? "Few pages have both words: pages with one of them follow." : null;
+};
 
 /**
  * Asks for results; an answer that was overtaken by another question is dropped. `find(asked, signal)`

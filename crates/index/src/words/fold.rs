@@ -2,8 +2,20 @@
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
-/// `lower` without accents, in compatible forms: `café` is `cafe`, full-width letters are
-/// plain ones. Marks of scripts that can't be read without them stay.
+/// The zero of each run of decimal digits that NFKD leaves as they are, in order (Unicode 17).
+const ZEROS: [u32; 68] = [
+    0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6,
+    0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
+    0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0x104A0,
+    0x10D30, 0x10D40, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650,
+    0x116C0, 0x116D0, 0x116DA, 0x11730, 0x118E0, 0x11950, 0x11BF0, 0x11C50, 0x11D50, 0x11DA0,
+    0x11DE0, 0x11F50, 0x16130, 0x16A60, 0x16AC0, 0x16B50, 0x16D70, 0x1E140, 0x1E2F0, 0x1E4F0,
+    0x1E5F1, 0x1E950,
+];
+
+/// Returns `lower` in the form that pages and queries share: without accents or optional marks,
+/// with ASCII digits, in compatible forms. `café` becomes `cafe`, and full-width letters become
+/// plain ones. Marks that their script can't be read without stay.
 pub(super) fn fold(lower: &str) -> String {
     // Chinese characters have one form alone, and there are many of them in a text.
     let is_plain = |c: char| c.is_ascii() || matches!(c, '\u{4E00}'..='\u{9FFF}');
@@ -15,10 +27,12 @@ pub(super) fn fold(lower: &str) -> String {
     let mut plain = String::with_capacity(lower.len());
     for c in apart.normalize_iter(lower.chars()) {
         match c {
-            // Accents of Latin, Greek and Cyrillic letters.
-            '\u{300}'..='\u{36F}' => {}
-            // What joins or hides within a word.
-            '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' => {}
+            c if is_optional_mark(c) => {}
+            // Invisible characters within a word.
+            '\u{AD}' | '\u{61C}' | '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' => {}
+            // The Arabic decimal and thousands separators.
+            '\u{66B}' => plain.push('.'),
+            '\u{66C}' => plain.push(','),
             'ß' => plain.push_str("ss"),
             'æ' => plain.push_str("ae"),
             'œ' => plain.push_str("oe"),
@@ -28,8 +42,74 @@ pub(super) fn fold(lower: &str) -> String {
             'ı' => plain.push('i'),
             'þ' => plain.push_str("th"),
             '\u{2019}' => plain.push('\''),
-            c => plain.extend(c.to_lowercase()),
+            c => match ascii_digit(c) {
+                Some(digit) => plain.push(digit),
+                None => plain.extend(c.to_lowercase()),
+            },
         }
     }
     together.normalize(&plain).into_owned()
+}
+
+/// Returns whether writers may leave a mark out: accents of Latin, Greek and Cyrillic letters,
+/// Hebrew points and accents, Arabic vowel marks and the tatweel, and Syriac points. A hamza or
+/// madda is dropped from the letter that carries it, as many writers do.
+fn is_optional_mark(c: char) -> bool {
+    matches!(c,
+        '\u{300}'..='\u{36F}'
+        | '\u{591}'..='\u{5BD}' | '\u{5BF}' | '\u{5C1}' | '\u{5C2}' | '\u{5C4}' | '\u{5C5}' | '\u{5C7}'
+        | '\u{610}'..='\u{61A}' | '\u{640}' | '\u{64B}'..='\u{65F}' | '\u{670}'
+        | '\u{6D6}'..='\u{6DC}' | '\u{6DF}'..='\u{6E4}' | '\u{6E7}' | '\u{6E8}' | '\u{6EA}'..='\u{6ED}'
+        | '\u{711}' | '\u{730}'..='\u{74A}'
+        | '\u{897}'..='\u{89F}' | '\u{8CA}'..='\u{8E1}' | '\u{8E3}'..='\u{8FF}')
+}
+
+/// Returns the ASCII form of a decimal digit of another script.
+fn ascii_digit(c: char) -> Option<char> {
+    if c.is_ascii() {
+        return None;
+    }
+    let c = u32::from(c);
+    let zero = ZEROS[..ZEROS.partition_point(|zero| *zero <= c)].last()?;
+    char::from_digit(c - zero, 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+
+    use super::fold;
+
+    #[track_caller]
+    fn check(written: &str, expected: &str) {
+        assert_eq!(fold(&written.to_lowercase()), expected);
+    }
+
+    #[test]
+    fn optional_marks_are_dropped() {
+        check("שָׁלוֹם", "שלום");
+        check("\u{FB2A}\u{5B8}", "ש");
+        check("مُحَمَّد", "محمد");
+        check("مـــحمد", "محمد");
+        check("أحمد", "احمد");
+        check("ܫܠܳܡܳܐ", "ܫܠܡܐ");
+        check("Ёлка", "елка");
+        // Vowel signs that their script needs.
+        check("नमस्ते", "नमस्ते");
+    }
+
+    #[test]
+    fn digits_of_all_scripts_are_ascii() {
+        check("٢٠٢٤", "2024");
+        check("۱۴۰۳", "1403");
+        check("३७", "37");
+        check("٣٫١٤", "3.14");
+        let digit = Regex::new(r"^\p{Nd}$").unwrap();
+        let digits = ('\0'..=char::MAX).filter(|c| digit.is_match(c.encode_utf8(&mut [0; 4])));
+        let mut value = 0;
+        for c in digits {
+            check(&c.to_string(), &value.to_string());
+            value = (value + 1) % 10;
+        }
+    }
 }

@@ -259,3 +259,35 @@ fn ours_pages_of_versions_come_in_one_order_however_they_are_asked_for() {
     urls.dedup();
     assert_eq!(urls.len(), 40);
 }
+
+#[test]
+fn a_folder_is_named_with_its_host_or_without() {
+    let (_dir, index) = indexed(&[
+        page("http://a.example/products/tea", "Tea", "Leaves."),
+        page(
+            "http://b.example/products/pots/red",
+            "Red pot",
+            "For leaves.",
+        ),
+        page("http://a.example/news", "News", "Leaves fall."),
+    ]);
+    let urls = |folder: &str| {
+        let filters = FacetFilters {
+            folder: Some(folder.to_owned()),
+            ..FacetFilters::default()
+        };
+        let answer = ask(&index, "leaves", filters);
+        let mut urls: Vec<_> = answer.results.iter().map(|hit| hit.url.clone()).collect();
+        urls.sort();
+        urls.join(" ")
+    };
+    let both = "http://a.example/products/tea http://b.example/products/pots/red";
+    for folder in ["products", "/products", "products/", "/products/"] {
+        assert_eq!(urls(folder), both, "{folder}");
+    }
+    for folder in ["a.example/products", "http://a.example/products/"] {
+        assert_eq!(urls(folder), "http://a.example/products/tea", "{folder}");
+    }
+    assert_eq!(urls("products/pots"), "http://b.example/products/pots/red");
+    assert_eq!(urls("pots"), "");
+}

@@ -269,3 +269,46 @@ fn what_stands_beside_the_main_text_is_kept_and_navigation_is_not() {
     let empty = judged("<nav><a href=/>Home</a></nav>", &[], None).unwrap_err();
     assert_eq!(empty, "empty");
 }
+
+#[test]
+fn lists_and_tables_of_links_are_kept_where_they_are_content() {
+    let text = "Tea is made of leaves and hot water, which is known to all. ".repeat(9);
+    let links = "<ul><li><a href=/oolong>Oolong harvest</a><li><a href=/sencha>Sencha</a></ul>";
+    let table = "<table><tr><td><a href=/pu>Pu-erh</a><td><a href=/mate>Mate</a></table>";
+    for content in ["<article>", "<div id=content>", "<main>"] {
+        let end = content.replace('<', "</");
+        let end = end.replace(" id=content", "");
+        let html = format!(
+            "<ul><li><a href=/imprint>Imprint</a></ul>{content}{table}<p>{text}</p>{links}\
+             <nav><a href=/next>Onward</a></nav>{end}<ul><li><a href=/legal>Legal</a></ul>"
+        );
+        let page = judged(&html, &[], None).unwrap();
+        let all = format!("{}\n{}", page.text, page.beside);
+        for name in ["Oolong harvest", "Sencha", "Pu-erh", "Mate"] {
+            assert!(all.contains(name), "{name} in {content}: {all}");
+        }
+        for name in ["Imprint", "Onward", "Legal"] {
+            assert!(!all.contains(name), "{name} in {content}: {all}");
+        }
+    }
+}
+
+#[test]
+fn navigation_lines_of_texinfo_and_docbook_are_left_out() {
+    let text = "Tea is made of leaves and hot water, which is known to all. ".repeat(9);
+    let texinfo = format!(
+        "<div class=header><p>Next: <a href=b rel=next>Brewing pots</a>, Previous: <a href=a>Plants</a>, \
+         Up: <a href=t>Top</a> [<a href=c>Contents</a>][<a href=i>Index</a>]</p></div><h2>Tea</h2><p>{text}"
+    );
+    let docbook = format!(
+        "<div class=navheader><table><tr><th colspan=3>Chapter 3. Plants</th></tr><tr><td><a href=a>Prev</a>\
+         <td>Part I<td><a href=b>Next</a></tr></table></div><div class=chapter><h2>Tea</h2><p>{text}</div>"
+    );
+    for html in [texinfo, docbook] {
+        let page = judged(&html, &[], None).unwrap();
+        for name in ["Plants", "Brewing", "Part I", "Contents"] {
+            assert!(!page.text.contains(name), "{name}: {}", page.text);
+            assert!(!page.beside.contains(name), "{name}: {}", page.beside);
+        }
+    }
+}

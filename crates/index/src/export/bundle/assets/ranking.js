@@ -18,6 +18,8 @@ const TOGETHER = 0.45;
 const BESIDE = { text: 0.2, title: 0.35 };
 // Of so many pages and more, a word that more than this part of them has tells little.
 const COMMON = { pages: 20, part: 0.4 };
+// Where fewer pages than this have both words of a query, pages with one of them follow.
+const MIN_OF_PAIR = 5;
 const MAX_CHECKED_FOR_PHRASES = 60;
 const MAX_CHECKED_FOR_MINUS = 5;
 const EXCERPT = 240;
@@ -57,8 +59,9 @@ class Search {
     // each other put a page before its like.
     if (offset === 0) results.sort((a, b) => b.score - a.score);
     const total = await this.pin(text, found, results, plan, { limit, offset, now });
-    const answer = { query: text, total, results, did_you_mean: plan.meant };
-    if (plan.unknown.length && total) answer.unknown = plan.unknown;
+    const answer = { query: text, total, results, did_you_mean: plan.meant && asWritten(plan.meant, results) };
+    if (plan.unknown.length) answer.unknown = plan.unknown;
+    if (plan.lacksWords && total) answer.lacks_words = true;
     return answer;
   }
 
@@ -136,8 +139,11 @@ class Search {
       else plan.units.push(...units);
     }
     const isUnknown = (unit) => !unit.forms.size;
+    plan.unknown = plan.units.filter(isUnknown).map((unit) => unit.written);
+    const isEmpty = !plan.units.length && !plan.phrases.length && !plan.must.length;
+    // Symbols that are no words.
+    if (isEmpty && !query.sites.length) plan.unknown = query.terms.map((term) => term.text);
     if (!plan.units.every(isUnknown) || plan.phrases.length || plan.must.length) {
-      plan.unknown = plan.units.filter(isUnknown).map((unit) => unit.written);
       plan.units = plan.units.filter((unit) => !isUnknown(unit));
     }
     await this.joinNeighbours(plan.units);
@@ -266,7 +272,10 @@ class Search {
     }
     const fitting = found.filter((hit) => hit.has >= least);
     const chosen = fitting.length || !asked.length ? fitting : found.filter((hit) => hit.has > 0);
-    return chosen.sort((a, b) => b.score - a.score || a.page - b.page);
+    const withBoth = chosen.filter((hit) => hit.has === 2).length;
+    plan.lacksWords = asked.length === 2 && withBoth < MIN_OF_PAIR && withBoth < chosen.length;
+    const both = (hit) => (plan.lacksWords && hit.has === 2 ? 1 : 0);
+    return chosen.sort((a, b) => both(b) - both(a) || b.score - a.score || a.page - b.page);
   }
 
   // Of the best pages those whose text has the phrases, and none that must not be there.
@@ -324,6 +333,24 @@ class Unit {
       }
     }
   }
+}
+
+// A suggestion with its words as the results write them: the index knows words without accents.
+function asWritten(meant, results) {
+  const written = new Map();
+  for (const text of results.flatMap((hit) => [hit.title, hit.excerpt])) {
+    for (const word of words(text)) {
+      if (!written.has(word.text)) written.set(word.text, text.slice(word.start, word.end).toLowerCase());
+    }
+  }
+  let suggestion = '';
+  let end = 0;
+  for (const word of words(meant)) {
+    if (word.start < end || meant.slice(word.start, word.end) !== word.text) continue;
+    suggestion += meant.slice(end, word.start) + (written.get(word.text) || word.text);
+    end = word.end;
+  }
+  return suggestion + meant.slice(end);
 }
 
 // BM25 over the words, more where they stand in one piece of the page.

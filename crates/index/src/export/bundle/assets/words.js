@@ -2,34 +2,48 @@
 // otherwise here is not found, so the two are held against each other by a test.
 
 const MAX_WORD_BYTES = 96;
-// Words that the end of a line puts between two words, so that no phrase crosses it.
+// Words that the end of each line puts between two words, so that no phrase crosses it.
 const BLOCK_GAP = 4;
 
 // Letters joined by what stands between letters, digits by what stands between digits
 // (UAX 29, WB5 to WB13b). Raised and circled numbers stand alone.
 const WORD = new RegExp(
-  '[\\p{L}\\p{Nd}\\p{Nl}\\p{Pc}](?:[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\u200C\\u200D\\u00AD]' +
+  '[\\p{L}\\p{Nd}\\p{Nl}\\p{Pc}\\u066B](?:[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\u066B\\u200C-\\u200F\\u061C\\u00AD\\u2060\\uFEFF]' +
     "|(?<=[\\p{L}\\p{M}])[.:'\\u2018\\u2019\\u00B7\\u2024\\u2027\\uFE13\\uFE52\\uFE55\\uFF07\\uFF0E\\uFF1A](?=\\p{L})" +
-    "|(?<=\\p{Nd})[.,;'\\u2018\\u2019\\u2024\\uFE52\\uFF07\\uFF0E](?=\\p{Nd}))*|\\p{No}",
+    "|(?<=\\p{Nd})[.,;'\\u066C\\u2018\\u2019\\u2024\\uFE52\\uFF07\\uFF0E](?=\\p{Nd}))*|\\p{No}",
   'gu');
 const PAIRED = /[\u2E80-\u2FDF\u3005-\u3007\u3041-\u30FF\u31F0-\u31FF\u3400-\u4DBF\u4E00-\u9FFF\uF900-\uFAFF\uFF66-\uFF9F\u{20000}-\u{3FFFF}]+/gu;
 const WITHOUT_SPACES = /[\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\uA9E0-\uA9FF\uAA60-\uAA7F]/;
-const JOINT = /[._'\u2019:,\u00B7\uFF0E]/;
+const JOINT = /[._'\u2019:,\u00B7\u066B\u066C\uFF0E]/;
+// What writers may leave out: accents, the points of Hebrew, Arabic and Syriac, the tatweel, and
+// invisible characters.
+const OPTIONAL =
+  /[\u0300-\u036F\u0591-\u05BD\u05BF\u05C1\u05C2\u05C4\u05C5\u05C7\u0610-\u061A\u0640\u064B-\u065F\u0670\u06D6-\u06DC\u06DF-\u06E4\u06E7\u06E8\u06EA-\u06ED\u0711\u0730-\u074A\u0897-\u089F\u08CA-\u08E1\u08E3-\u08FF\u00AD\u061C\u200B-\u200F\u2060\uFEFF]/g;
 const segmenter =
   typeof Intl === 'object' && Intl.Segmenter ? new Intl.Segmenter('th', { granularity: 'word' }) : null;
 
 const SPELT = {
   'ß': 'ss', 'æ': 'ae', 'œ': 'oe', 'ø': 'o', 'đ': 'd', 'ð': 'd', 'ł': 'l', 'ı': 'i', 'þ': 'th', '\u2019': "'",
+  '\u066B': '.', '\u066C': ',',
 };
 
-// Writings of one word made one: lower case, no accents, compatible forms.
+// The ASCII form of a decimal digit: Unicode has those of a script in runs of ten, in order.
+function asciiDigit(c) {
+  let before = 0;
+  while (/\p{Nd}/u.test(String.fromCodePoint(c.codePointAt(0) - before - 1))) before += 1;
+  return String(before % 10);
+}
+
+// The form that pages and queries share: lower case, no optional marks, ASCII digits, compatible
+// forms.
 function fold(written) {
   const lower = written.toLowerCase();
   if (/^[\x00-\x7F]*$/.test(lower)) return lower;
   return lower
     .normalize('NFKD')
-    .replace(/[\u0300-\u036F\u00AD\u200B-\u200F\u2060\uFEFF]/g, '')
-    .replace(/[ßæœøđðłıþ\u2019]/g, (c) => SPELT[c])
+    .replace(OPTIONAL, '')
+    .replace(/\p{Nd}/gu, asciiDigit)
+    .replace(/[ßæœøđðłıþ\u2019\u066B\u066C]/g, (c) => SPELT[c])
     .toLowerCase()
     .normalize('NFC');
 }
@@ -108,11 +122,18 @@ function words(text) {
       plain(start, end);
     }
   };
+  // Operators have the position of the word that follows, so that they part no phrase.
+  const gap = (start, end) => {
+    for (const match of text.slice(start, end).matchAll(/\n|[!#$%&*+\-./:<=>?@\\^|~]+/g)) {
+      const at = start + match.index;
+      if (match[0] === '\n') position += BLOCK_GAP;
+      else if (isOperator(text, at, at + match[0].length)) push(at, at + match[0].length, position, 'plain');
+    }
+  };
   for (const match of text.matchAll(WORD)) {
     const start = match.index;
     if (start < last) continue;
-    const gap = text.slice(last, start);
-    if (gap.includes('\n')) position += BLOCK_GAP;
+    gap(last, start);
     const end = withSigns(text, start, start + match[0].length);
     last = end;
     let from = start;
@@ -124,7 +145,16 @@ function words(text) {
     }
     if (from < end) run(from, end);
   }
+  gap(last, text.length);
   return found;
+}
+
+// Two to four symbols in a row that touch no letter or digit, such as `!=` and `|>`; no dashes or
+// dots.
+function isOperator(text, start, end) {
+  return end - start >= 2 && end - start <= 4 && !/^(?:-+|\.+)$/.test(text.slice(start, end))
+    && !/[\p{Alphabetic}\p{N}_]$/u.test(text.slice(Math.max(0, start - 2), start))
+    && !/^[\p{Alphabetic}\p{N}_]/u.test(text.slice(end, end + 2));
 }
 
 // `C++`, `C#`.
@@ -157,7 +187,7 @@ function parse(text) {
       continue;
     }
     const isPhrase = quoted !== undefined;
-    const isBeginning = !isPhrase && written.endsWith('*');
+    const isBeginning = !isPhrase && /[\p{L}\p{N}].*\*$/u.test(written);
     const bare = isBeginning ? written.replace(/\*+$/, '') : written;
     if (bare.trim()) {
       query.terms.push({ text: bare, isPhrase, isBeginning, isNot: !!not, inTitle: kind === 'title' });
