@@ -109,6 +109,7 @@ impl ArchiveEncoder {
                 status => (400..=499).contains(&status),
             };
         let change = RevisitSchedule::change(page.past.as_deref(), &result);
+        let is_unreadable = page.is_unreadable_visit();
         let row = PageRow {
             digest,
             differs: difference.and_then(Difference::name).map(str::to_owned),
@@ -118,7 +119,7 @@ impl ArchiveEncoder {
             change: change.map(|change| change.name().to_owned()),
             ..page.row
         };
-        if matches!(page.findings.entry, Some(IndexEntry::Drop { .. })) {
+        if matches!(page.findings.entry, Some(IndexEntry::Drop { .. })) || is_unreadable {
             ask_in_full(page.past.as_deref_mut(), &mut result);
         }
         let (at, kind, past) = (visited_at(&row), page.lease.kind, page.past);
@@ -261,12 +262,14 @@ fn tls(version: TlsVersion) -> Option<crawl_archive::TlsVersion> {
     }
 }
 
-/// Returns whether what came is not the page: something stands in its place, or a part is missing
-/// that another time may be there.
+/// Returns whether the answer says nothing about the page: another page in its place, a body that broke
+/// off, or one that can't be decoded although an earlier visit read the page.
 fn is_no_page(page: &ReadPage) -> bool {
     let broken_off = page
         .exchange
         .truncated
         .is_some_and(|cut| cut != Truncation::Length);
-    broken_off || matches!(page.error, Some(DocumentError::InPlace(_)))
+    broken_off
+        || matches!(page.error, Some(DocumentError::InPlace(_)))
+        || page.is_unreadable_visit()
 }

@@ -88,6 +88,14 @@ pub(crate) struct ReadPage {
     pub(crate) findings: PageFindings,
 }
 
+impl ReadPage {
+    /// Returns whether an earlier visit read the page and this one can't decode it.
+    pub(crate) fn is_unreadable_visit(&self) -> bool {
+        let is_known = self.past.as_deref().and_then(PreviousVisit::page).is_some();
+        is_known && self.error.as_ref().is_some_and(DocumentError::is_undecoded)
+    }
+}
+
 /// The fault of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentError {
@@ -111,6 +119,15 @@ impl DocumentError {
     /// Returns whether it says nothing of the page: another time it may be there.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, DocumentError::Panicked | DocumentError::InPlace(_))
+    }
+
+    /// Returns whether the content coding could not be undone, so that what came out is not the page.
+    pub(crate) fn is_undecoded(&self) -> bool {
+        use DecodeEnd::{Broken, Short, UnknownCoding};
+        let DocumentError::Coding(end) = self else {
+            return false;
+        };
+        matches!(end, Short | Broken { .. } | UnknownCoding { .. })
     }
 
     /// Returns whether the body ended before its coding did. That is no fault of its own where the

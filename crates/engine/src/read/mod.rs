@@ -258,10 +258,15 @@ impl PageReader {
             .error
             .as_ref()
             .is_some_and(DocumentError::is_passing);
-        // What broke off says less than what was there before.
-        let broke_off = exchange
-            .truncated
-            .is_some_and(|cut| cut != Truncation::Length);
+        // What broke off or can't be decoded says less than what was there before.
+        let is_undecoded = document
+            .error
+            .as_ref()
+            .is_some_and(DocumentError::is_undecoded);
+        let broke_off = is_undecoded && past.is_some()
+            || exchange
+                .truncated
+                .is_some_and(|cut| cut != Truncation::Length);
         let entry = findings.entry.take();
         let entry = entry.filter(|_| !(broke_off && past.is_some()));
         let unwanted = document.unwanted.map(|why| why.to_string());

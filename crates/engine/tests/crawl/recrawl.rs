@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
 use crawl_archive::{Timestamp, read_place};
-use crawl_engine::{Changes, Ended, Revisits, Stop, Summary};
+use crawl_engine::{Changes, Ended, Reindex, Revisits, Stop, Summary, reindex};
 use crawl_frontier::{FjallFrontier, Frontier as _, Options, Outcome};
+use crawl_index::SearchIndex;
 use crawl_testweb::{Answer, CrawlReach, LinkMix, LogEntry, Script, TestWeb};
 use flate2::{Compression, GzBuilder};
 
@@ -603,6 +604,71 @@ fn a_page_that_was_cut_is_asked_for_in_full() {
 }
 
 /// Dates all that the state holds of a finished crawl by a clock that was years ahead.
+/// A body that can't be decoded says nothing about a page that was read before: it stays in the index, and
+/// the next visit asks for it without validators.
+#[test]
+fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
+    let page = |words: &str| {
+        Answer::html(&format!("<title>{words}</title><p>{words} words")).header("etag", "\"1\"")
+    };
+    let mut cut = page("Cut").gzip();
+    cut.body.truncate(20);
+    let bad = [
+        ("/cut", cut),
+        ("/plain", page("Plain").header("content-encoding", "gzip")),
+        (
+            "/unknown",
+            page("Unknown").header("content-encoding", "xpress"),
+        ),
+        ("/brotli", page("Brotli").header("content-encoding", "br")),
+    ];
+    let links: String = bad
+        .iter()
+        .map(|(path, _)| format!("<a href={path}>x</a>"))
+        .collect();
+    let mut web = TestWeb::builder()
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false);
+    web = web.script(0, "/", Answer::html(&links));
+    for (path, _) in &bad {
+        web = web.script(0, path, page(&path[1..]));
+    }
+    let web = web.start();
+    let mut crawl = eager(&web);
+    crawl.config.index = true;
+    crawl.run().unwrap();
+    for (path, answer) in &bad {
+        web.script(0, path, answer.clone());
+    }
+    let indexed = |crawl: &Crawl| {
+        let index = SearchIndex::open(&crawl.output("index")).unwrap();
+        bad.iter()
+            .filter(|(path, _)| index.page(&web.url(0, path)).unwrap().is_some())
+            .count()
+    };
+    again(&mut crawl);
+    for (path, _) in &bad {
+        let row = row(&crawl, 2, &web.url(0, path));
+        assert_eq!((row.change, row.indexed), (None, None), "{path}");
+        assert!(row.error.unwrap().starts_with("encoding_"), "{path}");
+    }
+    assert_eq!(indexed(&crawl), bad.len());
+    reindex(
+        &crawl.config.output,
+        &Reindex::of(&crawl.config),
+        &|| false,
+        &mut |_| {},
+    )
+    .unwrap();
+    assert_eq!(indexed(&crawl), bad.len());
+    web.take_log();
+    again(&mut crawl);
+    for entry in web.take_log() {
+        assert_eq!(entry.header("if-none-match"), None, "{}", entry.path);
+    }
+}
+
 fn date_ahead(crawl: &Crawl) {
     const YEARS: u32 = 4 * 365 * 24 * 60 * 60;
     let state = crawl.config.output.join("state");
