@@ -100,6 +100,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     let fetcher = Fetcher::new(fetch, clock)?;
     let config = Arc::new(config);
     let (stop, free_space) = (controls.stop.clone(), controls.free_space.clone());
+    let mut early_stop = controls.stop.clone();
     let has_consumer = controls.pages.is_some();
     let driver = off_the_runtime({
         let config = Arc::clone(&config);
@@ -120,7 +121,14 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
             )
         }
     });
-    let mut driver = driver.await?;
+    let mut driver = match config.shared {
+        None => driver.await?,
+        // An engine of others may take long to answer, or never do.
+        Some(_) => tokio::select! {
+            driver = driver => driver?,
+            _ = early_stop.wait_for(|stop| *stop != Stop::No) => return Err(EngineError::StoppedEarly),
+        },
+    };
     let _waker =
         RuntimeWaker::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
     let looped = driver.turn(&mut controls).await;

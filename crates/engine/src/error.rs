@@ -42,6 +42,9 @@ pub enum EngineError {
         /// The output directory.
         dir: PathBuf,
     },
+    /// The run was stopped before the shared frontier answered.
+    #[error("stopped before the shared frontier answered")]
+    StoppedEarly,
     /// There is nothing to begin with: no seed given and no crawl to go on with.
     #[error("`{}` holds no crawl to go on with, and no seed was given", dir.display())]
     NothingToDo {

@@ -11,17 +11,19 @@ use futures_util::future::try_join_all;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::OnceCell;
+use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Connection, NoTls, Row, Socket, Statement};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, Config, Connection, Row, Socket, Statement};
 
 use crate::connection_string::ConnectionString;
 use crate::credentials::{Credentials, password};
 use crate::error::OpenError;
+use crate::message_guard::GuardedConnect;
 use crate::sql::Sql;
 use crate::tls::connector;
 
-/// How long the engine may take to answer a connection.
+/// Time in which a host has to accept a connection and let the user in, unless the connection string says
+/// otherwise (`connect_timeout`). After it the next host is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long what was sent may stay without a sign that it arrived, and the pause between two
@@ -54,9 +56,9 @@ pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
 /// How connections to an engine are made.
 #[derive(Clone)]
 pub(crate) struct EngineConfig {
-    config: Config,
-    /// None where they are not encrypted.
-    tls: Option<MakeRustlsConnect>,
+    /// One for each host of the connection string, in their order.
+    hosts: Vec<Config>,
+    guarded: GuardedConnect,
 }
 
 impl EngineConfig {
@@ -64,13 +66,31 @@ impl EngineConfig {
         url: &ConnectionString,
         credentials: &Credentials,
     ) -> Result<EngineConfig, OpenError> {
-        let mut config = url.config().clone();
-        if !url.has_password()
-            && let Some(password) = password(url, credentials)?
-        {
-            config.password(password.bytes());
-        }
-        if config.get_connect_timeout().is_none() {
+        let password = match url.has_password() {
+            true => None,
+            false => password(url, credentials)?,
+        };
+        let tls = connector(url.encryption())?;
+        let is_plain = tls.is_none();
+        let hosts = url.config_of_each_host().into_iter().map(|mut config| {
+            if let Some(password) = &password {
+                config.password(password.bytes());
+            }
+            EngineConfig::complete(&mut config, is_plain);
+            config
+        });
+        Ok(EngineConfig {
+            hosts: hosts.collect(),
+            guarded: GuardedConnect {
+                tls,
+                allows_cleartext: url.allows_cleartext(),
+            },
+        })
+    }
+
+    /// Sets what the connection string leaves open.
+    fn complete(config: &mut Config, is_plain: bool) {
+        if config.get_connect_timeout().is_none_or(Duration::is_zero) {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
         // Without these a connection that a machine on the way forgot is waited for, for hours.
@@ -84,9 +104,25 @@ impl EngineConfig {
             config.keepalives_interval(KEEPALIVE_INTERVAL);
         }
         config.application_name("crawl");
-        let tls = connector(url.encryption())?;
-        Ok(EngineConfig { config, tls })
+        let is_socket = |host: &Host| matches!(host, Host::Unix(_));
+        if is_plain && !config.get_hosts().iter().any(is_socket) {
+            // Has the driver pass the stream through `GuardedConnect`, which encrypts nothing then.
+            config.ssl_mode(SslMode::Require);
+            config.ssl_negotiation(SslNegotiation::Direct);
+        }
     }
+
+    /// Time for a connection, and for the first answers over it.
+    pub(crate) fn time_limit(&self) -> Duration {
+        let timeouts = self.hosts.iter().filter_map(Config::get_connect_timeout);
+        timeouts.max().copied().unwrap_or(CONNECT_TIMEOUT)
+    }
+}
+
+/// Ends work that takes longer than `limit`.
+pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = Answer<T>>) -> Answer<T> {
+    let answered = tokio::time::timeout(limit, work).await;
+    answered.unwrap_or_else(|_| Err(tokio_postgres::Error::__private_api_timeout()))
 }
 
 /// A connection, with its statements.
@@ -193,20 +229,21 @@ impl Drop for EngineThread {
     }
 }
 
-/// Connects, and serves the connection until it is closed.
+/// Connects to the first host that answers in time, and serves the connection until it is closed.
 pub(crate) async fn connect(engine: &EngineConfig) -> Answer<Client> {
-    match &engine.tls {
-        None => {
-            let (client, connection) = engine.config.connect(NoTls).await?;
-            serve(connection);
-            Ok(client)
-        }
-        Some(tls) => {
-            let (client, connection) = engine.config.connect(tls.clone()).await?;
-            serve(connection);
-            Ok(client)
+    let mut failed = None;
+    for host in &engine.hosts {
+        let limit = host.get_connect_timeout().copied();
+        let limit = limit.unwrap_or(CONNECT_TIMEOUT);
+        match within(limit, host.connect(engine.guarded.clone())).await {
+            Ok((client, connection)) => {
+                serve(connection);
+                return Ok(client);
+            }
+            Err(why) => failed = Some(why),
         }
     }
+    Err(failed.unwrap_or_else(tokio_postgres::Error::__private_api_timeout))
 }
 
 /// Connects for statements that find rows by their keys.
@@ -275,5 +312,113 @@ pub(crate) fn is_cut(why: Option<&tokio_postgres::Error>) -> bool {
         Some(code) => code.code().starts_with("57P"),
         // Whatever else went wrong goes wrong again over another connection.
         None => why.is_closed() || why.source().is_some_and(<dyn Error>::is::<std::io::Error>),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::{EngineConfig, connect};
+    use crate::connection_string::ConnectionString;
+    use crate::credentials::Credentials;
+
+    /// Serves connections by `phase` on a port of loopback, until the test ends.
+    fn server(phase: fn(TcpStream)) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            listener.incoming().flatten().for_each(|taken| {
+                thread::spawn(move || phase(taken));
+            })
+        });
+        port
+    }
+
+    /// Reads until the other side closes.
+    fn stay_silent(mut taken: TcpStream) {
+        let _ = std::io::copy(&mut taken, &mut std::io::sink());
+    }
+
+    fn answer(mut taken: TcpStream, answer: &[u8]) {
+        let mut startup = [0; 512];
+        let _ = taken.read(&mut startup);
+        let _ = taken.write_all(answer);
+        stay_silent(taken);
+    }
+
+    const OK: &[u8] = &[b'R', 0, 0, 0, 8, 0, 0, 0, 0];
+    const READY: &[u8] = &[b'Z', 0, 0, 0, 5, b'I'];
+
+    fn outcome(ports: &[u16], parameters: &str) -> Result<(), String> {
+        let hosts: Vec<_> = ports
+            .iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
+        let url = format!("postgres://me:secret@{}/crawl{parameters}", hosts.join(","));
+        let url = ConnectionString::parse(&url).unwrap();
+        let mut config = EngineConfig::new(&url, &Credentials::default()).unwrap();
+        for (number, host) in config.hosts.iter_mut().enumerate() {
+            // Hosts that answer get time enough for a loaded machine.
+            let is_silent = number == 0 && parameters.contains("first_is_silent");
+            host.connect_timeout(match is_silent {
+                true => Duration::from_millis(100),
+                false => Duration::from_secs(120),
+            });
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let connected = runtime.block_on(connect(&config));
+        connected
+            .map(drop)
+            .map_err(|why| match std::error::Error::source(&why) {
+                Some(source) => format!("{why}: {source}"),
+                None => why.to_string(),
+            })
+    }
+
+    #[test]
+    fn a_host_that_stays_silent_is_given_up_and_the_next_is_tried() {
+        let lets_in = server(|taken| answer(taken, &[OK, READY].concat()));
+        for silent in [
+            server(stay_silent),
+            // Silent after it let the user in, and in the midst of a message.
+            server(|taken| answer(taken, OK)),
+            server(|taken| answer(taken, &OK[..6])),
+        ] {
+            let silent_first = "?application_name=first_is_silent";
+            assert_eq!(outcome(&[silent, lets_in], silent_first), Ok(()));
+            assert!(
+                outcome(&[silent], silent_first)
+                    .unwrap_err()
+                    .contains("timeout")
+            );
+        }
+    }
+
+    #[test]
+    fn an_engine_gets_neither_memory_nor_a_password_for_the_asking() {
+        let long = server(|taken| answer(taken, &[b'S', 0x7f, 0xff, 0xff, 0xff, 0]));
+        let refused = outcome(&[long], "").unwrap_err();
+        assert!(refused.contains("2147483647 bytes"), "{refused}");
+        let cleartext = server(|taken| answer(taken, &[b'R', 0, 0, 0, 8, 0, 0, 0, 3]));
+        let refused = outcome(&[cleartext], "").unwrap_err();
+        assert!(refused.contains("clear text"), "{refused}");
+        let lets_in = server(|mut taken| {
+            let mut sent = [0; 512];
+            let _ = taken.read(&mut sent);
+            let _ = taken.write_all(&[b'R', 0, 0, 0, 8, 0, 0, 0, 3]);
+            let length = taken.read(&mut sent).unwrap_or(0);
+            if sent[..length].ends_with(b"secret\0") {
+                let _ = taken.write_all(&[OK, READY].concat());
+            }
+            stay_silent(taken);
+        });
+        assert_eq!(outcome(&[lets_in], "?require_auth=password"), Ok(()));
     }
 }

@@ -17,14 +17,18 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// A connection string of PostgreSQL, as a URL: `postgres://crawler@db.example.org/crawl`.
 ///
 /// It may name several hosts, of which the first one that answers is used, and the parameters of
-/// libpq that the driver knows. Two of them are read here: `sslmode`, which is `verify-full` where a
-/// host is not on this machine, and may be `disable`; and `sslrootcert`, a PEM file with the
-/// certificates of those who sign for the engine, instead of the system's. A password in it is in no
+/// libpq that the driver knows. Three of them are read here: `sslmode`, which is `verify-full` where a
+/// host is not on this machine, and may be `disable`; `sslrootcert`, a PEM file with the
+/// certificates of those who sign for the engine, instead of the system's; and `require_auth=password`,
+/// which lets the engine ask for the password in clear text without TLS. A password in it is in no
 /// text that this type shows.
 #[derive(Clone)]
 pub struct ConnectionString {
     config: Config,
+    /// The same for each of its hosts alone.
+    each_host: Vec<Config>,
     encryption: Encryption,
+    allows_cleartext: bool,
     /// Its text without a password.
     shown: String,
 }
@@ -74,6 +78,7 @@ impl ConnectionString {
             None => (asker, None),
         };
         let (mut mode, mut roots, mut others) = (None, None, Vec::new());
+        let mut allows_cleartext = false;
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (key, value) = parameter
                 .split_once('=')
@@ -81,35 +86,52 @@ impl ConnectionString {
             let value = decoded(value);
             match &*decoded(key) {
                 b"password" => password = Some(value),
+                b"require_auth" if &*value == b"password" => allows_cleartext = true,
+                b"require_auth" => return Err(bad("require_auth may be `password` only")),
                 b"sslmode" => mode = Some(String::from_utf8_lossy(&value).into_owned()),
                 b"sslrootcert" => roots = Some(String::from_utf8_lossy(&value).into_owned()),
                 _ => others.push(parameter),
             }
         }
-        let plain = |parameters: &[&str]| {
+        let text_at = |place: &str, parameters: &[&str]| {
             let at = if user.is_empty() { "" } else { "@" };
             let query = if parameters.is_empty() { "" } else { "?" };
             format!("{scheme}{user}{at}{place}{query}{}", parameters.join("&"))
         };
-        let mut config: Config = plain(&others)
-            .parse()
-            .map_err(|why: tokio_postgres::Error| OpenError::ConnectionString {
-                source: why.into(),
-            })?;
-        if let Some(password) = password {
-            config.password(password);
-        }
+        let plain = |parameters: &[&str]| text_at(place, parameters);
+        let read =
+            |text: String| -> Result<Config, OpenError> {
+                let mut config: Config = text.parse().map_err(|why: tokio_postgres::Error| {
+                    OpenError::ConnectionString { source: why.into() }
+                })?;
+                if let Some(password) = &password {
+                    config.password(password);
+                }
+                Ok(config)
+            };
+        let mut config = read(plain(&others))?;
         let encryption = encryption(&config, mode.as_deref(), roots.as_deref())?;
-        config.ssl_mode(match encryption {
+        let ssl_mode = match encryption {
             Encryption::None => SslMode::Disable,
             Encryption::Verified(_) => SslMode::Require,
-        });
+        };
+        config.ssl_mode(ssl_mode);
+        let mut each_host = Vec::new();
+        for place in places(place, &others) {
+            let mut config = read(text_at(&place, &others))?;
+            config.ssl_mode(ssl_mode);
+            each_host.push(config);
+        }
         let mode = mode.map(|mode| format!("sslmode={mode}"));
         let roots = roots.map(|roots| format!("sslrootcert={roots}"));
         let said = others.iter().copied();
         let said = said.chain(mode.as_deref()).chain(roots.as_deref());
+        let cleartext = allows_cleartext.then_some("require_auth=password");
+        let said = said.chain(cleartext);
         Ok(ConnectionString {
             shown: plain(&said.collect::<Vec<_>>()),
+            each_host,
+            allows_cleartext,
             config,
             encryption,
         })
@@ -140,6 +162,16 @@ impl ConnectionString {
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Returns the configuration of each host alone, in the order of the hosts.
+    pub(crate) fn config_of_each_host(&self) -> Vec<Config> {
+        self.each_host.clone()
+    }
+
+    /// Returns whether the engine may ask for the password in clear text without TLS.
+    pub(crate) fn allows_cleartext(&self) -> bool {
+        self.allows_cleartext
     }
 
     pub(crate) fn encryption(&self) -> &Encryption {
@@ -174,6 +206,22 @@ impl fmt::Debug for ConnectionString {
             .field(&self.shown)
             .finish()
     }
+}
+
+/// Splits `HOST:PORT,HOST:PORT/DATABASE` into one such text for each host. Hosts that are listed by
+/// parameters stay together.
+fn places(place: &str, parameters: &[&str]) -> Vec<String> {
+    let lists = ["host=", "hostaddr=", "port=", "load_balance_hosts="];
+    let is_listed = |parameter: &&str| lists.iter().any(|list| parameter.starts_with(list));
+    if parameters.iter().any(is_listed) {
+        return vec![place.to_owned()];
+    }
+    let (hosts, database) = match place.split_once('/') {
+        Some((hosts, database)) => (hosts, format!("/{database}")),
+        None => (place, String::new()),
+    };
+    let hosts = hosts.split(',');
+    hosts.map(|host| format!("{host}{database}")).collect()
 }
 
 fn decoded(text: &str) -> Cow<'_, [u8]> {

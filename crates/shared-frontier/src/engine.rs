@@ -7,7 +7,7 @@ use crawl_frontier::FrontierError;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use crate::connection::{Answer, EngineConfig, EngineThread, connect};
+use crate::connection::{Answer, EngineConfig, EngineThread, connect, within};
 use crate::connection_string::ConnectionString;
 use crate::credentials::Credentials;
 use crate::error::OpenError;
@@ -61,7 +61,8 @@ pub(crate) fn judged(
     })?;
     let client = Arc::new(client);
     let asked = Arc::clone(&client);
-    let facts = thread.run(async move { facts(&asked).await })?;
+    let limit = config.time_limit();
+    let facts = thread.run(async move { within(limit, facts(&asked)).await })?;
     for said in clock_warnings(facts.ahead, facts.took) {
         tracing::warn!("the frontier at {}: {said}", thread.address);
     }

@@ -28,6 +28,7 @@ mod export;
 mod frontier;
 mod groups;
 mod import;
+mod message_guard;
 mod move_buckets;
 mod open;
 mod open_groups;

@@ -10,7 +10,7 @@ use crawl_frontier::FrontierError;
 use crawl_index::IndexError;
 use crawl_shared_frontier::OpenError;
 
-use super::CommandError;
+use super::{CommandError, INTERRUPTED};
 
 /// The error of a crawl in `output` that the engine could not go on with.
 pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
@@ -57,6 +57,10 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::SampleDrawn => CommandError::usage(message).hint(
             "leave the flags of [sample] as they were, or give --output a new directory for another sample",
         ),
+        EngineError::StoppedEarly => CommandError {
+            code: INTERRUPTED,
+            ..CommandError::usage(message).hint("the same command goes on")
+        },
         EngineError::UnfinishedForget { dir } => CommandError::usage(message)
             .hint(format!("`crawl forget {} --finish` finishes it", dir.display())),
         EngineError::ForeignForget { dir, .. } => CommandError::usage(message).hint(format!(

@@ -1,4 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the first drains, a second SIGINT or SIGTERM stops, a third kills.
+//! SIGINT, SIGTERM and SIGHUP: the first drains, a second SIGINT or SIGTERM stops, a third kills. Two
+//! within a second count as one.
 //!
 //! SIGHUP says that the terminal is gone, where there is one. The system and the shell may both send
 //! it, so it drains however often it comes. A crawl without a terminal reads its settings again, as
@@ -7,6 +8,7 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crawl_engine::Stop;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,7 +39,13 @@ pub(crate) fn listen(
 pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
     let mut signals = EndSignals::register()?;
     tokio::spawn(async move {
+        let mut last = None;
         while let Some(signal) = signals.next().await {
+            let now = Instant::now();
+            if is_same_request(last, now) {
+                continue;
+            }
+            last = Some(now);
             let was_noted = noted.swap(true, Ordering::Relaxed);
             if was_noted && signal == EndSignal::Asked {
                 std::process::exit(i32::from(INTERRUPTED));
@@ -46,6 +54,9 @@ pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
     });
     Ok(())
 }
+
+/// Signals within this time of the last one count as the same request.
+const MAX_REPEAT: Duration = Duration::from_secs(1);
 
 /// A signal that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +135,12 @@ async fn reload(handler: Arc<ControlHandler>, terminal: Terminal) {
     }
 }
 
+/// Returns whether a signal repeats the one before instead of being more urgent: `timeout` and shells send
+/// a signal to the process and to its group, so that it arrives twice.
+fn is_same_request(last: Option<Instant>, now: Instant) -> bool {
+    last.is_some_and(|last| now.duration_since(last) < MAX_REPEAT)
+}
+
 async fn pass_on(
     mut signals: EndSignals,
     stop: watch::Sender<Stop>,
@@ -132,7 +149,12 @@ async fn pass_on(
     reloads: bool,
 ) {
     let mut count = 0_u32;
+    let mut last: Option<Instant> = None;
     while let Some(signal) = signals.next().await {
+        let now = Instant::now();
+        if signal == EndSignal::Asked && is_same_request(last, now) {
+            continue;
+        }
         if signal == EndSignal::HangUp && reloads {
             tokio::spawn(reload(Arc::clone(&handler), terminal.clone()));
             continue;
@@ -140,6 +162,7 @@ async fn pass_on(
         if signal == EndSignal::HangUp && count > 0 {
             continue;
         }
+        last = Some(now);
         count += 1;
         match count {
             1 if handler.is_between_rounds() => {
@@ -157,5 +180,22 @@ async fn pass_on(
             // The engine did not answer: what is committed is safe in any case.
             _ => std::process::exit(i32::from(INTERRUPTED)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::is_same_request;
+
+    #[test]
+    fn two_signals_within_a_second_are_one_request() {
+        let first = Instant::now();
+        let after = |millis| first + Duration::from_millis(millis);
+        assert!(!is_same_request(None, first));
+        assert!(is_same_request(Some(first), first));
+        assert!(is_same_request(Some(first), after(999)));
+        assert!(!is_same_request(Some(first), after(1000)));
     }
 }

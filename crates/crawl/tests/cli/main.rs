@@ -21,6 +21,7 @@ mod export;
 mod flags;
 mod foreign;
 mod forget;
+mod frontier;
 mod gather;
 mod getting_started;
 mod harness;

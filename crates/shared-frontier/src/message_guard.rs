@@ -1,0 +1,262 @@
+//! Bounds on what an engine may send: the driver would allocate any length that a message claims, and
+//! would answer any request for a password.
+
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::Socket;
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Maximum length of a message from the engine, in bytes. The longest that the engine has reason to send
+/// is the answer to one statement's row.
+const MAX_MESSAGE_BYTES: u32 = 64 << 20;
+
+/// Bytes of a message that are looked at: its kind, its length, and which authentication it asks for.
+const HEAD_BYTES: usize = 9;
+/// The kind of a message that asks for authentication, and the method "password in clear text"
+/// (PostgreSQL, "Message Formats", `AuthenticationCleartextPassword`).
+const AUTHENTICATION: u8 = b'R';
+const CLEARTEXT_PASSWORD: u32 = 3;
+
+type Encrypting = MakeRustlsConnect;
+type EncryptedSocket = <Encrypting as MakeTlsConnect<Socket>>::Stream;
+type EncryptingConnect = <Encrypting as MakeTlsConnect<Socket>>::TlsConnect;
+type EncryptError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Makes guarded streams: encrypted ones, or plain ones where `tls` is `None`.
+#[derive(Clone)]
+pub(crate) struct GuardedConnect {
+    pub(crate) tls: Option<Encrypting>,
+    /// Whether the engine may ask for the password in clear text over a connection without TLS.
+    pub(crate) allows_cleartext: bool,
+}
+
+impl MakeTlsConnect<Socket> for GuardedConnect {
+    type Stream = GuardedStream;
+    type TlsConnect = GuardedConnector;
+    type Error = EncryptError;
+
+    fn make_tls_connect(&mut self, domain: &str) -> Result<GuardedConnector, EncryptError> {
+        let tls = match &mut self.tls {
+            Some(tls) => {
+                let made = MakeTlsConnect::<Socket>::make_tls_connect(tls, domain);
+                Some(made.map_err(|why| EncryptError::from(why.to_string()))?)
+            }
+            None => None,
+        };
+        Ok(GuardedConnector {
+            guard: MessageGuard {
+                allows_cleartext: self.allows_cleartext || tls.is_some(),
+                ..MessageGuard::default()
+            },
+            tls,
+        })
+    }
+}
+
+/// Makes one guarded stream.
+pub(crate) struct GuardedConnector {
+    tls: Option<EncryptingConnect>,
+    guard: MessageGuard,
+}
+
+impl TlsConnect<Socket> for GuardedConnector {
+    type Stream = GuardedStream;
+    type Error = EncryptError;
+    type Future = Pin<Box<dyn Future<Output = Result<GuardedStream, EncryptError>> + Send>>;
+
+    fn connect(self, socket: Socket) -> Self::Future {
+        let GuardedConnector { tls, guard } = self;
+        Box::pin(async move {
+            let inner = match tls {
+                Some(tls) => MaybeEncrypted::Encrypted(Box::new(tls.connect(socket).await?)),
+                None => MaybeEncrypted::Plain(socket),
+            };
+            Ok(GuardedStream { inner, guard })
+        })
+    }
+}
+
+enum MaybeEncrypted {
+    Plain(Socket),
+    Encrypted(Box<EncryptedSocket>),
+}
+
+/// A connection whose incoming messages are checked.
+pub(crate) struct GuardedStream {
+    inner: MaybeEncrypted,
+    guard: MessageGuard,
+}
+
+impl TlsStream for GuardedStream {
+    fn channel_binding(&self) -> ChannelBinding {
+        match &self.inner {
+            MaybeEncrypted::Plain(_) => ChannelBinding::none(),
+            MaybeEncrypted::Encrypted(stream) => stream.channel_binding(),
+        }
+    }
+}
+
+impl AsyncRead for GuardedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(match &mut self.inner {
+            MaybeEncrypted::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
+            MaybeEncrypted::Encrypted(stream) => Pin::new(stream).poll_read(cx, buf),
+        })?;
+        let checked = self.guard.check(&buf.filled()[before..]);
+        if checked.is_err() {
+            buf.set_filled(before);
+        }
+        Poll::Ready(checked)
+    }
+}
+
+impl AsyncWrite for GuardedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.inner {
+            MaybeEncrypted::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
+            MaybeEncrypted::Encrypted(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.inner {
+            MaybeEncrypted::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            MaybeEncrypted::Encrypted(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.inner {
+            MaybeEncrypted::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
+            MaybeEncrypted::Encrypted(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+/// Reads the heads of messages as their bytes pass.
+#[derive(Default)]
+struct MessageGuard {
+    allows_cleartext: bool,
+    head: [u8; HEAD_BYTES],
+    /// Bytes of the head that are there.
+    filled: usize,
+    /// Bytes of the current message that are still to come, its head aside.
+    rest: usize,
+}
+
+impl MessageGuard {
+    /// Takes the next bytes of the stream.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidData`] for a message that is too long or shorter than its own head, or
+    /// [`ErrorKind::PermissionDenied`] for a request for the password in clear text.
+    fn check(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.rest > 0 {
+                let passed = self.rest.min(bytes.len());
+                self.rest -= passed;
+                bytes = &bytes[passed..];
+                continue;
+            }
+            self.head[self.filled] = bytes[0];
+            self.filled += 1;
+            bytes = &bytes[1..];
+            self.check_head()?;
+        }
+        Ok(())
+    }
+
+    fn check_head(&mut self) -> io::Result<()> {
+        let number = |at: usize| {
+            let bytes = [at, at + 1, at + 2, at + 3].map(|at| self.head[at]);
+            u32::from_be_bytes(bytes)
+        };
+        if self.filled < 5 {
+            return Ok(());
+        }
+        // The length counts itself, but not the kind.
+        let length = number(1);
+        if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
+            let what =
+                format!("the engine sent a message of {length} bytes, {MAX_MESSAGE_BYTES} at most");
+            return Err(io::Error::new(ErrorKind::InvalidData, what));
+        }
+        let is_authentication = self.head[0] == AUTHENTICATION && length >= 8;
+        if is_authentication && self.filled < HEAD_BYTES {
+            return Ok(());
+        }
+        if is_authentication && number(5) == CLEARTEXT_PASSWORD && !self.allows_cleartext {
+            return Err(io::Error::new(
+                ErrorKind::PermissionDenied,
+                "the engine asks for the password in clear text over a connection that is not encrypted; \
+                 use scram-sha-256 or sslmode=verify-full, or allow it by require_auth=password",
+            ));
+        }
+        self.rest = length as usize + 1 - self.filled;
+        self.filled = 0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_MESSAGE_BYTES, MessageGuard};
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+        [&[kind], &length[..], body].concat()
+    }
+
+    /// The outcome for a stream that comes in pieces of each size.
+    fn check(stream: &[u8], allows_cleartext: bool) -> bool {
+        let outcomes = [1, 2, 3, 5, 7, 1000].map(|size| {
+            let mut guard = MessageGuard {
+                allows_cleartext,
+                ..MessageGuard::default()
+            };
+            stream.chunks(size).all(|piece| guard.check(piece).is_ok())
+        });
+        assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]));
+        outcomes[0]
+    }
+
+    #[test]
+    fn messages_pass_up_to_the_maximum_length() {
+        let usual = [
+            message(b'R', &[0, 0, 0, 0]),
+            message(b'S', b"client_encoding\0UTF8\0"),
+            message(b'Z', b"I"),
+            message(b'1', b""),
+            message(b'D', &[7; 5000]),
+            message(b'R', &[0, 0, 0, 10, b'S']),
+        ];
+        assert!(check(&usual.concat(), false));
+        for length in [0, 3, MAX_MESSAGE_BYTES + 1, i32::MAX as u32, u32::MAX] {
+            let stream = [&usual.concat()[..], b"D", &length.to_be_bytes()].concat();
+            assert!(!check(&stream, false), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_clear_text_has_to_be_allowed() {
+        let asks = message(b'R', &[0, 0, 0, 3]);
+        assert!(!check(&asks, false));
+        assert!(check(&asks, true));
+        // The number 3 in a message of another kind.
+        assert!(check(&message(b'D', &[0, 0, 0, 3]), false));
+    }
+}
