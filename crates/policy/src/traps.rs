@@ -538,6 +538,9 @@ fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -
     pages.pages = pages.pages.saturating_add(1);
     match pages.pages == 1 && says_new_words {
         true => Yield::New,
+        false if pages.pages == 1 && new_words.is_some_and(|words| words > 0) => {
+            Yield::Little(gist.said)
+        }
         false => Yield::Nothing(gist.said),
     }
 }

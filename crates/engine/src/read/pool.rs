@@ -202,7 +202,7 @@ impl ReaderPool {
                 span.in_scope(|| match reads_pages {
                     true => serve(&receiver, &items, &abandon, tools),
                     false => serve_documents(&items, &abandon, tools),
-                })
+                });
             })?;
             to.push(thread);
         }

@@ -8,6 +8,8 @@ use crawl_weburl::{CanonicalUrl, Shape, TrapSigns};
 const ROW: u32 = 3;
 /// The same where they have no such looks.
 const PLAIN_ROW: u32 = 24;
+/// The same where most of these pages had a few new words.
+const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 /// And by so many pages in a row, each found only on the one before.
 const PLAIN_LEVEL: u8 = 8;
 /// Of a template whose last page said something new, as 6 or more before it did, one page in so many
@@ -88,6 +90,8 @@ pub(super) enum Yield {
     New,
     /// Nothing new: the hash of what it said.
     Nothing(u64),
+    /// A few new words, too few to count as something new: the hash of what it said.
+    Little(u64),
     /// A redirect to another URL of its template.
     Onwards,
 }
@@ -101,6 +105,8 @@ pub(super) struct Template {
     fresh: u32,
     /// Pages in a row that brought nothing new.
     row: u32,
+    /// Pages among them that had a few new words.
+    little: u32,
     /// Redirects among them.
     onwards: u32,
     /// The highest level among them.
@@ -126,6 +132,7 @@ impl Template {
             fetched: 0,
             fresh: 0,
             row: 0,
+            little: 0,
             onwards: 0,
             level: 0,
             record_children: 0,
@@ -148,6 +155,10 @@ impl Template {
                 return self.begin_row();
             }
             Yield::Nothing(said) => said,
+            Yield::Little(said) => {
+                self.little += 1;
+                said
+            }
             Yield::Onwards => {
                 self.onwards += 1;
                 0
@@ -186,6 +197,7 @@ impl Template {
 
     fn begin_row(&mut self) {
         self.row = 0;
+        self.little = 0;
         self.onwards = 0;
         self.level = 0;
         self.record_children = 0;
@@ -229,7 +241,12 @@ impl Template {
         match self.looks() {
             Some(trap) => in_a_row.then_some(trap),
             None => {
-                let enough = self.row >= PLAIN_ROW * factor && self.level >= PLAIN_LEVEL;
+                // Pages that each say a little, like entries of a dictionary, may go on for longer.
+                let row = match self.little.saturating_mul(2) > self.row {
+                    true => LITTLE_ROW,
+                    false => PLAIN_ROW,
+                };
+                let enough = self.row >= row * factor && self.level >= PLAIN_LEVEL;
                 enough.then_some(Trap::Endless)
             }
         }

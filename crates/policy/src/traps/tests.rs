@@ -495,3 +495,37 @@ fn ours_plain_pages_end_after_24_in_a_row_that_say_nothing_new() {
     let examples = "; such as http://a.example/x/p0 http://a.example/x/p1";
     assert!(over.rules.values().all(|rule| rule.ends_with(examples)));
 }
+
+/// A chain of short entries, each found on the one before.
+fn dictionary(entries: usize) -> impl Fn(&str) -> Option<String> {
+    let word = |n: usize| prose(&format!("word {n}"), 1).trim().to_owned();
+    let words: Vec<_> = (0..=entries).map(word).collect();
+    move |path| {
+        let Some(at) = path.strip_prefix("/entry/") else {
+            return Some(home(&[&format!("/entry/{}", words[0])]));
+        };
+        let n = words.iter().position(|word| word == at)?;
+        let next = words.get(n + 1)?;
+        Some(format!(
+            "<title>{at}</title><p>{at}: noun. See also <a href='/entry/{next}'>{next}</a>"
+        ))
+    }
+}
+
+#[test]
+fn ours_a_dictionary_whose_entries_say_little_is_read_to_its_end() {
+    let over = crawl(100, &dictionary(60));
+    assert_eq!(over.rules(), "");
+    assert_eq!(over.fetched_in("/entry/"), 61);
+}
+
+#[test]
+fn ours_a_chain_of_entries_without_an_end_ends_after_192() {
+    let over = crawl(300, &dictionary(1_000));
+    assert_eq!(over.fetched_in("/entry/"), 192);
+    let rules = over.rules();
+    assert!(
+        rules.starts_with("endless /entry/*: 192 fetched"),
+        "{rules}"
+    );
+}
