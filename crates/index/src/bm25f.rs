@@ -20,7 +20,10 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Ter
 /// Pages of a segment whose words are looked at for how near they stand to each other.
 const MAX_PAGES_COMPARED: usize = 200;
 
-/// The weight of a form, at least, that counts as the name itself near other words.
+/// The part of a place's weight that is left to a word that most pages have there: enough for a
+/// page to be found.
+const SHARED: f32 = 0.001;
+/// The lowest weight of a form that counts as the name itself near other words.
 const LEAST_NAME_WEIGHT: f32 = 0.75;
 
 /// Looks all words of a query up at once.
@@ -92,8 +95,8 @@ pub(crate) struct ScoredWord {
     /// True for a name of several parts (`user_agent`): a heading with it gains as one with the
     /// parts typed apart.
     pub(crate) is_name: bool,
-    /// Places in which most pages have the word, as in a title that ends in the site's name: not
-    /// counted there.
+    /// The fields in which most pages have the word, such as titles that end in the site's name.
+    /// Occurrences there hardly count.
     pub(crate) shared_in: Vec<Field>,
 }
 
@@ -155,14 +158,15 @@ impl Bm25fQuery {
         let alone = asked.text_alone;
         let lengths_of_text = Lengths::of(segment, asked.body)?;
         for word in &asked.words {
-            let places = asked.places.iter();
-            for place in places.filter(|place| !word.shared_in.contains(&place.field)) {
+            for place in &asked.places {
                 count_in(word, place.field, segment, &mut place_sheet)?;
                 let lengths = Lengths::of(segment, place.field)?;
-                let is_text = [asked.title, asked.body].contains(&place.field);
+                let is_shared = word.shared_in.contains(&place.field);
+                let weight = place.weight * if is_shared { SHARED } else { 1.0 };
+                let is_text = !is_shared && [asked.title, asked.body].contains(&place.field);
                 place_sheet.drain(|page, often| {
                     let much = often / lengths.norm(page, place.length);
-                    *word_sheet.at(page) += much * place.weight;
+                    *word_sheet.at(page) += much * weight;
                     if is_text {
                         *text_sheet.at(page) += often;
                     }

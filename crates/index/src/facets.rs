@@ -96,8 +96,8 @@ impl FacetFilters {
 
     /// Returns whether they ask for one version of pages that have several.
     pub(crate) fn is_of_version(&self) -> bool {
-        let folder = self.folder.as_deref().map(site_name);
-        self.version.is_some() || folder.is_some_and(|folder| is_versioned_folder(&folder))
+        let path = self.folder.as_deref().map(folder_of_any_host);
+        self.version.is_some() || path.is_some_and(|path| is_versioned_folder(&format!("-{path}")))
     }
 }
 
@@ -226,24 +226,17 @@ fn folders(all: &ValueCounts, shown: &ValueCounts, filters: &FacetFilters) -> Ve
     let values = all.values(FOLDER);
     let pages = values.iter().filter(|(value, _)| !value.contains('/'));
     let mut here = filters.folder.as_deref().map(site_name);
-    if let Some(folder) = filters.folder.as_deref()
-        && here
-            .as_ref()
-            .is_some_and(|here| all.get(&format!("{FOLDER}{here}")) == 0)
+    if let Some(folder) = &filters.folder
+        && all.get(&format!("{FOLDER}{}", site_name(folder))) == 0
     {
         let path = folder_of_any_host(folder);
-        let is_it = |value: &str| value.find('/').is_some_and(|at| value[at..] == path);
-        let mut found = values.iter().filter(|(value, _)| is_it(value));
-        match (found.next(), found.next()) {
-            (Some((only, _)), None) => here = Some(only.clone()),
-            (Some(_), Some(_)) => {
-                return values
-                    .iter()
-                    .filter(|(value, _)| is_it(value))
-                    .cloned()
-                    .collect();
-            }
-            (None, _) => {}
+        let has_path = |value: &str| value.find('/').is_some_and(|at| value[at..] == path);
+        let mut on_hosts = values.clone();
+        on_hosts.retain(|(value, _)| has_path(value));
+        match on_hosts.as_slice() {
+            [] => {}
+            [(only, _)] => here = Some(only.clone()),
+            _ => return on_hosts,
         }
     }
     let mut in_it: u64 = match &here {

@@ -14,8 +14,8 @@ pub struct IndexedPage {
     pub headings: Vec<Heading>,
     /// The main text, a line for each block.
     pub text: String,
-    /// The text beside the main text, a line for each block: boxes, notices, footers, what readers
-    /// wrote. What leads to other pages is not in it.
+    /// The text outside of the main text, a line for each block: boxes, notices, footers, comments,
+    /// and links in elements named as content. Navigation is not in it.
     pub beside: String,
     /// The page's description of itself; empty where it has none.
     pub description: String,

@@ -78,7 +78,7 @@ impl<'s> Lexicon<'s> {
         Ok(most)
     }
 
-    /// The fields of titles and first headings in which more than this many pages have the word.
+    /// Returns the fields, of titles and first headings, where more than `pages` pages have a word.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();

@@ -25,8 +25,8 @@ pub(crate) struct LookUp<'a> {
     /// The time, in seconds since 1970 UTC: pages whose time is over are not shown.
     pub(crate) now: i64,
     pub(crate) filters: &'a FacetFilters,
-    /// True if the query asks for changes, so that lists of them rank as other pages do.
-    pub(crate) asks_for_changes: bool,
+    /// Whether the query is about changes: if so, lists of changes rank as other pages do.
+    pub(crate) is_about_changes: bool,
     /// True where the newest version of a page stands for the older ones.
     pub(crate) prefers_newest: bool,
     pub(crate) counts_facets: bool,
@@ -50,9 +50,9 @@ impl LookUp<'_> {
         // Those with the same text as others are told apart when a run ends; until then they
         // are left out here.
         let most = (self.limit + self.offset).max(1) * 2;
-        let asks_for_changes = self.asks_for_changes;
+        let is_about_changes = self.is_about_changes;
         let ranked = TopDocs::with_limit(most).tweak_score(move |segment: &SegmentReader| {
-            let prior = Prior::of(segment, asks_for_changes);
+            let prior = Prior::of(segment, is_about_changes);
             move |document: DocId, score: Score| prior.weighed(document, score)
         });
         let (total, ranked) = self.searcher.search(&*lookup, &(Count, ranked))?;
@@ -69,7 +69,7 @@ impl LookUp<'_> {
     fn all(&self, lookup: &dyn Lookup) -> tantivy::Result<FoundPages> {
         let mut all = self
             .searcher
-            .search(lookup, &AllMatches(self.asks_for_changes))?;
+            .search(lookup, &AllMatches(self.is_about_changes))?;
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let shown = match self.prefers_newest {
             true => self.newest(&all)?,
@@ -185,15 +185,15 @@ impl LookUp<'_> {
 struct Prior {
     linked: Option<Column<u64>>,
     worth: Option<Column<u64>>,
-    asks_for_changes: bool,
+    is_about_changes: bool,
 }
 
 impl Prior {
-    fn of(segment: &SegmentReader, asks_for_changes: bool) -> Prior {
+    fn of(segment: &SegmentReader, is_about_changes: bool) -> Prior {
         Prior {
             linked: segment.fast_fields().u64("linked").ok(),
             worth: segment.fast_fields().u64("worth").ok(),
-            asks_for_changes,
+            is_about_changes,
         }
     }
 
@@ -201,14 +201,14 @@ impl Prior {
     fn weighed(&self, document: DocId, score: Score) -> Score {
         let first = |column: &Option<Column<u64>>| column.as_ref()?.first(document);
         let (linked, worth) = (first(&self.linked), first(&self.worth));
-        let worth = hundredths(worth.unwrap_or(100), self.asks_for_changes);
+        let worth = hundredths(worth.unwrap_or(100), self.is_about_changes);
         #[expect(clippy::cast_precision_loss, reason = "at most 32, and 100")]
         let (linked, worth) = (linked.unwrap_or(0) as f32, worth as f32);
         score * (1.0 + WEIGHTS.linked * linked) * worth / 100.0
     }
 }
 
-/// Gathers all pages that fit, in no order. True if the query asks for changes.
+/// Gathers all pages that fit, in no order. The field is [`LookUp::is_about_changes`].
 struct AllMatches(bool);
 
 struct SegmentMatches {

@@ -34,7 +34,7 @@ const CHANGE_LISTS: [&str; 14] = [
     "journal des modifications",
 ];
 
-/// Words of a query that asks for changes.
+/// Words of a query about changes.
 const CHANGE_WORDS: [&str; 9] = [
     "changes",
     "release",
@@ -73,15 +73,15 @@ pub(crate) fn worth(page: &IndexedPage) -> u64 {
 }
 
 /// The worth of a page for a query, in hundredths of an ordinary page.
-pub(crate) fn hundredths(worth: u64, asks_for_changes: bool) -> u64 {
-    match worth & IS_CHANGES != 0 && !asks_for_changes {
+pub(crate) fn hundredths(worth: u64, is_about_changes: bool) -> u64 {
+    match worth & IS_CHANGES != 0 && !is_about_changes {
         true => worth % IS_CHANGES * CHANGES / 100,
         false => worth % IS_CHANGES,
     }
 }
 
-/// Returns whether a query, in lower case, asks for changes.
-pub(crate) fn asks_for_changes(query: &str) -> bool {
+/// Returns whether a query, in lower case, is about changes.
+pub(crate) fn is_about_changes(query: &str) -> bool {
     let query = query.replace('\u{2019}', "'");
     CHANGE_LISTS
         .iter()

@@ -2,6 +2,8 @@
 
 mod lookups;
 mod marked_words;
+mod phrase;
+mod suggestion;
 mod weights;
 
 use std::cell::Cell;
@@ -11,6 +13,8 @@ use tantivy::schema::Field;
 
 use self::lookups::clause;
 pub(crate) use self::marked_words::{MarkedTerm, MarkedWords};
+use self::phrase::has_parts;
+use self::suggestion::Meant;
 pub(crate) use self::weights::WEIGHTS;
 use crate::lexicon::Lexicon;
 use crate::query::{Query, QueryTerm, TermMatch};
@@ -48,7 +52,7 @@ pub(crate) struct Plan {
     pub(crate) did_you_mean: Option<String>,
     /// The words and phrases that no page has, and that were left out of the look-ups.
     pub(crate) unknown: Vec<String>,
-    /// True if the query is two telling words, one of which may be let go.
+    /// Whether the query has exactly two telling words.
     pub(crate) is_pair: bool,
 }
 
@@ -57,7 +61,7 @@ pub(crate) struct Plan {
 pub(crate) enum Strictness {
     /// It has most words of the query.
     Most,
-    /// It has one of two words; pages with both come first.
+    /// The page has at least one of two words. Pages with both come first.
     Relaxed,
     /// It has one of them.
     Any,
@@ -124,7 +128,7 @@ struct Unit {
     is_in_phrase: bool,
     /// A name of several parts, such as `user_agent`.
     is_name: bool,
-    /// The fields in which most pages have it.
+    /// The fields in which most pages have the word.
     shared_in: Vec<Field>,
 }
 
@@ -153,12 +157,12 @@ impl Planner<'_> {
                 let phrase = self.look_up_phrase(term, marks);
                 if !is_apart {
                     meant.push(Meant::as_typed(term));
-                    let scored = self.phrase_units(term)?;
-                    clauses.push(match scored.is_empty() {
+                    let ranked_by = self.phrase_units(term)?;
+                    clauses.push(match ranked_by.is_empty() {
                         true => clause(term, phrase),
                         false => (Occur::Must, Box::new(ConstScoreQuery::new(phrase, 0.0))),
                     });
-                    units.extend(scored);
+                    units.extend(ranked_by);
                     continue;
                 }
                 if !self.lexicon.has(&*phrase)? {
@@ -196,10 +200,9 @@ impl Planner<'_> {
         if units.iter().any(|unit| !unit.is_unknown) || clauses.iter().any(is_asked) {
             leave_out_unknown(&mut units, &mut unknown);
         } else {
-            let named = units.iter().map(|unit| unit.written.clone());
-            unknown.extend(named);
+            unknown.extend(units.iter().map(|unit| unit.written.clone()));
             if units.is_empty() && clauses.is_empty() {
-                // Symbols that are no words.
+                // Symbols that aren't words.
                 unknown.extend(query.terms.iter().map(|term| term.text.clone()));
             }
         }
@@ -228,36 +231,7 @@ impl Planner<'_> {
         })
     }
 
-    /// The words of a phrase, by which the pages that have it are ranked. Empty where it is not to
-    /// be there, is looked for in titles alone, or has characters of a script without spaces.
-    fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
-        let found = words(&term.text, &Stemmer::none());
-        let is_paired =
-            |word: &Word| matches!(word.kind, WordRelation::Character | WordRelation::Pair);
-        if term.is_not || term.in_title || found.iter().any(is_paired) {
-            return Ok(Vec::new());
-        }
-        let mut units = Vec::new();
-        for word in found.iter().filter(|word| word.kind == WordRelation::Plain) {
-            if !Budget::take(&self.budget.words) {
-                break;
-            }
-            let pages = self.lexicon.pages_with(&word.text)?;
-            units.push(Unit {
-                is_in_phrase: true,
-                is_name: has_parts(word, &found),
-                is_common: self.is_common(pages, self.common_part()),
-                shared_in: self.shared_in(&word.text)?,
-                idf: self.idf(pages),
-                written: word.text.clone(),
-                forms: vec![(word.text.clone(), 1.0)],
-                ..Unit::default()
-            });
-        }
-        Ok(units)
-    }
-
-    /// The fields of titles in which most pages have a word.
+    /// Returns the fields of titles in which most pages have a word.
     fn shared_in(&self, word: &str) -> tantivy::Result<Vec<Field>> {
         match self.pages >= MIN_SITE {
             true => self.lexicon.shared_in(word, self.pages / SHARED_TITLES),
@@ -501,61 +475,6 @@ impl Planner<'_> {
         }
         Ok(())
     }
-
-    /// The query with what is meant, where that is not what was typed.
-    fn suggestion(&self, query: &Query, meant: &[Meant]) -> Option<String> {
-        if meant.iter().all(|term| !term.is_other) {
-            return None;
-        }
-        let terms = meant.iter().map(|term| term.text.clone());
-        let sites = query.sites.iter().map(|site| format!("site:{site}"));
-        let not_sites = query.not_sites.iter().map(|site| format!("-site:{site}"));
-        let all: Vec<_> = terms.chain(sites).chain(not_sites).collect();
-        Some(all.join(" "))
-    }
-}
-
-/// A term of the query, as it may be meant.
-struct Meant {
-    text: String,
-    is_other: bool,
-}
-
-impl Meant {
-    /// With the signs that it was typed with.
-    fn as_typed(term: &QueryTerm) -> Meant {
-        let quote = if term.how == TermMatch::Phrase {
-            "\""
-        } else {
-            ""
-        };
-        let star = if term.how == TermMatch::Prefix {
-            "*"
-        } else {
-            ""
-        };
-        let not = if term.is_not { "-" } else { "" };
-        let title = if term.in_title { "title:" } else { "" };
-        Meant {
-            text: format!("{not}{title}{quote}{}{quote}{star}", term.text),
-            is_other: false,
-        }
-    }
-
-    fn by(term: &QueryTerm, units: &[Unit]) -> Meant {
-        if units.iter().all(|unit| !unit.is_meant) {
-            return Meant::as_typed(term);
-        }
-        let words: Vec<_> = units.iter().map(|unit| unit.written.as_str()).collect();
-        let text = words.join(" ");
-        Meant {
-            is_other: true,
-            ..Meant::as_typed(&QueryTerm {
-                text,
-                ..term.clone()
-            })
-        }
-    }
 }
 
 impl Unit {
@@ -607,16 +526,6 @@ fn is_name(text: &str) -> bool {
         .count()
         > 1
         || words.iter().any(|word| word.kind == WordRelation::Part)
-}
-
-/// Returns whether a word has several parts among `all`.
-fn has_parts(word: &Word, all: &[Word]) -> bool {
-    let is_part = |part: &&Word| {
-        part.kind == WordRelation::Part
-            && word.range.start <= part.range.start
-            && part.range.end <= word.range.end
-    };
-    all.iter().filter(is_part).count() > 1
 }
 
 /// Takes the words out that no page has, and names those that no named phrase has already.

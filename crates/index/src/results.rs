@@ -22,8 +22,8 @@ pub struct SearchResults {
     /// of the others. Where no page has any word of the query, all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// True if few or no pages have both words of the query, so that pages with one of them are
-    /// among the results.
+    /// True if the results include pages with one of the query's two words, because few or no pages
+    /// have both.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_words: bool,
     /// Its pages by folder, language, version and type, where that was asked for.

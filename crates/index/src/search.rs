@@ -18,7 +18,7 @@ use crate::file_check::Checked;
 use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
 use crate::look_up::{FoundPages, LookUp};
-use crate::page_prior::asks_for_changes;
+use crate::page_prior::is_about_changes;
 use crate::passage::passage_url;
 use crate::query::Query;
 use crate::query_plan::{Budget, MarkedWords, Plan, Planner, Strictness};
@@ -38,7 +38,7 @@ pub const MAX_RESULTS: usize = 1000;
 /// all; of a larger one those of so many bytes each.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
-/// Where fewer pages than this have both words of a query, pages with one of them follow.
+/// The number of pages with both words of a query below which pages with one word follow.
 const MIN_OF_PAIR: usize = 5;
 /// Languages whose stems are looked up, those of most pages first.
 const MAX_LANGUAGES: usize = 6;
@@ -306,7 +306,7 @@ impl Seen {
 }
 
 /// A suggestion with its words as the results write them: the index knows words without accents.
-fn as_written(meant: &str, results: &[Hit]) -> String {
+fn as_written(query: &str, results: &[Hit]) -> String {
     let none = Stemmer::none();
     let texts = results.iter().flat_map(|hit| [&hit.title, &hit.excerpt]);
     let mut written: HashMap<String, String> = HashMap::new();
@@ -318,15 +318,15 @@ fn as_written(meant: &str, results: &[Hit]) -> String {
     }
     let mut suggestion = String::new();
     let mut end = 0;
-    for word in words(meant, &none) {
+    for word in words(query, &none) {
         // Parts come after the whole word.
-        if word.range.start >= end && meant[word.range.clone()] == word.text {
-            suggestion.push_str(&meant[end..word.range.start]);
+        if word.range.start >= end && query[word.range.clone()] == word.text {
+            suggestion.push_str(&query[end..word.range.start]);
             end = word.range.end;
             suggestion.push_str(written.get(&word.text).unwrap_or(&word.text));
         }
     }
-    suggestion + &meant[end..]
+    suggestion + &query[end..]
 }
 
 /// One search.
@@ -372,13 +372,13 @@ impl Search<'_> {
             // A pinned page may not be what the filters ask for.
             false => found.total,
         };
-        let meant = plan.did_you_mean.map(|meant| as_written(&meant, &results));
+        let suggestion = plan.did_you_mean.map(|words| as_written(&words, &results));
         Ok(SearchResults {
             query: typed.to_owned(),
             total,
             results,
             facets: found.facets,
-            did_you_mean: meant.map(|meant| safe_line(&meant).into_owned()),
+            did_you_mean: suggestion.map(|words| safe_line(&words).into_owned()),
             unknown: plan.unknown,
             lacks_words: lacks_words && total > 0,
         })
@@ -456,7 +456,7 @@ impl Search<'_> {
             offset: options.offset,
             now: options.now,
             filters: &options.filters,
-            asks_for_changes: asks_for_changes(&query.text()),
+            is_about_changes: is_about_changes(&query.text()),
             prefers_newest: !is_of_version && !options.filters.is_of_version(),
             counts_facets: options.facets,
         };

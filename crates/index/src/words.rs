@@ -26,8 +26,8 @@ pub use stem::Stemmer;
 const MAX_WORD_BYTES: usize = 96;
 /// Bytes of text that are cut into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;
-/// Bytes of an operator that is taken as a word: a single symbol is punctuation, and a longer row
-/// of them is decoration.
+/// Bytes of an operator that counts as a word. A single symbol is punctuation, and a longer row is
+/// decoration.
 const MIN_OPERATOR_BYTES: usize = 2;
 const MAX_OPERATOR_BYTES: usize = 4;
 /// Words that the end of a block puts between two words, so that no phrase crosses it.

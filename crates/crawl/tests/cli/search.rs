@@ -238,7 +238,7 @@ fn what_can_t_be_searched_says_why() {
     let refused = cmd.run(&["search", "c", "tea"]);
     expect_test::expect![[r#"
         3
-        error: the search index in c/index is of format 0, and this program reads 3
+        error: the search index in c/index is of format 0, and this program reads 4
         hint: `crawl index c` builds it anew from the archive"#]]
     .assert_eq(&refused.refusal(&dir));
     assert_eq!(cmd.run(&["index", "c"]).code, 0);

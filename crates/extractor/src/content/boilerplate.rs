@@ -3,7 +3,7 @@
 /// Longer blocks are never such a line. In bytes.
 const MAX_PHRASE_BYTES: usize = 160;
 
-/// A longer block is no line of Texinfo's navigation. In bytes.
+/// Maximum bytes of a line of Texinfo's navigation.
 const MAX_TEXINFO_BYTES: usize = 480;
 
 /// The beginnings of such lines, in lower case.
@@ -51,7 +51,7 @@ pub(super) fn is_phrase(text: &str) -> bool {
     candidates.any(|beginning| begins(text, beginning))
 }
 
-/// Returns whether a block is the line by which Texinfo leads to the nodes around a node.
+/// Returns whether a block is Texinfo's line of links to the neighbours of a node.
 pub(super) fn is_texinfo_navigation(text: &str) -> bool {
     let begins = ["Next: ", "Previous: ", "Prev: ", "Up: "];
     let goes_on = [

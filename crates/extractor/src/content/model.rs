@@ -65,9 +65,10 @@ pub struct Block {
 pub enum BlockPlace {
     /// In the main text.
     Main,
-    /// Beside it: a footer, a box, a notice, what readers wrote.
+    /// Outside of the main text: a footer, a box, a notice, a reader's comment, or links in an element
+    /// that is named as content.
     Beside,
-    /// In what leads to other pages: menus, lists of links, buttons.
+    /// Part of the navigation: menus, lists of links outside of content, buttons.
     Navigation,
 }
 

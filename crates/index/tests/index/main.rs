@@ -8,6 +8,7 @@
 mod bad_input;
 mod facets;
 mod judging;
+mod queries;
 mod searching;
 mod support;
 mod writing;

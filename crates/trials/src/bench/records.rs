@@ -256,6 +256,7 @@ fn page_row(page: u64, number: u64, hosts: u64, round: u32) -> PageRow {
         }),
         record_id: Some(format!("67e55044-10b1-426f-9247-{number:012x}")),
         withheld: None,
+        echoes_secret: false,
         unwanted: None,
         echoes_secret: false,
         round,

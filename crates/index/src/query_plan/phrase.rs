@@ -1,0 +1,46 @@
+//! The words of phrases: the pages that have a phrase are ranked by them.
+
+use super::{Budget, Planner, Unit};
+use crate::query::QueryTerm;
+use crate::words::{Stemmer, Word, WordRelation, words};
+
+impl Planner<'_> {
+    /// Returns the words that rank the pages with a phrase. Empty for an excluded phrase, for one
+    /// in titles, and for a script without spaces: such a phrase is ranked as a whole.
+    pub(super) fn phrase_units(&self, term: &QueryTerm) -> tantivy::Result<Vec<Unit>> {
+        let all = words(&term.text, &Stemmer::none());
+        let is_paired =
+            |word: &Word| matches!(word.kind, WordRelation::Character | WordRelation::Pair);
+        if term.is_not || term.in_title || all.iter().any(is_paired) {
+            return Ok(Vec::new());
+        }
+        let mut units = Vec::new();
+        for word in all.iter().filter(|word| word.kind == WordRelation::Plain) {
+            if !Budget::take(&self.budget.words) {
+                break;
+            }
+            let pages = self.lexicon.pages_with(&word.text)?;
+            units.push(Unit {
+                is_in_phrase: true,
+                is_name: has_parts(word, &all),
+                is_common: self.is_common(pages, self.common_part()),
+                shared_in: self.shared_in(&word.text)?,
+                idf: self.idf(pages),
+                written: word.text.clone(),
+                forms: vec![(word.text.clone(), 1.0)],
+                ..Unit::default()
+            });
+        }
+        Ok(units)
+    }
+}
+
+/// Returns whether a word has several parts among `all`.
+pub(super) fn has_parts(word: &Word, all: &[Word]) -> bool {
+    let is_part = |part: &&Word| {
+        part.kind == WordRelation::Part
+            && word.range.start <= part.range.start
+            && part.range.end <= word.range.end
+    };
+    all.iter().filter(is_part).count() > 1
+}

@@ -1,0 +1,182 @@
+//! Names, symbols, marks and changes in queries, and what ranks for them.
+
+use crawl_index::IndexedPage;
+
+use crate::support::{found, heading, indexed, page, search};
+
+#[test]
+fn a_name_in_a_heading_ranks_as_the_same_words_typed_apart() {
+    let filler = "The server reads its values when it starts, and again when it is told to. ";
+    let settings = IndexedPage {
+        headings: vec![
+            heading(3, "ALLOWED_HOSTS", "hosts", 0),
+            heading(3, "CACHES", "caches", 0),
+        ],
+        ..page(
+            "http://a.example/settings",
+            "Settings",
+            &format!("ALLOWED_HOSTS\nA list of names.\n{}", filler.repeat(400)),
+        )
+    };
+    let mention = |n: usize| {
+        page(
+            &format!("http://a.example/topic/{n}"),
+            &format!("Topic {n}"),
+            &format!(
+                "ALLOWED_HOSTS and again ALLOWED_HOSTS. {}",
+                filler.repeat(1 + n)
+            ),
+        )
+    };
+    let mut pages: Vec<_> = (0..9).map(mention).collect();
+    pages.push(settings);
+    let (_dir, index) = indexed(&pages);
+    for query in [
+        "ALLOWED_HOSTS",
+        "allowed_hosts",
+        "allowed hosts",
+        "\"allowed hosts\"",
+        "\"ALLOWED_HOSTS\"",
+    ] {
+        assert_eq!(
+            search(&index, query).results[0].url,
+            "http://a.example/settings",
+            "{query}"
+        );
+    }
+}
+
+#[test]
+fn operators_are_found_and_symbols_that_are_not_are_named() {
+    let (_dir, index) = indexed(&[
+        page(
+            "http://a.example/unequal",
+            "Inequality (!=)",
+            "Compares: a != b.",
+        ),
+        page("http://a.example/pipe", "Pipes", "Read it as x |> f."),
+    ]);
+    assert_eq!(found(&index, "!="), "/unequal");
+    assert_eq!(found(&index, "|>"), "/pipe");
+    for query in ["??", "%"] {
+        let answer = search(&index, query);
+        assert_eq!((answer.total, answer.unknown), (0, vec![query.to_owned()]));
+    }
+}
+
+#[test]
+fn a_suggestion_is_written_as_pages_write_it() {
+    let (_dir, index) = indexed(&[page(
+        "http://a.example/",
+        "Élevage",
+        "Des chèvres et leur fromagerie.",
+    )]);
+    assert_eq!(found(&index, "chevrez"), "/ (chèvres?)");
+}
+
+#[test]
+fn words_that_most_titles_share_do_not_count_in_titles() {
+    let mut pages: Vec<_> = (0..29)
+        .map(|n| {
+            let title = format!("Topic {n} | Acme manual");
+            page(
+                &format!("http://a.example/{n}"),
+                &title,
+                &format!("Number {n} of many."),
+            )
+        })
+        .collect();
+    pages.push(page(
+        "http://a.example/handling",
+        "Handling",
+        "The manual valve is opened by hand, a manual task.",
+    ));
+    let (_dir, index) = indexed(&pages);
+    assert_eq!(
+        search(&index, "manual").results[0].url,
+        "http://a.example/handling"
+    );
+}
+
+#[test]
+fn lists_of_changes_rank_fully_for_queries_about_changes() {
+    let text = "Kettles heat faster and the kettle lid closes.";
+    let (_dir, index) = indexed(&[
+        page("http://a.example/relnotes", "Release notes", text),
+        page(
+            "http://a.example/kettle",
+            "Kettle",
+            &format!("{text} Release the lid."),
+        ),
+        page(
+            "http://a.example/_modules/kettle",
+            "Kettle source",
+            &format!("{text} Kettle kettle."),
+        ),
+    ]);
+    assert_eq!(
+        found(&index, "kettle"),
+        "/kettle /relnotes /_modules/kettle"
+    );
+    assert!(found(&index, "kettle release notes").starts_with("/relnotes"));
+}
+
+#[test]
+fn one_of_two_words_is_let_go_where_few_pages_have_both() {
+    let mut pages: Vec<_> = (0..6)
+        .map(|n| {
+            page(
+                &format!("http://a.example/{n}"),
+                "Kettle",
+                &format!("A kettle, number {n}."),
+            )
+        })
+        .collect();
+    pages.push(page(
+        "http://a.example/both",
+        "Whistles",
+        "The whistle of a kettle.",
+    ));
+    let (_dir, index) = indexed(&pages);
+    let answer = search(&index, "kettle whistle");
+    assert_eq!((answer.total, answer.lacks_words), (7, true));
+    assert_eq!(answer.results[0].url, "http://a.example/both");
+    assert_eq!(
+        answer.left_out().as_deref(),
+        Some("Few pages have both words: pages with one of them follow.")
+    );
+    assert!(!search(&index, "kettle number").lacks_words);
+}
+
+#[test]
+fn optional_marks_and_digits_of_other_scripts_are_found() {
+    let (_dir, index) = indexed(&[
+        page("http://a.example/he", "שָׁלוֹם", "עולם"),
+        page("http://a.example/ar", "مُحَمَّد", "سنة ٢٠٢٤"),
+        page("http://a.example/fa", "سال", "۱۴۰۳"),
+    ]);
+    assert_eq!(found(&index, "שלום"), "/he");
+    assert_eq!(found(&index, "مـــحمد"), "/ar");
+    assert_eq!(found(&index, "2024"), "/ar");
+    assert_eq!(found(&index, "۲۰۲۴"), "/ar");
+    assert_eq!(found(&index, "1403"), "/fa");
+}
+
+#[test]
+fn a_word_that_only_titles_have_is_found() {
+    let page = |n: usize| {
+        page(
+            &format!("http://a.example/{n}"),
+            &format!("Topic {n} | Acme manual"),
+            &format!("Number {n} of many."),
+        )
+    };
+    let (_dir, index) = indexed(&(0..30).map(page).collect::<Vec<_>>());
+    for query in ["acme", "\"acme manual\"", "acme topic 7"] {
+        assert!(search(&index, query).total > 0, "{query}");
+    }
+    assert_eq!(
+        search(&index, "acme topic 7").results[0].url,
+        "http://a.example/7"
+    );
+}
