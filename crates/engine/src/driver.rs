@@ -664,9 +664,10 @@ impl Driver {
             Ok(Ended::Interrupted | Ended::HandedOver) => Some(clock.now()),
             _ => coordinator.deadline(),
         };
+        let stop_before = *stop.borrow();
         let _ = last_work.set(LastWork {
             deadline: over.map(|over| over + INDEX_GRACE),
-            stop: *stop.borrow(),
+            stop: stop_before,
         });
         // What is not committed yet is pending at the next start, as after a kill.
         abandon.store(at_once || looped.is_err(), Ordering::Relaxed);
@@ -696,6 +697,8 @@ impl Driver {
             let waiting = coordinator.waiting_urls(clock.now(), &ended)?;
             excluded = run_end::write_derived(&config, writer, &ended, &waiting)?;
         }
+        let is_stopped_since = *stop.borrow() > stop_before;
+        let ended = ended.with_index(indexed.as_ref(), is_stopped_since);
         Ok(coordinator.into_summary(ended, started.elapsed(), resumed, excluded, indexed))
     }
 }

@@ -29,6 +29,15 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// Returns [`Ended::Interrupted`] if a stop cut the index short after all pages were settled: the
+    /// next start completes the index.
+    pub(crate) fn with_index(self, indexed: Option<&Indexed>, is_stopped_since: bool) -> Ended {
+        match indexed {
+            Some(indexed) if is_stopped_since && !indexed.is_complete() => Ended::Interrupted,
+            _ => self,
+        }
+    }
+
     /// Nothing that is left will ever be asked for in this run, however long it goes on.
     pub(crate) fn is_for_good(&self) -> bool {
         match self {
@@ -90,6 +99,14 @@ pub struct Indexed {
     /// Why the index lacks pages until it is built anew, and whether there is an archive to
     /// build it from.
     pub fault: Option<(IndexFault, HasArchive)>,
+}
+
+impl Indexed {
+    /// Returns whether the index holds all pages of the crawl.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.pages.is_some() && self.waiting_bytes == 0 && self.fault.is_none()
+    }
 }
 
 /// Why an index has to be built anew.
@@ -170,4 +187,36 @@ pub struct Summary {
     pub output: PathBuf,
     /// True if the run went on with an earlier one.
     pub resumed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ended, Indexed};
+
+    #[test]
+    fn ours_a_stop_that_cuts_the_index_short_interrupts_a_finished_crawl() {
+        let complete = Indexed {
+            pages: Some(7),
+            ..Indexed::default()
+        };
+        let uncounted = Indexed::default();
+        let unread = Indexed {
+            waiting_bytes: 1,
+            ..complete.clone()
+        };
+        for (indexed, is_stopped, expected) in [
+            (None, true, Ended::Finished),
+            (Some(&complete), true, Ended::Finished),
+            (Some(&uncounted), false, Ended::Finished),
+            (Some(&uncounted), true, Ended::Interrupted),
+            (Some(&unread), true, Ended::Interrupted),
+        ] {
+            assert_eq!(Ended::Finished.with_index(indexed, is_stopped), expected);
+        }
+        let budget = Ended::Budget("max-pages");
+        assert_eq!(
+            budget.with_index(Some(&uncounted), true),
+            Ended::Interrupted
+        );
+    }
 }

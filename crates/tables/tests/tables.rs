@@ -462,7 +462,7 @@ fn ours_hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
     let expected = [
         "e.example whole 0 []".to_owned(),
         format!("f.example blocked {}", missing("refused", 403)),
-        format!("g.example partial {}", missing("errors", 503)),
+        format!("g.example empty {}", missing("errors", 503)),
     ];
     assert_eq!(told, expected);
 }

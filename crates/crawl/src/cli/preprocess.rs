@@ -251,7 +251,7 @@ mod tests {
             "crawl --resources --seed=example.org -q",
         );
         check("crawl -q on.example", "crawl -q --seed=on.example");
-        check("crawl --recrawl --links on", "crawl --recrawl --links on");
+        check("crawl --recrawl --links on", "crawl --recrawl --links=on");
         check("crawl --resources al", "crawl --resources=al");
         check("crawl --resources report", "crawl --resources report");
         check("crawl --resources=own on", "crawl --resources=own on");

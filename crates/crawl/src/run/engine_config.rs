@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_library_has_the_defaults_of_the_command_line() {
-        let contact = "you@example.org";
+        let contact = "you@e.example";
         let mut settings = Settings {
             seed: vec!["https://example.org/".parse().unwrap()],
             ..Settings::default()

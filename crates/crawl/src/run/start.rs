@@ -25,6 +25,7 @@ pub(crate) fn run(settings: &Settings, sources: Sources) -> Result<u8, CommandEr
     finish_interrupted(&checked.output)?;
     let older = stored_settings(&checked.output);
     refuse_other_records(&older, &settings, &checked)?;
+    refuse_new_seeds(&older, &settings, &checked)?;
     let terminal = Terminal::new(&settings);
     start_log(&settings, &terminal)?;
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
@@ -103,6 +104,38 @@ fn refuse_other_records(
 /// Returns whether the crawl in a directory keeps something, by its crawl.toml.
 fn kept(older: &toml::Table, key: &str) -> Option<Switch> {
     older.get("output")?.get(key)?.as_str()?.parse().ok()
+}
+
+/// Refuses seeds that the crawl in the directory does not have, unless `--add-seed` is given: two
+/// sites that share an archive and a search index can't be taken apart again. A list of seeds that
+/// grew is refused too, since the same file may have been given to the wrong directory.
+fn refuse_new_seeds(
+    older: &toml::Table,
+    settings: &Settings,
+    checked: &Checked,
+) -> Result<(), CommandError> {
+    let stored = stored_seeds(older);
+    let Some(first) = stored.first() else {
+        return Ok(());
+    };
+    let known: HashSet<_> = stored.iter().collect();
+    let is_new = |seed: &&Seed| {
+        !known.contains(&seed.url) && !seed.stand_in.iter().any(|url| known.contains(url))
+    };
+    let mut new = checked.typed.iter().filter(is_new);
+    let Some(seed) = new.next().filter(|_| !settings.output.add_seed.is_on()) else {
+        return Ok(());
+    };
+    let more = match new.count() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    let output = checked.output.display();
+    Err(CommandError::usage(format!(
+        "the crawl in {output}, which began with {first}, has no seed {}{more}",
+        seed.url
+    ))
+    .hint("start another crawl with another --output, or let new seeds join with --add-seed"))
 }
 
 /// Messages on what differs from the earlier runs in the directory, and a user may not have meant.

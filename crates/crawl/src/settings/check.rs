@@ -21,6 +21,7 @@ use super::host_lists::{check_read_in, names};
 use super::host_politeness::{HostTerms, overrides};
 use super::listed_seed::ListedSeed;
 use super::number_checks::check_numbers;
+use super::placeholders::check_placeholders;
 use super::reach::{Reach, reach};
 use super::shared_crawl::check_shared;
 use super::sites::{accesses, by_name};
@@ -139,6 +140,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     }
     if let Some(seed) = public {
         check_manners(settings, seed, problems);
+        check_placeholders(settings, &seeds, problems);
     }
     let roots = problems.note(check_ca_files(&settings.fetch.ca_file));
     let output = match settings.output.output.is_empty() {

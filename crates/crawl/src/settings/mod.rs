@@ -21,6 +21,7 @@ mod host_politeness;
 mod listed_seed;
 mod listing;
 mod number_checks;
+mod placeholders;
 mod reach;
 mod remembered;
 mod replay;

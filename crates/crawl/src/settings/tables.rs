@@ -355,7 +355,7 @@ tables! {
         /// Read sitemaps, on or off
         ///
         /// Those named in robots.txt, and /sitemap.xml.
-        #[arg(value_name = "on|off")]
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         sitemaps: Switch = Switch::On, GoesOn;
         /// Take so many URLs from the sitemaps of one host, at most
         ///
@@ -366,7 +366,7 @@ tables! {
         /// Read feeds that pages name (RSS, Atom, JSON Feed), on or off
         ///
         /// Their URLs are followed like links, within the scope.
-        #[arg(value_name = "on|off")]
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         feeds: Switch = Switch::On, GoesOn;
         /// Follow what a form is sent to by GET, on or off
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
@@ -541,7 +541,7 @@ tables! {
         ///
         /// Calendars, session ids, selections, paths and redirects without an end. What is put
         /// aside stands in excluded.jsonl with the evidence, and some of it is looked at again.
-        #[arg(value_name = "on|off")]
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         traps: Switch = Switch::On, GoesOn;
         /// Never ask for URLs that look like actions: logout, vote, delete, action=edit
         ///
@@ -572,7 +572,7 @@ tables! {
         /// Leave parameters out that the site's robots.txt says change nothing, on or off
         ///
         /// By its Clean-param lines.
-        #[arg(value_name = "on|off")]
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         clean_params: Switch = Switch::On, GoesOn;
     }
 
@@ -691,14 +691,21 @@ tables! {
         /// not your own decides less: docs/crawl-directory.md.
         #[arg(value_name = "DIR")]
         output: FilePath = FilePath::default(), EachRun;
+        /// Let seeds join the crawl in DIR that it did not have before, on or off
+        ///
+        /// Without it a new seed is refused, typed or listed in a file alike: the pages of two sites
+        /// share the archive, the records and the search index for good. Never taken over from
+        /// crawl.toml.
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+        add_seed: Switch = Switch::Off, EachRun;
         /// Write WARC files of all exchanges, on or off
-        #[arg(value_name = "on|off")]
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         warc: Switch = Switch::On, Kept;
         /// Build a search index, on or off
         ///
         /// `crawl search` and `crawl serve` ask it, also while the crawl runs. Turned on for a
         /// crawl that has pages already, it is built from the archive first.
-        #[arg(value_name = "on|off")]
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         index: Switch = Switch::Off, Kept;
         /// Documents in the index: html, text, markdown, docx, pdf, all
         ///
@@ -717,7 +724,7 @@ tables! {
         #[arg(value_name = "SIZE")]
         document_text: Size = Size(8 << 20), GoesOn;
         /// Write links.jsonl, on or off
-        #[arg(value_name = "on|off")]
+        #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         links: Switch = Switch::Off, Kept;
         /// Ask for nothing more while less than this is free on the disk of DIR
         ///

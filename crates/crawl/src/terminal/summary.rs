@@ -81,24 +81,47 @@ pub(crate) fn closing(summary: &Summary, report: &Report, exe: &str, mark: HasMa
     );
     let output = summary.output.display().to_string();
     line("output", output.clone());
-    if summary.pending > 0 {
-        let raise = match summary.ended {
-            Ended::Budget(budget) if budget != "max-time" => format!(" --{budget} MORE"),
-            _ => String::new(),
-        };
-        let config = match mark {
-            HasMark::Yes => String::new(),
-            HasMark::No => {
-                let file = summary.output.join("crawl.toml").display().to_string();
-                format!(" --config {}", quoted(&file))
-            }
-        };
-        line(
-            "go on",
-            format!("{exe} --output {}{config}{raise}", quoted(&output)),
-        );
+    let is_index_cut_short = summary.ended == Ended::Interrupted
+        && summary
+            .indexed
+            .as_ref()
+            .is_some_and(|index| !index.is_complete());
+    if summary.pending > 0 || is_index_cut_short {
+        line("go on", go_on(summary, exe, mark));
     }
     text
+}
+
+/// Returns the command that continues the crawl, or what prevents that where the same command would
+/// fetch nothing.
+fn go_on(summary: &Summary, exe: &str, mark: HasMark) -> String {
+    let output = quoted(&summary.output.display().to_string());
+    let config = match mark {
+        HasMark::Yes => String::new(),
+        HasMark::No => {
+            let file = summary.output.join("crawl.toml").display().to_string();
+            format!(" --config {}", quoted(&file))
+        }
+    };
+    let command = format!("{exe} --output {output}{config}");
+    match &summary.ended {
+        Ended::Budget(budget) if *budget != "max-time" => format!("{command} --{budget} MORE"),
+        Ended::GroupBudget(budget) => {
+            format!("raise {budget} in a config FILE, then {exe} --output {output} --config FILE")
+        }
+        Ended::Unreachable(hosts) if all_parked(hosts) => {
+            "nothing to fetch until a host is unparked".to_owned()
+        }
+        Ended::Unreachable(hosts) => match hosts.iter().filter_map(|host| host.next_try).min() {
+            Some(at) => format!("{command} (from {})", moment(at)),
+            None => command,
+        },
+        Ended::HandedOver => "the other workers continue with these URLs".to_owned(),
+        Ended::Finished if !summary.parked.is_empty() => {
+            "nothing to fetch until a host is unparked".to_owned()
+        }
+        Ended::Finished | Ended::Budget(_) | Ended::Interrupted => command,
+    }
 }
 
 /// The contents of the search index, and the way of pages into it that it lacks yet.
@@ -438,6 +461,39 @@ mod tests {
     }
 
     #[test]
+    fn ours_no_command_is_named_that_would_fetch_nothing() {
+        let go_on = |ended: Ended| {
+            let mut summary = summary(ended);
+            summary.pending = 7;
+            let text = closing(&summary, &report(&summary), "crawl", HasMark::Yes);
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("  go on:    "));
+            line.unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            go_on(Ended::GroupBudget("max-pages of group press".to_owned())),
+            "raise max-pages of group press in a config FILE, then crawl --output crawl-e.example \
+             --config FILE"
+        );
+        assert_eq!(
+            go_on(Ended::HandedOver),
+            "the other workers continue with these URLs"
+        );
+        assert_eq!(
+            go_on(Ended::Budget("max-time")),
+            "crawl --output crawl-e.example"
+        );
+        let mut cut_short = summary(Ended::Interrupted);
+        cut_short.indexed = Some(Indexed::default());
+        let text = closing(&cut_short, &report(&cut_short), "crawl", HasMark::Yes);
+        assert!(
+            text.contains("  go on:    crawl --output crawl-e.example\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn one_is_not_many() {
         let mut one = summary(Ended::Finished);
         (one.pages, one.pages_of_run, one.requests, one.resumed) = (1, 1, 1, true);
@@ -563,7 +619,7 @@ mod tests {
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
-                  go on:    crawl --output crawl-e.example
+                  go on:    crawl --output crawl-e.example (from 2026-11-20T23:59:59Z)
             "#]],
         );
         let mut parked = unreachable.clone();
@@ -585,7 +641,7 @@ mod tests {
                   pending:  1
                   took:     21m41s, 1,300 requests, 1 of them for robots.txt
                   output:   crawl-e.example
-                  go on:    crawl --output crawl-e.example
+                  go on:    nothing to fetch until a host is unparked
             "#]],
         );
         unreachable.seeds_fetched = 0;

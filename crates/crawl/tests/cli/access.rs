@@ -45,7 +45,15 @@ fn told(entry: &LogEntry) -> [Option<&str>; 3] {
 }
 
 fn run(dir: &Dir, cmd: &crate::harness::Cmd, args: &[&str]) -> String {
-    let quick = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
+    let quick = [
+        "--delay",
+        "0s",
+        "--delay-factor",
+        "0",
+        "--progress",
+        "off",
+        "--add-seed",
+    ];
     let args: Vec<&str> = args.iter().copied().chain(quick).collect();
     let ran = cmd.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -358,7 +358,14 @@ fn the_file_for_a_study_is_one_that_runs() {
     let (dir, cmd) = setup("research");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/research.toml");
     let file = file.to_str().unwrap();
-    assert_eq!(cmd.run(&["config", "--check", file]).code, 0);
+    let placeholders = cmd.run(&["config", "--check", file]);
+    assert_eq!(placeholders.code, 2);
+    let contact = "`contact` is still the placeholder `you@example.org`";
+    assert!(
+        placeholders.stderr.contains(contact),
+        "{}",
+        placeholders.stderr
+    );
     let url = web.url(0, "/");
     let quick = [
         "--delay",

@@ -253,6 +253,7 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
     let ran = cmd.run(&[
         "--seed",
         &gone,
+        "--add-seed",
         "--output",
         "c",
         "--links",

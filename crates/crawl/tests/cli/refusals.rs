@@ -200,7 +200,7 @@ fn values() {
         &["--seed", "http://127.0.0.1/", "--warc", "yes"],
         expect![[r#"
             2
-            error: invalid value 'yes' for '--warc <on|off>': `yes` is neither `on` nor `off`
+            error: invalid value 'yes' for '--warc[=<on|off>]': `yes` is neither `on` nor `off`
             hint: `crawl --help` lists flags and commands"#]],
     );
     check(

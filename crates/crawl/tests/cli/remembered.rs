@@ -232,11 +232,27 @@ fn ours_what_is_kept_is_remembered_and_how_it_is_shown_is_not() {
 }
 
 #[test]
-fn ours_a_seed_that_joins_an_old_directory_is_named() {
+fn ours_a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
     let web = web();
-    let (_dir, cmd) = begun("joins", &web, &[]);
+    let (dir, cmd) = begun("joins", &web, &[]);
     let (old, new) = (web.url(0, "/"), web.url(1, "/"));
-    let ran = cmd.run(&[&["--seed", &new, "--output", "c"], &QUICK[..]].concat());
+    let joins = [&["--seed", &new, "--output", "c"], &QUICK[..]].concat();
+    let asked = web.log().len();
+    let refused = cmd.run(&joins);
+    assert_eq!(refused.code, 2);
+    let expected = format!(
+        "error: the crawl in c, which began with {old}, has no seed {new}\n\
+         hint: start another crawl with another --output, or let new seeds join with --add-seed\n"
+    );
+    assert_eq!(refused.stderr, expected);
+    let listed = format!("seed = [\"{old}\", \"{new}\"]\n");
+    fs::write(dir.file("grown.toml"), listed).unwrap();
+    let grown = [&["--config", "grown.toml", "--output", "c"], &QUICK[..]].concat();
+    assert_eq!(cmd.run(&grown).code, 2);
+    assert_eq!(web.log().len(), asked, "nothing is fetched");
+    let same = [&["--seed", &old, "--output", "c"], &QUICK[..]].concat();
+    assert_eq!(cmd.run(&same).code, 0);
+    let ran = cmd.run(&[&joins[..], &["--add-seed"]].concat());
     assert_eq!(ran.code, 0);
     let first = ran.stderr.lines().next().unwrap();
     let said = format!("a new seed joins the crawl in c, which began with {old}: {new}");

@@ -149,10 +149,11 @@ impl Faults {
             tbody {
                 @for fault in self.faults.iter().filter(|fault| fault.kind == kind) {
                     tr {
-                        td { @match &fault.page { Some(url) => (link(url)), None => "(a seed)" } }
-                        td { (link(&fault.to)) }
-                        td { (safe_line(&fault.why)) }
-                        td { @if let Some(text) = &fault.text { (safe_line(text)) } }
+                        td data-name="page" { @match &fault.page { Some(url) => (link(url)), None => "(a seed)" } }
+                        td data-name="leads to" { (link(&fault.to)) }
+                        td data-name="what was found" { (safe_line(&fault.why)) }
+                        @if let Some(text) = &fault.text { td data-name="text" { (safe_line(text)) } }
+                        @else { td {} }
                     }
                 }
             }

@@ -1,0 +1,126 @@
+//! Placeholders of the example configurations, which must not reach the owner of a site.
+
+use crawl_weburl::{CanonicalUrl, canonicalize};
+
+use super::choices::KindName;
+use super::contact::read_contact;
+use super::tables::{Operator, Settings};
+use crate::error::{CommandError, Problems};
+
+/// Domains that are reserved for examples (RFC 2606 section 3): nobody reads mail sent there.
+const EXAMPLE_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"];
+/// Texts of `config/research.toml`.
+const EXAMPLE_NAME: &str = "Your Name";
+const EXAMPLE_INSTITUTION: &str = "Your Institute";
+
+/// Notes each placeholder in the settings of a crawl that fetches from public hosts. Seeds count
+/// only for a study: a general crawl may well begin at `https://example.org/`.
+pub(super) fn check_placeholders(
+    settings: &Settings,
+    seeds: &[CanonicalUrl],
+    problems: &mut Problems,
+) {
+    let Operator {
+        kind,
+        contact,
+        operator_name,
+        institution,
+        study_page,
+        ..
+    } = &settings.operator;
+    let mut refuse = |key: &'static str, value: &str| {
+        let what = format!("`{key}` is still the placeholder `{value}`");
+        let hint = match key {
+            "seed" => "name the sites of your study".to_owned(),
+            key => format!("put your own {key} in its place: owners of visited sites see it"),
+        };
+        problems.note::<()>(Err(CommandError::usage(what).hint(hint).about(key)));
+    };
+    if read_contact(contact).is_ok() && host_of(contact).is_some_and(|host| is_example(&host)) {
+        refuse("contact", contact);
+    }
+    if *kind != KindName::Research {
+        return;
+    }
+    for seed in seeds.iter().filter(|seed| is_example(seed.host())) {
+        refuse("seed", seed.as_str());
+    }
+    if operator_name == EXAMPLE_NAME {
+        refuse("operator-name", operator_name);
+    }
+    if institution == EXAMPLE_INSTITUTION {
+        refuse("institution", institution);
+    }
+    if host_of(study_page).is_some_and(|host| is_example(&host)) {
+        refuse("study-page", study_page);
+    }
+}
+
+/// Returns the host of a URL or of a mail address.
+fn host_of(text: &str) -> Option<String> {
+    let text = text.trim();
+    match canonicalize(None, text) {
+        Ok(url) => Some(url.host().to_owned()),
+        Err(_) => {
+            let (_, host) = text.rsplit_once('@')?;
+            Some(host.to_ascii_lowercase())
+        }
+    }
+}
+
+fn is_example(host: &str) -> bool {
+    EXAMPLE_DOMAINS.iter().any(|domain| {
+        let before = host.strip_suffix(domain);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::check;
+    use crate::settings::config_file::parse;
+
+    fn problems(text: &str) -> String {
+        let settings = parse(text, "x").unwrap().settle();
+        check(&settings).map_or_else(|problem| problem.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn ours_placeholders_of_the_example_files_are_refused() {
+        let research = include_str!("../../../../config/research.toml");
+        let found = problems(research);
+        for placeholder in [
+            "`contact` is still the placeholder `you@example.org`",
+            "`seed` is still the placeholder `https://www.example.org/`",
+            "`seed` is still the placeholder `https://www.example.net/`",
+            "`operator-name` is still the placeholder `Your Name`",
+            "`institution` is still the placeholder `Your Institute`",
+            "`study-page` is still the placeholder `https://example.org/study`",
+        ] {
+            assert!(found.contains(placeholder), "{placeholder}: {found}");
+        }
+        let own = research
+            .replace("Your ", "Our ")
+            .replace("example.org", "e.example")
+            .replace("example.net", "f.example");
+        assert_eq!(problems(&own), "");
+        let site = problems(include_str!("../../../../config/small-site.toml"));
+        assert!(
+            site.contains("`contact` is still the placeholder"),
+            "{site}"
+        );
+    }
+
+    #[test]
+    fn ours_a_general_crawl_may_begin_at_an_example_domain() {
+        let crawl = "seed = [\"https://example.org/\"]\n[operator]\ncontact = ";
+        assert_eq!(problems(&format!("{crawl}\"me@notexample.org\"")), "");
+        for contact in ["Mailto:me@Example.com", "https://bots.example.net/me"] {
+            let found = problems(&format!("{crawl}\"{contact}\""));
+            assert!(found.contains("`contact` is still"), "{found}");
+        }
+        // On loopback nobody needs to be reached.
+        let local = "seed = [\"http://127.0.0.1/\"]\n[operator]\ncontact = \"you@example.org\"";
+        assert_eq!(problems(local), "");
+    }
+}
