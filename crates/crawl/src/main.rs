@@ -6,6 +6,7 @@
 //! to stderr. What a library could know is not known here.
 
 mod cli;
+mod clock;
 mod commands;
 mod control;
 mod error;
@@ -21,6 +22,7 @@ mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
 use cli::preprocess::{self, UnreadCommandLine};
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
     };
     // A crawl and a server have a file and connections open for each of many hosts.
     connection_limit::raise_limit();
-    match run(cli) {
+    match clock::check(SystemTime::now()).and_then(|()| run(cli)) {
         Ok(code) => ExitCode::from(code),
         Err(refusal) => refuse(&refusal),
     }

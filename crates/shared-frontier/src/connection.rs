@@ -331,9 +331,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         thread::spawn(move || {
-            listener.incoming().flatten().for_each(|taken| {
+            for taken in listener.incoming().flatten() {
                 thread::spawn(move || phase(taken));
-            })
+            }
         });
         port
     }
