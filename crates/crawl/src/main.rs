@@ -6,6 +6,7 @@
 //! to stderr. What a library could know is not known here.
 
 mod cli;
+mod clock;
 mod commands;
 mod control;
 mod error;
@@ -60,6 +61,7 @@ fn refuse(refusal: &CommandError) -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<u8, CommandError> {
+    clock::check()?;
     match &cli.command {
         Some(Command::Index(IndexArgs { dir, .. }) | Command::Recheck(RecheckArgs { dir, .. })) => {
             run::finish_interrupted(dir)?;
