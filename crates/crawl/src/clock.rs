@@ -1,42 +1,82 @@
-//! The system clock, as far as the program can work with it.
+//! The system clock, limited to the dates that the crawler and its libraries can represent.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
 
 use crate::error::CommandError;
 
-/// The beginning of the year 9999, since 1970 UTC: WARC dates and those of libraries end with that year.
-const LATEST: Duration = Duration::from_secs(253_370_764_800);
+/// The first second of the year 9999. The limit of the date libraries is a year later, so that
+/// neither a long run nor a wait that is added to the time reaches it.
+const END: Duration = Duration::from_secs(253_370_764_800);
 
-/// Refuses a clock whose time rows and archives can't hold.
-pub(crate) fn check(now: SystemTime) -> Result<(), CommandError> {
-    let what = match now.duration_since(UNIX_EPOCH) {
-        Err(_) => "the system clock is set to a time before 1970",
-        Ok(since) if since >= LATEST => "the system clock is set to the year 9999 or later",
+/// Checks that the system clock is set to a date that can be recorded.
+///
+/// # Errors
+/// Returns an error if the clock is before 1970 or after 9998.
+pub(crate) fn check() -> Result<(), CommandError> {
+    check_time(SystemTime::now())
+}
+
+/// Returns the time of day. A clock that was set out of range since [`check`] yields the nearest
+/// time within it.
+pub(crate) fn now() -> Timestamp {
+    clamp(SystemTime::now())
+}
+
+fn check_time(time: SystemTime) -> Result<(), CommandError> {
+    let problem = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Err(_) => "before 1970",
+        Ok(since) if since >= END => "after 9998",
         Ok(_) => return Ok(()),
     };
-    Err(CommandError::usage(what)
-        .hint("set the clock, for example with `timedatectl set-ntp true`"))
+    let error = CommandError::disk(format!("the system clock is set to a date {problem}"));
+    Err(error.hint("set the clock of this machine, then run the command again"))
+}
+
+fn clamp(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    let since = since.unwrap_or_default().min(END);
+    Timestamp::try_from(SystemTime::UNIX_EPOCH + since).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use super::*;
 
-    use super::{LATEST, check};
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn after_epoch(since: Duration) -> SystemTime {
+        SystemTime::UNIX_EPOCH + since
+    }
 
     #[test]
-    fn a_clock_that_dates_cannot_hold_is_refused() {
-        let second = Duration::from_secs(1);
-        for good in [UNIX_EPOCH, UNIX_EPOCH + LATEST - second] {
-            assert!(check(good).is_ok());
+    fn a_clock_out_of_range_is_refused_with_its_reason() {
+        let before = check_time(SystemTime::UNIX_EPOCH - SECOND).unwrap_err();
+        assert_eq!(
+            before.message,
+            "the system clock is set to a date before 1970"
+        );
+        for since in [END, END + Duration::from_secs(366 * 86_400)] {
+            let after = check_time(after_epoch(since)).unwrap_err();
+            assert_eq!(
+                after.message,
+                "the system clock is set to a date after 9998"
+            );
         }
-        for bad in [
-            UNIX_EPOCH - second,
-            UNIX_EPOCH + LATEST,
-            UNIX_EPOCH + 2 * LATEST,
-        ] {
-            let refused = check(bad).unwrap_err().to_string();
-            assert!(refused.contains("hint: "), "{refused}");
+        for since in [Duration::ZERO, END - SECOND] {
+            assert_eq!(check_time(after_epoch(since)), Ok(()));
         }
+    }
+
+    #[test]
+    fn a_time_out_of_range_becomes_the_nearest_one_within() {
+        let long_before = SystemTime::UNIX_EPOCH - Duration::from_secs(1 << 40);
+        assert_eq!(clamp(long_before), Timestamp::UNIX_EPOCH);
+        let last = clamp(after_epoch(END));
+        assert_eq!(last.to_string(), "9999-01-01T00:00:00Z");
+        assert_eq!(clamp(after_epoch(Duration::from_secs(1 << 40))), last);
+        let inside = clamp(after_epoch(1_795_000_000 * SECOND));
+        assert_eq!(inside.as_second(), 1_795_000_000);
     }
 }

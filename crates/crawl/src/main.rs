@@ -22,7 +22,6 @@ mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
 use cli::preprocess::{self, UnreadCommandLine};
@@ -50,7 +49,7 @@ fn main() -> ExitCode {
     };
     // A crawl and a server have a file and connections open for each of many hosts.
     connection_limit::raise_limit();
-    match clock::check(SystemTime::now()).and_then(|()| run(cli)) {
+    match run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(refusal) => refuse(&refusal),
     }
@@ -62,6 +61,7 @@ fn refuse(refusal: &CommandError) -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<u8, CommandError> {
+    clock::check()?;
     match &cli.command {
         Some(Command::Index(IndexArgs { dir, .. }) | Command::Recheck(RecheckArgs { dir, .. })) => {
             run::finish_interrupted(dir)?;

@@ -443,7 +443,6 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
         "crawl",
         &[
             ("error", &[]),
-            ("clock", &["error"]),
             ("search_index", &["error"]),
             ("input", &["error"]),
             ("values", &[]),

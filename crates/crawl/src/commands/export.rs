@@ -14,6 +14,7 @@ use crawl_records::{ArchivedPages, counted};
 use crawl_tables::Format;
 
 use crate::cli::args::{ExportArgs, ExportFormat};
+use crate::clock;
 use crate::commands::{bundle, site_files, tables, wacz};
 use crate::error::index::of_index;
 use crate::error::records::of_records;
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     }
     let rules = search_index::rules(args.search_rules.as_deref())?;
     let index = search_index::open(&args.dir)?;
-    let now = jiff::Timestamp::now().as_second();
+    let now = clock::now().as_second();
     let said = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
             let archived = ArchivedPages::open(&args.dir).map_err(of_records)?;

@@ -9,6 +9,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, HostTable, canonicalize};
 
 use super::index;
 use crate::cli::args::{ForgetArgs, IndexArgs};
+use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, no_crawl};
@@ -116,7 +117,7 @@ fn has_index_on(dir: &Path) -> bool {
 }
 
 fn now() -> Timestamp {
-    let now = jiff::Timestamp::now().as_microsecond();
+    let now = clock::now().as_microsecond();
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::cli::args::{AuditArgs, ExplainArgs};
 use crate::cli::report::{FaultFormat, ReportArgs};
+use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
@@ -139,7 +140,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
 }
 
 fn now() -> Timestamp {
-    let now = jiff::Timestamp::now().as_microsecond();
+    let now = clock::now().as_microsecond();
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 

@@ -11,6 +11,7 @@ use textwrap::{Options, WordSplitter, wrap};
 
 use crate::cli::args::{IndexArgs, SearchArgs};
 use crate::cli::search_filter::all_filters;
+use crate::clock;
 use crate::commands::gather::as_one;
 use crate::commands::index;
 use crate::error::index::of_index;
@@ -71,7 +72,7 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
         limit: args.limit,
         offset: args.offset,
         excerpt: (columns - 3) * EXCERPT_LINES,
-        now: jiff::Timestamp::now().as_second(),
+        now: clock::now().as_second(),
         filters: all_filters(&args.filter),
         facets: args.facets,
     };

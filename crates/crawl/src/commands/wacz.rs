@@ -8,6 +8,7 @@ use crawl_records::{counted, size};
 use crawl_wacz::{Packaged, WaczError, WaczOptions, package};
 
 use crate::cli::args::ExportArgs;
+use crate::clock;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
@@ -48,7 +49,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
 }
 
 fn now() -> Timestamp {
-    let micros = jiff::Timestamp::now().as_microsecond();
+    let micros = clock::now().as_microsecond();
     Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 

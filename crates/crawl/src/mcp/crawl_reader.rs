@@ -13,6 +13,7 @@ use crawl_weburl::{CanonicalUrl, canonicalize, safe_line, without_bidi_controls}
 use serde_json::{Value, json};
 
 use super::tools::{Call, PageCall, SearchCall, SectionsCall, UrlCall};
+use crate::clock;
 use crate::error::CommandError;
 use crate::search_index;
 
@@ -281,10 +282,10 @@ fn usable(url: &str) -> Result<CanonicalUrl, String> {
 }
 
 fn now() -> Timestamp {
-    let now = jiff::Timestamp::now().as_microsecond();
+    let now = clock::now().as_microsecond();
     Timestamp::from_micros(u64::try_from(now).unwrap_or_default())
 }
 
 fn now_seconds() -> i64 {
-    jiff::Timestamp::now().as_second()
+    clock::now().as_second()
 }

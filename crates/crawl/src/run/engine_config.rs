@@ -11,6 +11,7 @@ use crawl_sample::{SampleDesign, SampleMethod, WalkDesign};
 use crawl_scheduler::Politeness;
 use crawl_weburl::SpellingRules;
 
+use crate::clock;
 use crate::settings::{
     Checked, Environment, NAME_AND_VERSION, Settings, budgets, first_start, host_keys,
     host_locks_file, host_table, hours, own_mark, record, record_again, rules_since, user_agent,
@@ -246,7 +247,7 @@ pub(super) fn fetch_config(
 
 /// The text of crawl.toml. A crawl that goes on keeps the time of its first start.
 fn config_text(settings: &Settings, output: &Path) -> String {
-    let now = jiff::Timestamp::now();
+    let now = clock::now();
     let (now, to_the_milli) = (format!("{now:.0}"), format!("{now:.3}"));
     let older = stored_settings(output);
     let first = first_start(&older);

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::connection_limit::connections;
 use super::engine_config::engine_config;
 use super::signals;
+use crate::clock;
 use crate::control::ControlHandler;
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
@@ -28,7 +29,7 @@ pub(super) struct OwnFolder(PathBuf);
 impl OwnFolder {
     /// Makes the folder of a run for this purpose, in that of the system for such.
     pub(super) fn make(purpose: &str) -> Result<OwnFolder, CommandError> {
-        let now = jiff::Timestamp::now().as_nanosecond();
+        let now = clock::now().as_nanosecond();
         let name = format!("crawl-{purpose}-{}-{now}", std::process::id());
         let path = std::env::temp_dir().join(name);
         // Whatever stands there is somebody else's.

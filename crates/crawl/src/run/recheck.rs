@@ -11,6 +11,7 @@ use crawl_records::{RECHECK, Recheck, list_digests, page_urls, write_recheck};
 use tokio::runtime::Runtime;
 
 use super::own_folder::OwnFolder;
+use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{CommandError, no_threads, unwritable};
@@ -38,7 +39,7 @@ pub(crate) fn recheck(settings: &Settings) -> Result<Option<Recheck>, CommandErr
     )
     .map_err(|why| why.of(learnt.path()))?;
     copy_last_requests(dir, learnt.path())?;
-    let at = jiff::Timestamp::now().as_microsecond();
+    let at = clock::now().as_microsecond();
     let at = Timestamp::from_micros(u64::try_from(at).unwrap_or_default());
     let runtime = Runtime::new().map_err(|why| no_threads(&why))?;
     let ended = runtime.block_on(run(settings, &checked, &learnt, terminal));

@@ -7,6 +7,7 @@ use crawl_engine::{Config, RecordedCrawl, ReplayTiming, Replayed};
 use crawl_records::{list_digests, stored_settings};
 
 use super::engine_config::engine_config;
+use crate::clock;
 use crate::error::CommandError;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
@@ -33,7 +34,7 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
         true => ReplayTiming::AsRecorded,
         false => ReplayTiming::ByPolicy,
     };
-    let now = format!("{:.0}", jiff::Timestamp::now());
+    let now = format!("{:.0}", clock::now());
     let began = recorded.began().rfc3339_millis();
     let config = Config {
         config_text: replay_record(settings, dir, &began, &now),

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::job::Job;
 use super::signals;
+use crate::clock;
 use crate::control::{BetweenRounds, ControlHandler, LastRound, Server, SettingsSource, WaitMode};
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
@@ -83,7 +84,7 @@ impl Rounds<'_> {
     /// Round after round, until it is stopped or fails.
     async fn go_on(&mut self, every: Duration, has_waited: bool) -> Result<u8, CommandError> {
         let mut last = LastRound::default();
-        let mut began = Timestamp::now();
+        let mut began = clock::now();
         let mut start = Start::AsAsked;
         for number in 0_u64.. {
             let mut again = None;
@@ -114,7 +115,7 @@ impl Rounds<'_> {
                 break;
             }
             if start == Start::AsAsked {
-                began = Timestamp::now();
+                began = clock::now();
             }
         }
         Ok(FINISHED)
@@ -192,7 +193,7 @@ impl Rounds<'_> {
     /// Waits until the crawl is to go on, for so long at most. Whether it is; not where the job is
     /// stopped.
     async fn wait(&mut self, at: Timestamp, most: Duration, start: Start, last: LastRound) -> bool {
-        let at = within(at, most, Timestamp::now());
+        let at = within(at, most, clock::now());
         let wait_mode = watch::Sender::new(WaitMode::UntilThen);
         self.handler.rest(BetweenRounds {
             at,
@@ -276,7 +277,7 @@ fn within(at: Timestamp, most: Duration, now: Timestamp) -> Timestamp {
 /// that is set back meanwhile makes no wait longer than `most`.
 async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<WaitMode>) {
     loop {
-        at = within(at, most, Timestamp::now());
+        at = within(at, most, clock::now());
         let held = *wait_mode.borrow_and_update();
         let left = left_until(at);
         match held {
@@ -295,7 +296,7 @@ async fn come(mut at: Timestamp, most: Duration, mut wait_mode: watch::Receiver<
 }
 
 fn left_until(at: Timestamp) -> Duration {
-    let left = at.duration_since(Timestamp::now());
+    let left = at.duration_since(clock::now());
     Duration::try_from(left).unwrap_or_default()
 }
 

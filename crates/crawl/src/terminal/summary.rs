@@ -8,6 +8,7 @@ use crawl_scheduler::Tick;
 
 use super::index_counts::{by_reason, index_counts};
 use super::progress::roughly;
+use crate::clock;
 use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 
 /// Unreachable hosts and failed seeds that are named; the rest is counted.
@@ -192,7 +193,7 @@ fn round(summary: &Summary) -> String {
         .next_due
         .map(|due| jiff::Timestamp::from_second(due.into()));
     let due = match due {
-        Some(Ok(due)) if due > jiff::Timestamp::now() => format!("; next page due from {due:.0}"),
+        Some(Ok(due)) if due > clock::now() => format!("; next page due from {due:.0}"),
         Some(_) => "; more pages are due".to_owned(),
         None => String::new(),
     };
