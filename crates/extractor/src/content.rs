@@ -35,7 +35,7 @@ pub use head::OpenGraph;
 pub use json_ld::JsonLd;
 pub use language::{DeclaredBy, DeclaredLanguage, DetectedLanguage, Language};
 pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
-pub use markdown::read_markdown;
+pub use markdown::{escape_markdown, read_markdown};
 pub use model::{Block, BlockKind, BlockPlace, Content, Section};
 
 /// Facts that came along with a page, and help to read it.

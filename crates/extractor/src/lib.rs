@@ -57,8 +57,8 @@ pub use charset::CharsetSource;
 pub use content::{
     Block, BlockKind, BlockPlace, Content, ContentLimits, ContentOddity, ContentOddityKind,
     DateKind, DateSource, DeclaredBy, DeclaredLanguage, DetectedLanguage, JsonLd, Language, Moment,
-    OpenGraph, PageContext, PageDate, Precision, Section, read_content, read_markdown, read_page,
-    read_page_text,
+    OpenGraph, PageContext, PageDate, Precision, Section, escape_markdown, read_content,
+    read_markdown, read_page, read_page_text,
 };
 pub use css::{Css, read_css};
 pub use document_kind::{Document, MAX_SNIFF_BYTES, is_html, looks_like, may_be_read, what_is};

@@ -466,10 +466,15 @@ impl Search<'_> {
     fn hit(&self, page: &IndexedPage, score: f32, wanted: &MarkedWords) -> Hit {
         let (title, in_title) = marked(page.name(), page.language.as_deref(), wanted);
         let excerpt = excerpt(page, wanted, self.options.excerpt);
-        let (sections, enters) = sections(page, &excerpt.hits, &in_title);
+        // Headings are text of the page.
+        let may_show = page.max_snippet.is_none();
+        let (sections, enters) = match may_show {
+            true => sections(page, &excerpt.hits, &in_title),
+            false => (Vec::new(), false),
+        };
         let entered = sections.first().filter(|_| enters);
         let leads_to = entered.map_or(&page.url, |section| &section.url).clone();
-        let section = section_at(page, excerpt.at);
+        let section = may_show.then(|| section_at(page, excerpt.at)).flatten();
         let is_in_it = entered.is_none_or(|entered| {
             section
                 .as_ref()

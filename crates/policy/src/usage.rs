@@ -271,7 +271,8 @@ fn content_usage(text: &str) -> Vec<(UsagePurpose, Stance)> {
         let purpose = match label.as_str() {
             "train-ai" => UsagePurpose::TrainAi,
             "search" => UsagePurpose::Search,
-            "ai-use" => UsagePurpose::AiInput,
+            // Drafts of the vocabulary had either name.
+            "ai-use" | "ai-input" => UsagePurpose::AiInput,
             _ => return None,
         };
         let ListEntry::Item(Item {

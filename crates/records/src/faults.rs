@@ -115,7 +115,7 @@ pub fn faults(dir: &Path, kinds: &[FaultKind]) -> Result<Faults, RecordsError> {
         Some(archived) => {
             let latest = LatestRows::read(dir)?;
             let mut search = Search {
-                redirects: redirects(dir, &latest)?,
+                redirects: redirects(dir, &latest, &archived)?,
                 naming: naming(dir),
                 latest: &latest,
                 fragments: Fragments::default(),
@@ -202,10 +202,16 @@ fn broken_faults(broken: &BrokenLinks) -> Vec<Fault> {
 struct Redirect {
     is_permanent: bool,
     to: String,
+    /// The fragment of `Location`, if there is one.
+    fragment: Option<String>,
 }
 
 /// The redirects of a crawl, by their URLs.
-fn redirects(dir: &Path, latest: &LatestRows) -> Result<HashMap<String, Redirect>, RecordsError> {
+fn redirects(
+    dir: &Path,
+    latest: &LatestRows,
+    archived: &Archived,
+) -> Result<HashMap<String, Redirect>, RecordsError> {
     let mut redirects = HashMap::new();
     let mut rows = pages(dir)?;
     while let Some(row) = rows.next() {
@@ -213,10 +219,14 @@ fn redirects(dir: &Path, latest: &LatestRows) -> Result<HashMap<String, Redirect
         if !latest.is_last(&row, rows.line()) || row.broken_redirect().is_some() {
             continue;
         }
-        if let (Some(status @ 300..=399), Some(to)) = (row.status, row.redirect) {
+        let Some(to) = row.redirect.clone() else {
+            continue;
+        };
+        if let Some(status @ 300..=399) = row.status {
             let redirect = Redirect {
                 is_permanent: matches!(status, 301 | 308),
                 to,
+                fragment: archived.location_fragment(&row),
             };
             redirects.insert(row.url, redirect);
         }
@@ -288,8 +298,17 @@ impl Search<'_> {
             let why = format!("moved to {target}");
             self.faults.push(fault(FaultKind::Redirect, why));
         }
-        if let Some(fragment) = link.and_then(fragment_of) {
-            self.fragments.add(page, to, target, fragment, text);
+        let Some(link) = link.filter(|link| is_followed(link)) else {
+            return;
+        };
+        let given = fragment_of(link);
+        let redirected = redirected_fragment(&self.redirects, first, target);
+        if let Some(sought) = redirected.or(given).filter(|sought| !sought.is_empty()) {
+            let to = match given {
+                Some(given) => format!("{to}#{given}"),
+                None => to.to_string(),
+            };
+            self.fragments.add(page, to, target, sought, text);
         }
     }
 }
@@ -305,6 +324,21 @@ fn end_of<'s>(
     chain.find(|url| !redirects.contains_key(*url) && latest.is_page(url))
 }
 
+/// Returns the last fragment that a `Location` has between a URL and the end of its redirects. A
+/// `Location` without one keeps the fragment before it (RFC 9110, section 10.2.2).
+fn redirected_fragment<'s>(
+    redirects: &'s HashMap<String, Redirect>,
+    url: &str,
+    end: &str,
+) -> Option<&'s str> {
+    let first = redirects.get(url).filter(|_| url != end);
+    let next = |redirect: &&Redirect| redirects.get(&redirect.to).filter(|_| redirect.to != end);
+    let chain = std::iter::successors(first, next).take(MAX_CHAIN);
+    chain
+        .filter_map(|redirect| redirect.fragment.as_deref())
+        .last()
+}
+
 /// Returns whether a browser that shows a page asks for a link by itself, or sends what a reader
 /// typed there.
 fn is_loaded(link: &Link) -> bool {
@@ -312,10 +346,14 @@ fn is_loaded(link: &Link) -> bool {
         || matches!(link.element, Element::Iframe | Element::Frame)
 }
 
-/// The fragment of a link that a reader follows.
+/// Returns whether a reader follows a link.
+fn is_followed(link: &Link) -> bool {
+    matches!(link.element, Element::A | Element::Area | Element::Math)
+}
+
+/// Returns the fragment of a link, unless it is empty.
 fn fragment_of(link: &Link) -> Option<&str> {
-    let is_followed = matches!(link.element, Element::A | Element::Area | Element::Math);
-    let (_, fragment) = link.href.split_once('#').filter(|_| is_followed)?;
+    let (_, fragment) = link.href.split_once('#')?;
     (!fragment.is_empty()).then_some(fragment)
 }
 

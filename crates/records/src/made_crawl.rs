@@ -47,6 +47,20 @@ impl MadeCrawl {
     ) {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static(content_type));
+        self.answer(url, 200, &headers, body, columns);
+    }
+
+    /// Adds a redirect. `location` is the field as the server sent it.
+    pub(crate) fn redirect(&mut self, url: &str, location: &'static str, to: &str) {
+        let mut headers = HeaderMap::new();
+        headers.insert("location", HeaderValue::from_static(location));
+        let columns = json!({"status": 302, "redirect": to, "content_type": null});
+        self.answer(url, 302, &headers, "", &columns);
+    }
+
+    fn answer(&mut self, url: &str, status: u16, headers: &HeaderMap, body: &str, columns: &Value) {
+        let content_type = headers.get("content-type");
+        let content_type = content_type.map(|value| value.to_str().unwrap());
         let capture = Capture {
             url: &canonicalize(None, url).unwrap(),
             started: Timestamp::from_micros(1_795_132_800_000_000),
@@ -58,9 +72,9 @@ impl MadeCrawl {
                 method: "GET",
                 headers: &[],
             },
-            status: 200,
+            status,
             reason: None,
-            headers: &headers,
+            headers,
             body: body.as_bytes(),
             truncated: None,
             revisit: None,
@@ -68,7 +82,7 @@ impl MadeCrawl {
         };
         let encoded = self.encoder.encode(&capture, &RecordIds::random());
         let receipt = self.archive.append(&encoded).unwrap();
-        let mut row = json!({"status": 200, "content_type": content_type, "bytes": body.len(),
+        let mut row = json!({"status": status, "content_type": content_type, "bytes": body.len(),
             "change": "new", "warc": {"file": receipt.file, "offset": receipt.offset}});
         for (name, value) in columns.as_object().unwrap() {
             row[name] = value.clone();

@@ -11,6 +11,8 @@ use crate::html::{PageText, pass_over};
 use crate::query_encoding::encode_query;
 use reader::MarkdownReader;
 
+pub use inline::escape_markdown;
+
 /// Reads the content of a page as [`read_content`](super::read_content) does, and its main text as
 /// Markdown, without a line's end behind it. `link` makes the target of a link or image out of
 /// the value of its attribute; where it gives none, the words of the link stand alone.

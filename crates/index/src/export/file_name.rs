@@ -1,6 +1,6 @@
 //! The names that pages have as files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,30 +12,41 @@ const MAX_PART_BYTES: usize = 100;
 /// The most folders that a file lies in.
 const MAX_FOLDERS: usize = 16;
 
-/// Gives each page a file, no two the same, on systems too that don't tell `A` from `a`.
+/// A file for each page. No two are the same, even on file systems that ignore case, and no file
+/// has the name of a folder. The names depend on the set of pages, not on the order of `add`.
 #[derive(Debug, Default)]
 pub(super) struct FileNames {
+    /// Pages that wait for `settle`, with the name that each would have alone.
+    wanted: BTreeMap<Box<str>, String>,
     by_url: HashMap<Box<str>, Box<str>>,
-    /// How many pages share a name, by that name in lower case.
+    /// The number of pages that share a name, by that name in lower case.
     taken: HashMap<Box<str>, u32>,
 }
 
 impl FileNames {
-    /// Names a page: `example.org/docs/tea.md` for `https://example.org/docs/tea.html`.
+    /// Adds a page: `example.org/docs/tea.md` for `https://example.org/docs/tea.html`.
     pub(super) fn add(&mut self, page: &IndexedPage) {
-        let mut name = name_of(page);
-        loop {
-            let count = self.taken.entry(name.to_lowercase().into()).or_insert(0);
-            *count += 1;
-            if *count == 1 {
-                break;
-            }
-            name = format!("{}-{count}.md", name.trim_end_matches(".md"));
-        }
-        self.by_url.insert(page.url.as_str().into(), name.into());
+        let url = page.url.as_str().into();
+        self.wanted.insert(url, name_of(page));
     }
 
-    /// The file of a page, with `/` between folders.
+    /// Names the added pages, in the order of their URLs.
+    pub(super) fn settle(&mut self) {
+        for (url, mut name) in std::mem::take(&mut self.wanted) {
+            loop {
+                let count = self.taken.entry(name.to_lowercase().into()).or_insert(0);
+                *count += 1;
+                if *count == 1 {
+                    break;
+                }
+                let stem = name.strip_suffix(".md").unwrap_or(&name);
+                name = format!("{stem}-{count}.md");
+            }
+            self.by_url.insert(url, name.into());
+        }
+    }
+
+    /// Returns the file of a page once it is named, with `/` between folders.
     pub(super) fn get(&self, url: &str) -> Option<&str> {
         self.by_url.get(url).map(|name| &**name)
     }
@@ -57,7 +68,12 @@ fn name_of(page: &IndexedPage) -> String {
     let folders = parts.len().min(MAX_FOLDERS);
     for folder in &parts[..folders] {
         name.push('/');
-        name.push_str(&part(folder));
+        let folder = part(folder);
+        name.push_str(&folder);
+        // Every file ends in `.md`, and no folder does: so `/a` and `/a.md/b` don't clash.
+        if folder.to_ascii_lowercase().ends_with(".md") {
+            name.push('_');
+        }
     }
     name.push('/');
     let rest = parts[folders..].join("_");
@@ -74,9 +90,9 @@ fn name_of(page: &IndexedPage) -> String {
     name
 }
 
-/// A part of a path with the characters that every file system takes. What is too long is cut, and
-/// told apart by a hash.
-fn part(text: &str) -> String {
+/// Returns a part of a path as a name that every file system takes. A long one is cut, and ends
+/// with a hash.
+pub(super) fn part(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '=' | '~');
     let mut part: String = text
         .chars()
@@ -87,11 +103,28 @@ fn part(text: &str) -> String {
         part.truncate(part.floor_char_boundary(MAX_PART_BYTES - 17));
         part.push_str(&format!("-{hash:016x}"));
     }
-    // No part is hidden, or leads up.
-    if part.is_empty() || part.starts_with('.') {
+    // No part is hidden, leads up, or names a device of Windows.
+    if part.is_empty() || part.starts_with('.') || is_device(&part) {
         part.insert(0, '_');
     }
+    // Windows drops dots at the end.
+    if part.ends_with('.') {
+        part.push('_');
+    }
     part
+}
+
+/// Returns whether Windows reads a file name as a device, which it does with any extension.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    let stem = stem.to_ascii_lowercase();
+    let is_numbered = |kind: &str| {
+        let number = stem.strip_prefix(kind);
+        number.is_some_and(|number| number.len() == 1 && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul")
+        || is_numbered("com")
+        || is_numbered("lpt")
 }
 
 /// The way from one file to another, with `/` between folders.
@@ -125,6 +158,7 @@ mod tests {
                 ..IndexedPage::default()
             });
         }
+        names.settle();
         let name = |url: &&str| names.get(url).unwrap().to_owned();
         urls.iter().map(name).collect()
     }
@@ -143,13 +177,51 @@ mod tests {
         ];
         let expected = [
             "e.example/index.md",
-            "e.example/docs/tea.md",
+            "e.example/docs/tea-3.md",
             "e.example/docs/tea-2.md",
-            "e.example/docs/Tea-3.md",
+            "e.example/docs/Tea.md",
             "e.example/docs/tea-2-2.md",
             "e.example_8080/a_b=c_d.md",
-            "e.example/_../_.git/config.md",
+            "e.example/_.._/_.git/config.md",
             "e.example/_2e_2e_2fx.md",
+        ];
+        assert_eq!(names(&urls), expected);
+    }
+
+    #[test]
+    fn names_do_not_depend_on_the_order_of_pages() {
+        let mut urls = [
+            "https://e.example/a",
+            "https://e.example/A",
+            "http://e.example/a",
+        ];
+        let named = names(&urls);
+        assert_eq!(
+            named,
+            ["e.example/a-3.md", "e.example/A-2.md", "e.example/a.md"]
+        );
+        urls.reverse();
+        let reversed: Vec<_> = names(&urls).into_iter().rev().collect();
+        assert_eq!(named, reversed);
+    }
+
+    #[test]
+    fn no_file_has_the_name_of_a_folder_or_a_device() {
+        let urls = [
+            "https://e.example/a",
+            "https://e.example/a.md/b",
+            "https://e.example/a.MD/c",
+            "https://e.example/b./c.",
+            "https://e.example/con/LPT1.txt",
+            "https://e.example/console",
+        ];
+        let expected = [
+            "e.example/a.md",
+            "e.example/a.md_/b.md",
+            "e.example/a.MD_/c.md",
+            "e.example/b._/c._.md",
+            "e.example/_con/_LPT1.txt.md",
+            "e.example/console.md",
         ];
         assert_eq!(names(&urls), expected);
     }

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use crawl_extractor::escape_markdown;
+
+use super::markdown_folder::heading_text;
 use super::{ExportError, Exported, is_shown};
 use crate::indexed_page::IndexedPage;
 
@@ -93,9 +96,10 @@ impl LlmsTxt {
     pub fn finish(mut self, out: &mut impl Write) -> Result<Exported, ExportError> {
         let mut text = String::new();
         if let Some(home) = &self.home {
-            text.push_str(&format!("# {}\n", home.title));
+            text.push_str(&format!("# {}\n", heading_text(&home.title)));
             if !home.description.is_empty() {
-                text.push_str(&format!("\n> {}\n", home.description));
+                let description = escape_markdown(&home.description);
+                text.push_str(&format!("\n> {description}\n"));
             }
         }
         let mut hosts = self.sections.keys().map(|(host, _)| host);
@@ -107,13 +111,13 @@ impl LlmsTxt {
                 (folder, true) => format!("{host}/{folder}/"),
                 (folder, false) => format!("/{folder}/"),
             };
-            text.push_str(&format!("\n## {heading}\n\n"));
+            text.push_str(&format!("\n## {}\n\n", heading_text(&heading)));
             entries.sort_by(|a, b| (b.linked_from, &a.url).cmp(&(a.linked_from, &b.url)));
             for entry in entries {
-                let title = entry.title.replace('[', "\\[").replace(']', "\\]");
+                let title = escape_markdown(&entry.title);
                 text.push_str(&format!("- [{title}]({})", parentheses(&entry.url)));
                 if !entry.description.is_empty() {
-                    text.push_str(&format!(": {}", entry.description));
+                    text.push_str(&format!(": {}", escape_markdown(&entry.description)));
                 }
                 text.push('\n');
             }
@@ -162,6 +166,30 @@ mod tests {
     }
 
     #[test]
+    fn no_title_or_description_can_add_a_link_or_a_line() {
+        let mut list = LlmsTxt::new(10);
+        let title = "Tea\\](https://f.example/) ![x](y) `c\u{85}# <b> #";
+        list.page(&page("https://e.example/", title, 1), false);
+        list.page(&page("https://e.example/*a*/[b](c)", "B", 1), false);
+        let mut out = Vec::new();
+        list.finish(&mut out).unwrap();
+        expect![[r"
+            # Tea\\\](https://f.example/) !\[x\](y) \`c # \<b> \#
+
+            > All of Tea\\\](https://f.example/) !\[x\](y) \`c # \<b> #
+
+            ## e.example
+
+            - [Tea\\\](https://f.example/) !\[x\](y) \`c # \<b> #](https://e.example/): All of Tea\\\](https://f.example/) !\[x\](y) \`c # \<b> #
+
+            ## /\*a\*/
+
+            - [B](https://e.example/*a*/[b]%28c%29): All of B
+        "]]
+        .assert_eq(&String::from_utf8(out).unwrap());
+    }
+
+    #[test]
     fn pages_stand_by_folder_and_by_links() {
         let mut list = LlmsTxt::new(10);
         list.page(&page("https://e.example/docs/b", "B [2]", 1), false);
@@ -194,7 +222,7 @@ mod tests {
             ## /docs/
 
             - [C](https://e.example/docs/c_%28d%29): All of C
-            - [B \[2\]](https://e.example/docs/b): All of B [2]
+            - [B \[2\]](https://e.example/docs/b): All of B \[2\]
         "]]
         .assert_eq(&String::from_utf8(out).unwrap());
     }

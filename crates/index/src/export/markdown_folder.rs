@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crawl_extractor::{
-    ContentLimits, Document, Limits, PageContext, read_html, read_markdown, what_is,
+    ContentLimits, Document, Limits, PageContext, escape_markdown, read_html, read_markdown,
+    what_is,
 };
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -92,6 +93,7 @@ impl MarkdownFolder {
         page: &IndexedPage,
         source: Option<PageSource<'_>>,
     ) -> Result<(), ExportError> {
+        self.names.settle();
         let Some(name) = self.names.get(&page.url) else {
             return Ok(());
         };
@@ -185,20 +187,49 @@ fn of_index(page: &IndexedPage) -> String {
     for section in sections(page) {
         if !section.heading.is_empty() {
             let marks = "#".repeat(usize::from(section.level.clamp(1, 6)));
-            blocks.push(format!("{marks} {}", section.heading));
+            blocks.push(format!("{marks} {}", heading_text(&section.heading)));
         }
-        blocks.extend(section.text.lines().map(str::to_owned));
+        blocks.extend(section.text.lines().map(escape_markdown));
     }
     blocks.retain(|block| !block.trim().is_empty());
     blocks.join("\n\n")
 }
 
-/// What is known of a page, as YAML that programs for Markdown read. A JSON string is one of YAML.
+/// Escapes the text of a Markdown heading. A run of `#` at the end would be dropped as its closing
+/// sequence (CommonMark 4.2).
+pub(super) fn heading_text(text: &str) -> String {
+    let mut text = escape_markdown(text);
+    if text.ends_with('#') {
+        text.insert(text.len() - 1, '\\');
+    }
+    text
+}
+
+/// Returns a JSON value as YAML. JSON leaves characters as they are that YAML 1.2 (section 5.1)
+/// does not allow, or that YAML 1.1 reads as the end of a line; escapes them.
+fn yaml(value: impl Into<serde_json::Value>) -> String {
+    let json = value.into().to_string();
+    let mut yaml = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => yaml.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => yaml.push(c),
+        }
+    }
+    yaml
+}
+
+/// Returns the metadata of a page as YAML front matter. Strings and lists are JSON, a part of YAML.
 fn front_matter(page: &IndexedPage) -> String {
     let mut lines = vec!["---".to_owned()];
     let mut text = |key: &str, value: &str| {
         if !value.is_empty() {
-            lines.push(format!("{key}: {}", serde_json::Value::from(value)));
+            lines.push(format!("{key}: {}", yaml(value)));
         }
     };
     let date = |seconds: Option<i64>| seconds.and_then(rfc3339).unwrap_or_default();
@@ -214,7 +245,7 @@ fn front_matter(page: &IndexedPage) -> String {
     text("fetched", &date(Some(page.fetched_at)));
     for (key, names) in [("authors", &page.authors), ("keywords", &page.keywords)] {
         if !names.is_empty() {
-            lines.push(format!("{key}: {}", serde_json::Value::from(names.clone())));
+            lines.push(format!("{key}: {}", yaml(names.clone())));
         }
     }
     lines.push("---\n".to_owned());
@@ -301,6 +332,38 @@ mod tests {
             "#]],
         );
         assert_eq!((report.pages, report.from_index), (3, 2));
+    }
+
+    #[test]
+    fn text_without_html_shows_as_it_is() {
+        let text = IndexedPage {
+            title: "A\u{85}B\u{7f}\u{2028}\u{feff}".to_owned(),
+            text: "# no heading\n1. [a](b) <b>\n    - *c* `d` #\n~~~".to_owned(),
+            description: String::new(),
+            section: None,
+            authors: Vec::new(),
+            keywords: Vec::new(),
+            ..page("https://e.example/a.txt")
+        };
+        check(
+            &[(text, None)],
+            "e.example/a.txt.md",
+            expect![[r#"
+                ---
+                title: "A\u0085B\u007f\u2028\ufeff"
+                url: "https://e.example/a.txt"
+                fetched: "1970-01-01T00:00:00Z"
+                ---
+
+                \# no heading
+
+                1\. \[a\](b) \<b>
+
+                \- \*c\* \`d\` #
+
+                \~\~\~
+            "#]],
+        );
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! A sitemap of the pages (sitemaps.org 0.9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::date::rfc3339;
+use super::file_name::part;
 use super::{ExportError, NewFolder, is_shown};
 use crate::indexed_page::IndexedPage;
 
@@ -69,9 +70,11 @@ impl SitemapFolder {
     /// They can't be written.
     pub fn finish(self) -> Result<SitemapReport, ExportError> {
         let mut done = SitemapReport::default();
-        for (origin, urls) in &self.origins {
-            let host = origin.split_once("://").map_or("", |(_, host)| host);
-            let folder = self.folder.beside().join(host.replace(':', "_"));
+        let mut taken = HashSet::new();
+        // In this order `https` comes before `http`.
+        for (origin, urls) in self.origins.iter().rev() {
+            let name = folder_name(origin, &mut taken);
+            let folder = self.folder.beside().join(name);
             fs::create_dir_all(&folder).map_err(ExportError::at(&folder))?;
             done.files += write_origin(origin, urls, &folder)?;
             done.pages += urls.len() as u64;
@@ -80,6 +83,16 @@ impl SitemapFolder {
         self.folder.finish()?;
         Ok(done)
     }
+}
+
+/// Names the folder of an origin: by host and port, and by the scheme too if that name is taken.
+fn folder_name(origin: &str, taken: &mut HashSet<String>) -> String {
+    let (scheme, host) = origin.split_once("://").unwrap_or(("", origin));
+    let mut name = part(&host.replace(':', "_"));
+    while !taken.insert(name.to_lowercase()) {
+        name = format!("{name}_{scheme}");
+    }
+    name
 }
 
 /// Writes `sitemap.xml`, or that as an index of several; says how many files there are.
@@ -227,6 +240,34 @@ mod tests {
                 .contains("<lastmod>2026-01-01T00:00:00Z</lastmod>")
         );
         assert!(dir.path().join("out/f.example_8080/sitemap.xml").exists());
+    }
+
+    #[test]
+    fn origins_of_one_host_have_a_folder_each() {
+        let urls = [
+            "http://e.example/a",
+            "https://e.example/b",
+            "https://e.example:8080/c",
+            "http://e.example:8080/d",
+            "http://e.example_8080/e",
+        ];
+        let (dir, files) = written(urls.into_iter().map(|url| (url.to_owned(), None)));
+        assert_eq!(files, 5);
+        let expected = [
+            ("e.example", "https://e.example/b"),
+            ("e.example_http", "http://e.example/a"),
+            ("e.example_8080", "https://e.example:8080/c"),
+            ("e.example_8080_http", "http://e.example_8080/e"),
+            ("e.example_8080_http_http", "http://e.example:8080/d"),
+        ];
+        for (folder, url) in expected {
+            let file = dir.path().join("out").join(folder).join("sitemap.xml");
+            let text = std::fs::read_to_string(file).unwrap();
+            assert!(
+                text.contains(&format!("<loc>{url}</loc>")),
+                "{folder}: {text}"
+            );
+        }
     }
 
     #[test]

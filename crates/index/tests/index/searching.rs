@@ -492,6 +492,33 @@ fn ours_excerpts_are_as_short_as_the_page_wants() {
 }
 
 #[test]
+fn no_result_shows_headings_of_a_page_that_bounds_its_excerpts() {
+    let open = IndexedPage {
+        headings: vec![heading(2, "Swordfish", "sword", 0)],
+        ..page(
+            "http://a.example/open",
+            "Open",
+            "Swordfish\nA swordfish swims.",
+        )
+    };
+    let bounded = IndexedPage {
+        url: "http://a.example/bounded".to_owned(),
+        title: "Bounded".to_owned(),
+        text: "Swordfish\nThe swordfish sleeps.".to_owned(),
+        max_snippet: Some(5),
+        ..open.clone()
+    };
+    let (_dir, index) = indexed(&[open, bounded]);
+    let hits = search(&index, "swordfish").results;
+    assert_eq!(hits.len(), 2);
+    for hit in hits {
+        let has_headings = !hit.sections.is_empty() || hit.section.is_some();
+        assert_eq!(has_headings, hit.title == "Open", "{hit:?}");
+        assert_eq!(hit.leads_to.contains('#'), hit.title == "Open");
+    }
+}
+
+#[test]
 fn what_others_call_a_page_finds_it() {
     let links = vec![
         anchor("http://a.example/m17", "sealing wax"),

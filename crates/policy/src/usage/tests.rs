@@ -62,6 +62,7 @@ fn aipref_vocab_content_usage_header() {
         expect!["train-ai refused by header"],
     );
     check("ai-use=n, unknown=n", expect!["ai-input refused by header"]);
+    check("ai-input=n", expect!["ai-input refused by header"]);
     check(
         "a=\"x\\\"\";b, c=?1, d=:aGk=:, e=(y n);q=1, f=-1.5, g=@5, h=%\"f%c3%bc\"\t,\tsearch=n",
         expect!["search refused by header"],

@@ -92,6 +92,18 @@ impl Archived {
         decoded_body(&self.record(row)?.http()?)
     }
 
+    /// The fragment of the `Location` that a redirect was sent with. `None` if it has none, or if
+    /// the archive does not hold the answer.
+    pub(crate) fn location_fragment(&self, row: &PageRow) -> Option<String> {
+        let record = self.record(row)?;
+        let http = record.http()?;
+        let mut fields = http.fields.iter();
+        let (_, location) = fields.find(|(name, _)| name.eq_ignore_ascii_case(b"location"))?;
+        let location = String::from_utf8_lossy(location);
+        let (_, fragment) = location.split_once('#')?;
+        Some(fragment.trim_end().to_owned())
+    }
+
     fn record(&self, row: &PageRow) -> Option<WarcRecord> {
         read_place(&self.dir, row.warc.as_ref()?, row.bytes).ok()
     }

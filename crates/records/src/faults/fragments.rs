@@ -27,18 +27,20 @@ pub(super) struct Fragments {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wanted {
     page: String,
-    /// The link without its fragment.
+    /// The link as it stands on the page, with its fragment.
     to: String,
+    /// The fragment that a browser looks for, which may come from a redirect.
     fragment: String,
     text: Option<String>,
 }
 
 impl Fragments {
-    /// Takes a link; `target` is where it leads, redirects followed.
+    /// Adds a link. `target` is the page at the end of the redirects, `fragment` the one to look for
+    /// in it.
     pub(super) fn add(
         &mut self,
         page: &CanonicalUrl,
-        to: &CanonicalUrl,
+        to: String,
         target: &str,
         fragment: &str,
         text: Option<&str>,
@@ -52,7 +54,7 @@ impl Fragments {
             .or_default()
             .insert(Wanted {
                 page: page.to_string(),
-                to: to.to_string(),
+                to,
                 fragment: fragment.to_owned(),
                 text: text.map(str::to_owned),
             });
@@ -134,7 +136,7 @@ fn check_page(
         };
         faults.push(Fault {
             page: Some(link.page),
-            to: format!("{}#{}", link.to, link.fragment),
+            to: link.to,
             kind,
             why,
             text: link.text,

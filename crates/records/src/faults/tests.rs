@@ -194,6 +194,36 @@ fn a_thousand_planted_faults_are_found_and_none_is_invented() {
 }
 
 #[test]
+fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
+    let mut made = MadeCrawl::new();
+    let url = |path: &str| format!("{HOST}{path}");
+    made.redirect(&url("/keeps"), "/end", &url("/end"));
+    made.redirect(&url("/own"), "/keeps#here", &url("/keeps"));
+    made.redirect(&url("/empty"), "/end#", &url("/end"));
+    made.redirect(&url("/lost"), "/end#lost", &url("/end"));
+    made.page(&url("/end"), "text/html", "<title>End</title><p id=here>x");
+    let links = "<title>Links</title><a href=/keeps#here>a</a> <a href=/keeps#gone>b</a>\
+        <a href=/own#gone>c</a> <a href=/own>d</a> <a href=/empty#gone>e</a>\
+        <a href=/lost>f</a> <a href=/lost#here>g</a>";
+    made.page(&url("/"), "text/html", links);
+    let dir = made.finish();
+    let found = faults(dir.path(), &[FaultKind::Fragment]).unwrap();
+    let found = found
+        .faults
+        .iter()
+        .map(|fault| (fault.to.as_str(), fault.why.as_str()));
+    let (lost, gone) = ("no element has the id lost", "no element has the id gone");
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [
+            ("https://e.example/keeps#gone", gone),
+            ("https://e.example/lost", lost),
+            ("https://e.example/lost#here", lost),
+        ]
+    );
+}
+
+#[test]
 fn what_a_baseline_lists_is_left_out() {
     let (dir, _) = planted_site();
     let mut all = faults(dir.path(), &FaultKind::ALL).unwrap();

@@ -211,13 +211,37 @@ fn push_target(target: &str, out: &mut String) {
         match c {
             '<' => out.push_str("%3C"),
             '>' => out.push_str("%3E"),
-            '\n' | '\r' => {}
+            // It would escape the mark that ends the target.
+            '\\' => out.push_str("%5C"),
+            c if c.is_control() => {}
             c => out.push(c),
         }
     }
     if angles {
         out.push('>');
     }
+}
+
+/// Escapes plain text for Markdown (CommonMark 2.4), so that a reader shows its words unchanged.
+///
+/// Runs of white space and control characters become one space, so the text stays on one line.
+///
+/// ```
+/// use crawl_extractor::escape_markdown;
+///
+/// assert_eq!(escape_markdown("1. a [b](c)\n*d*"), r"1\. a \[b\](c) \*d\*");
+/// ```
+#[must_use]
+pub fn escape_markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    for word in words.filter(|word| !word.is_empty()) {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        escape(word, &mut out);
+    }
+    out
 }
 
 /// Writes a word so that none of its characters is a mark (CommonMark 2.4).
