@@ -443,11 +443,12 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
         "crawl",
         &[
             ("error", &[]),
+            ("clock", &["error"]),
             ("search_index", &["error"]),
             ("input", &["error"]),
             ("values", &[]),
             ("settings", &["error", "input", "values"]),
-            ("terminal", &["error", "settings", "values"]),
+            ("terminal", &["clock", "error", "settings", "values"]),
             // It speaks to whoever runs a crawl, and to any client: no command, no terminal.
             ("control", &["error", "settings", "values"]),
             ("cli", &["control", "error", "settings", "terminal"]),
@@ -456,19 +457,20 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
                 &["cli", "control", "error", "search_index", "values"],
             ),
             // It reads, and steers nothing.
-            ("mcp", &["cli", "error", "search_index"]),
+            ("mcp", &["cli", "clock", "error", "search_index"]),
             // The numbers of a crawl over HTTP, with the bounds that `serve` puts on connections.
             ("metrics", &["error", "serve"]),
             (
                 "run",
                 &[
-                    "control", "error", "metrics", "settings", "terminal", "values",
+                    "clock", "control", "error", "metrics", "settings", "terminal", "values",
                 ],
             ),
             (
                 "commands",
                 &[
                     "cli",
+                    "clock",
                     "control",
                     "error",
                     "input",

@@ -187,7 +187,7 @@ fn of_index(page: &IndexedPage) -> String {
     for section in sections(page) {
         if !section.heading.is_empty() {
             let marks = "#".repeat(usize::from(section.level.clamp(1, 6)));
-            blocks.push(format!("{marks} {}", heading_text(&section.heading)));
+            blocks.push(format!("{marks} {}", heading_text(section.heading)));
         }
         blocks.extend(section.text.lines().map(escape_markdown));
     }
