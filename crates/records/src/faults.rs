@@ -301,11 +301,11 @@ impl Search<'_> {
         let Some(link) = link.filter(|link| is_followed(link)) else {
             return;
         };
-        let given = fragment_of(link);
+        let fragment = fragment_of(link);
         let redirected = redirected_fragment(&self.redirects, first, target);
-        if let Some(sought) = redirected.or(given).filter(|sought| !sought.is_empty()) {
-            let to = match given {
-                Some(given) => format!("{to}#{given}"),
+        if let Some(sought) = redirected.or(fragment).filter(|sought| !sought.is_empty()) {
+            let to = match fragment {
+                Some(fragment) => format!("{to}#{fragment}"),
                 None => to.to_string(),
             };
             self.fragments.add(page, to, target, sought, text);

@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use axum::extract::State;
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::routing::get;
 use axum::{Extension, Router};
 use crawl_engine::Progress;
 use tokio::sync::watch;
 
 use crate::error::CommandError;
+use crate::serve::authority;
 use crate::serve::connections::{self, ConnectionRoom, Peer};
 use crate::serve::rate_limit::Rates;
 
@@ -98,11 +99,18 @@ type Answer = (StatusCode, [(HeaderName, &'static str); 1], String);
 async fn metrics(
     State(server): State<MetricsServer>,
     Extension(Peer(peer)): Extension<Peer>,
+    uri: Uri,
+    headers: HeaderMap,
 ) -> Answer {
     let answer = |status, text| (status, [(header::CONTENT_TYPE, TEXT_FORMAT)], text);
     if let Err(seconds) = server.0.rates.admit(peer.ip()) {
         let text = format!("too many requests: ask again in {seconds} s\n");
         return answer(StatusCode::TOO_MANY_REQUESTS, text);
+    }
+    // A page of another site whose name leads here (DNS rebinding) sends that name.
+    if server.0.address.ip().is_loopback() && !authority::names_loopback(&uri, &headers) {
+        let text = "this server answers by the names of this machine alone, such as 127.0.0.1\n";
+        return answer(StatusCode::MISDIRECTED_REQUEST, text.to_owned());
     }
     let progress = server.progress().borrow().clone();
     let process = process::numbers(server.0.started);

@@ -50,6 +50,13 @@ pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     fields.next().is_none().then_some(text)
 }
 
+/// Returns whether a request names this machine and nothing else.
+pub(crate) fn names_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
+    let name = named(uri, headers);
+    let authority = name.as_deref().and_then(Authority::parse);
+    authority.is_some_and(|authority| authority.is_loopback())
+}
+
 /// `reg-name` of RFC 3986 section 3.2.2, and not empty: an address with dots is one too.
 fn is_reg_name(host: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte);

@@ -1,6 +1,6 @@
 //! Connections: how many at once, for how long, and how they end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -16,17 +16,17 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tower_service::Service as _;
 
 use crate::error::CommandError;
 
-/// Connections at once; further ones wait to be accepted.
+/// Connections at once. A further one evicts a silent connection, or waits.
 pub(crate) const MAX_CONNECTIONS: usize = 512;
-/// Connections at once from one address, unless they come by way of a proxy. Further ones are
-/// closed.
+/// Connections at once from one address, unless clients connect through a proxy. A further one
+/// evicts a silent connection of that address, or is closed.
 pub(crate) const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
 /// From the start of a connection, or the end of its last answer, to the end of a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
@@ -46,10 +46,9 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 /// The connections that a server may have at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionRoom {
-    /// In all; further ones wait to be accepted.
+    /// The maximum in all.
     pub(crate) connections: usize,
-    /// From one address; further ones are closed. None: no bound, as clients come by way of a
-    /// proxy.
+    /// The maximum from one address. `None` if clients connect through a proxy.
     pub(crate) per_client: Option<usize>,
 }
 
@@ -90,20 +89,25 @@ pub(crate) async fn serve(
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(bounds.connections));
     let clients = Arc::new(Clients::default());
+    let silent = Arc::new(Silent::default());
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &room) => accepted,
+            accepted = accept(&listener, &room, &silent) => accepted,
             _ = stop.wait_for(|stop| *stop) => break,
         };
         let (stream, peer, permit) = accepted;
         let seat = match bounds.per_client {
             None => None,
-            Some(most) => match Clients::seat(&clients, peer.ip(), most) {
-                None => continue,
-                seat => seat,
-            },
+            Some(most) => {
+                let seat = || Clients::seat(&clients, peer.ip(), most);
+                let evicting = || silent.evict(Some(peer.ip())).then(seat).flatten();
+                match seat().or_else(evicting) {
+                    None => continue,
+                    seat => seat,
+                }
+            }
         };
-        spawn(stream, peer, &router, &graceful, (permit, seat));
+        spawn(stream, peer, &router, &graceful, &silent, (permit, seat));
     }
     drop(listener);
     // Whoever is still connected then has had its time.
@@ -113,15 +117,20 @@ pub(crate) async fn serve(
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
+    silent: &Silent,
 ) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     loop {
-        let Ok(permit) = Arc::clone(room).acquire_owned().await else {
-            // The semaphore is never closed.
-            std::future::pending::<()>().await;
-            continue;
-        };
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, permit),
+            Ok((stream, peer)) => {
+                if room.available_permits() == 0 {
+                    silent.evict(None);
+                }
+                let Ok(permit) = Arc::clone(room).acquire_owned().await else {
+                    // The semaphore is never closed.
+                    return std::future::pending().await;
+                };
+                return (stream, peer, permit);
+            }
             // Out of file descriptors, or the client is gone already: the next one may do.
             Err(why) => {
                 tracing::debug!(%why, "a connection could not be accepted");
@@ -131,16 +140,21 @@ async fn accept(
     }
 }
 
-/// Answers the requests of one connection. `held` is let go at its end.
+/// Answers the requests of one connection, and drops `held` at its end.
 fn spawn(
     stream: TcpStream,
     peer: SocketAddr,
     router: &Router,
     graceful: &GracefulShutdown,
-    held: (OwnedSemaphorePermit, Option<Seat>),
+    silent: &Arc<Silent>,
+    held: Held,
 ) {
     let router = router.clone();
+    let (place, evicted) = silent.add(peer.ip(), held);
+    let place = Arc::new(place);
+    let spoken = Arc::clone(&place);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
+        spoken.has_spoken();
         let mut router = router.clone();
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(Peer(peer));
@@ -154,10 +168,13 @@ fn spawn(
         .serve_connection(TokioIo::new(impatient(stream, WRITE_TIMEOUT)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
-        if let Err(why) = connection.await {
-            tracing::debug!(%peer, %why, "a connection ended early");
+        tokio::select! {
+            ended = connection => if let Err(why) = ended {
+                tracing::debug!(%peer, %why, "a connection ended early");
+            },
+            _ = evicted => tracing::debug!(%peer, "a silent connection was closed for a new one"),
         }
-        drop(held);
+        drop(place);
     });
 }
 
@@ -167,6 +184,92 @@ fn impatient(stream: TcpStream, patience: Duration) -> Pin<Box<TimeoutStream<Tcp
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(patience));
     Box::pin(stream)
+}
+
+/// The permit and the seat of a connection.
+type Held = (OwnedSemaphorePermit, Option<Seat>);
+
+/// Connections that have not sent the head of a request yet, by number: the oldest first.
+#[derive(Debug, Default)]
+struct Silent(Mutex<SilentConnections>);
+
+#[derive(Debug, Default)]
+struct SilentConnections {
+    next: u64,
+    by_number: BTreeMap<u64, Connection>,
+}
+
+/// A connection closes once its `evict` is dropped.
+#[derive(Debug)]
+struct Connection {
+    client: IpAddr,
+    _held: Held,
+    _evict: oneshot::Sender<()>,
+}
+
+/// The place of a connection among the silent ones, until it has sent a head.
+#[derive(Debug)]
+struct Place {
+    silent: Arc<Silent>,
+    number: u64,
+    spoken: Mutex<Option<Connection>>,
+}
+
+impl Silent {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SilentConnections> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a connection. The receiver ends when the connection is evicted.
+    fn add(self: &Arc<Self>, client: IpAddr, held: Held) -> (Place, oneshot::Receiver<()>) {
+        let (evict, evicted) = oneshot::channel();
+        let mut connections = self.lock();
+        let number = connections.next;
+        connections.next += 1;
+        let connection = Connection {
+            client: client.to_canonical(),
+            _held: held,
+            _evict: evict,
+        };
+        connections.by_number.insert(number, connection);
+        drop(connections);
+        let place = Place {
+            silent: Arc::clone(self),
+            number,
+            spoken: Mutex::new(None),
+        };
+        (place, evicted)
+    }
+
+    /// Closes the oldest silent connection, of `client` if given. Returns whether there was one.
+    fn evict(&self, client: Option<IpAddr>) -> bool {
+        let client = client.map(|client| client.to_canonical());
+        let mut connections = self.lock();
+        let mut by_age = connections.by_number.iter();
+        let oldest = by_age.find(|(_, other)| client.is_none_or(|client| client == other.client));
+        let oldest = oldest.map(|(number, _)| *number);
+        let evicted = oldest.and_then(|number| connections.by_number.remove(&number));
+        drop(connections);
+        evicted.is_some()
+    }
+}
+
+impl Place {
+    /// Protects the connection from eviction.
+    fn has_spoken(&self) {
+        let connection = self.silent.lock().by_number.remove(&self.number);
+        if connection.is_some() {
+            let mut spoken = self.spoken.lock().unwrap_or_else(PoisonError::into_inner);
+            *spoken = connection;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let connection = self.silent.lock().by_number.remove(&self.number);
+        drop(connection);
+    }
 }
 
 /// Connections by address.
@@ -223,7 +326,7 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{Clients, impatient};
+    use super::{Clients, Silent, impatient};
 
     #[tokio::test]
     async fn ours_a_client_that_never_reads_is_given_up() {
@@ -239,6 +342,34 @@ mod tests {
             }
         };
         assert_eq!(sent.kind(), ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_new_connection_evicts_the_oldest_silent_one_of_its_client() {
+        let room = Arc::new(tokio::sync::Semaphore::new(4));
+        let silent = Arc::new(Silent::default());
+        let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|ip| ip.parse().unwrap());
+        let add = |client| {
+            let permit = Arc::clone(&room).try_acquire_owned().unwrap();
+            silent.add(client, (permit, None))
+        };
+        let (speaking, mut kept) = add(one);
+        speaking.has_spoken();
+        let (_others, mut of_other) = add(other);
+        let (_first, mut first) = add(one);
+        let (_second, mut second) = add(one);
+        let is_open = |end: &mut tokio::sync::oneshot::Receiver<()>| {
+            end.try_recv() == Err(tokio::sync::oneshot::error::TryRecvError::Empty)
+        };
+        assert!(silent.evict(Some(one)));
+        assert_eq!(room.available_permits(), 1);
+        assert!(!is_open(&mut first) && is_open(&mut second) && is_open(&mut of_other));
+        assert!(silent.evict(None) && !is_open(&mut of_other));
+        assert!(silent.evict(None) && !is_open(&mut second));
+        assert!(!silent.evict(None) && is_open(&mut kept));
+        drop(speaking);
+        assert!(!is_open(&mut kept));
+        assert_eq!(room.available_permits(), 4);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod api;
 mod app;
 mod assets;
-mod authority;
+pub(crate) mod authority;
 pub(crate) mod connections;
 mod control_api;
 mod guard;

@@ -53,7 +53,8 @@ fn ask(address: &str, method: &str, paths: &[&str]) -> String {
         } else {
             "keep-alive"
         };
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: a\r\nConnection: {end}\r\n\r\n");
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: {end}\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
     }
     let mut answers = String::new();
@@ -117,7 +118,7 @@ fn nothing_else_is_answered_and_nobody_more_often_than_the_bound() {
     assert!(ask(&address, "POST", &["/metrics"]).starts_with("HTTP/1.1 405"));
     let long = format!("/metrics?{}", "x".repeat(100_000));
     let mut stream = connect(&address);
-    let asked = write!(stream, "GET {long} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let asked = write!(stream, "GET {long} HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let refused = asked.and_then(|()| {
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -134,6 +135,35 @@ fn nothing_else_is_answered_and_nobody_more_often_than_the_bound() {
     // 20 at once and 10 a second: 300 would take half a minute.
     let answers = ask(&address, "GET", &["/metrics"; 300]);
     assert!(answers.contains("HTTP/1.1 429"));
+    end(crawl);
+}
+
+#[test]
+fn another_name_is_refused_and_silent_connections_give_way() {
+    let (_dir, cmd) = setup("metrics-names");
+    let web = TestWeb::builder().seed(5).hosts(1).pages(3).start();
+    let (crawl, address) = start(&web, &cmd);
+    for (host, status) in [("rebound.example", "421"), ("localhost:1", "200")] {
+        let mut stream = connect(&address);
+        let head = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{answer}"
+        );
+    }
+    let half_open: Vec<_> = (0..60)
+        .map(|_| {
+            let mut stream = connect(&address);
+            // Connections that were evicted already take no more bytes.
+            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n");
+            stream
+        })
+        .collect();
+    assert!(ask(&address, "GET", &["/metrics"]).starts_with("HTTP/1.1 200"));
+    drop(half_open);
     end(crawl);
 }
 

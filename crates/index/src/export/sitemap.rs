@@ -70,10 +70,10 @@ impl SitemapFolder {
     /// They can't be written.
     pub fn finish(self) -> Result<SitemapReport, ExportError> {
         let mut done = SitemapReport::default();
-        let mut taken = HashSet::new();
+        let mut names = HashSet::new();
         // In this order `https` comes before `http`.
         for (origin, urls) in self.origins.iter().rev() {
-            let name = folder_name(origin, &mut taken);
+            let name = folder_name(origin, &mut names);
             let folder = self.folder.beside().join(name);
             fs::create_dir_all(&folder).map_err(ExportError::at(&folder))?;
             done.files += write_origin(origin, urls, &folder)?;
@@ -86,10 +86,10 @@ impl SitemapFolder {
 }
 
 /// Names the folder of an origin: by host and port, and by the scheme too if that name is taken.
-fn folder_name(origin: &str, taken: &mut HashSet<String>) -> String {
+fn folder_name(origin: &str, names: &mut HashSet<String>) -> String {
     let (scheme, host) = origin.split_once("://").unwrap_or(("", origin));
     let mut name = part(&host.replace(':', "_"));
-    while !taken.insert(name.to_lowercase()) {
+    while !names.insert(name.to_lowercase()) {
         name = format!("{name}_{scheme}");
     }
     name

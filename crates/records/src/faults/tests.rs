@@ -207,14 +207,14 @@ fn a_redirect_passes_a_fragment_on_unless_it_has_its_own() {
         <a href=/lost>f</a> <a href=/lost#here>g</a>";
     made.page(&url("/"), "text/html", links);
     let dir = made.finish();
-    let found = faults(dir.path(), &[FaultKind::Fragment]).unwrap();
-    let found = found
+    let report = faults(dir.path(), &[FaultKind::Fragment]).unwrap();
+    let pairs = report
         .faults
         .iter()
         .map(|fault| (fault.to.as_str(), fault.why.as_str()));
     let (lost, gone) = ("no element has the id lost", "no element has the id gone");
     assert_eq!(
-        found.collect::<Vec<_>>(),
+        pairs.collect::<Vec<_>>(),
         [
             ("https://e.example/keeps#gone", gone),
             ("https://e.example/lost", lost),
