@@ -2,19 +2,19 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crawl_weburl::without_trailing_dot;
-use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{
-    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
-};
-use hickory_resolver::lookup_ip::LookupIp;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig};
+use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
-use hickory_resolver::proto::op::ResponseCode;
-use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::ProtoError;
+use hickory_resolver::proto::op::{Query, ResponseCode};
+use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::{Hosts, TokioResolver};
 
 use crate::client_error::is_no_descriptor;
 use crate::failure_kind::FailureKind;
@@ -26,15 +26,21 @@ const MAX_LABEL: usize = 63;
 const MAX_TRIES: u32 = 3;
 /// One try takes no longer, however long a connection may take.
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
+/// Wait for the other address family after one family answered (RFC 8305 section 3).
+const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 /// The life of an answer of the system, which tells no TTL.
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
 /// The addresses of a name, and for how long they hold by the word of who gave them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameAnswer {
     pub(crate) addresses: Result<Vec<IpAddr>, NoAddresses>,
     /// `None` where nobody said.
     pub(crate) ttl: Option<Duration>,
 }
+
+/// The rest of a look-up: the answer of both address families once the slower one is known.
+pub(crate) type Rest = Pin<Box<dyn Future<Output = NameAnswer> + Send>>;
 
 /// The reason why a name leads nowhere. Travels through the client's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +61,8 @@ pub(crate) struct Source {
     one_try: Duration,
     /// `None` where the system names no name server: then it is asked for every name.
     resolver: OnceLock<Option<TokioResolver>>,
+    /// The hosts file, empty if `servers` are given.
+    hosts: OnceLock<Hosts>,
 }
 
 impl Source {
@@ -64,20 +72,26 @@ impl Source {
             servers: servers.to_vec(),
             one_try: (time / (MAX_TRIES + 1)).min(ONE_TRY_TIMEOUT),
             resolver: OnceLock::new(),
+            hosts: OnceLock::new(),
         }
     }
 
-    /// The addresses of a name, in the order they came.
-    pub(crate) async fn ask(&self, name: &str) -> NameAnswer {
+    /// Returns the addresses of a name, IPv4 first, and the rest of the look-up if one address
+    /// family is still unknown.
+    pub(crate) async fn ask(&self, name: &str) -> (NameAnswer, Option<Rest>) {
         // Made when it is needed first: only then there is a runtime for certain.
         let resolver = self
             .resolver
             .get_or_init(|| resolver(&self.servers, self.one_try));
         match resolver {
             Some(resolver) if is_global(name) || !self.servers.is_empty() => {
-                ask_servers(resolver, name).await
+                let hosts = self.hosts.get_or_init(|| match self.servers.is_empty() {
+                    true => Hosts::from_system().unwrap_or_default(),
+                    false => Hosts::default(),
+                });
+                ask_servers(resolver, hosts, name).await
             }
-            _ => ask_system(name).await,
+            _ => (ask_system(name).await, None),
         }
     }
 }
@@ -126,15 +140,12 @@ fn resolver(servers: &[SocketAddr], one_try: Duration) -> Option<TokioResolver> 
         TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
     };
     let options = builder.options_mut();
-    options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
     options.timeout = one_try;
     options.attempts = MAX_TRIES as usize - 1;
     // What is known is kept by the caller, by one bound for all.
     options.cache_size = 0;
-    options.use_hosts_file = match servers.is_empty() {
-        true => ResolveHosts::Always,
-        false => ResolveHosts::Never,
-    };
+    // `Source` reads the hosts file: the resolver would query servers for the family it lacks.
+    options.use_hosts_file = ResolveHosts::Never;
     match builder.build() {
         Ok(resolver) => Some(resolver),
         Err(why) => {
@@ -144,13 +155,116 @@ fn resolver(servers: &[SocketAddr], one_try: Duration) -> Option<TokioResolver> 
     }
 }
 
-async fn ask_servers(resolver: &TokioResolver, name: &str) -> NameAnswer {
-    match look_up(resolver, name).await {
-        Ok(found) => {
-            let ttl = found
+async fn ask_servers(
+    resolver: &TokioResolver,
+    hosts: &Hosts,
+    name: &str,
+) -> (NameAnswer, Option<Rest>) {
+    let query_name = match query_name(name) {
+        Ok(query_name) => query_name,
+        Err(error) => return (answer_of(name, Err(error.into())), None),
+    };
+    if let Some(answer) = hosts_answer(hosts, &query_name) {
+        return (answer, None);
+    }
+    let family = |record_type| -> Rest {
+        let (resolver, query_name) = (resolver.clone(), query_name.clone());
+        let name = name.to_owned();
+        Box::pin(async move { answer_of(&name, resolver.lookup(query_name, record_type).await) })
+    };
+    let delay = tokio::time::sleep(RESOLUTION_DELAY);
+    join_families(family(RecordType::A), family(RecordType::AAAA), delay).await
+}
+
+/// Parses a name label by label: hosts of URLs may have labels that `Name::from_str` rejects, such
+/// as a leading hyphen.
+fn query_name(name: &str) -> Result<Name, ProtoError> {
+    let labels = without_trailing_dot(name).split('.').map(str::as_bytes);
+    let mut name = Name::from_labels(labels)?;
+    // So no search domain is appended.
+    name.set_fqdn(true);
+    Ok(name)
+}
+
+/// Returns the addresses of both families from the hosts file. `None` if the file lacks the name.
+fn hosts_answer(hosts: &Hosts, name: &Name) -> Option<NameAnswer> {
+    let lookups = [RecordType::A, RecordType::AAAA]
+        .map(|family| hosts.lookup_static_host(&Query::query(name.clone(), family)));
+    let addresses: Vec<IpAddr> = lookups.iter().flatten().flat_map(addresses).collect();
+    (!addresses.is_empty()).then_some(NameAnswer {
+        addresses: Ok(addresses),
+        ttl: Some(SYSTEM_ANSWER_AGE),
+    })
+}
+
+/// Waits for both address families, and no longer than `delay` once one family has an address
+/// (RFC 8305 section 3).
+///
+/// "No such name" for the A query ends the look-up. For the AAAA query it decides nothing: some
+/// servers answer so for names that have only A records (RFC 4074 section 4.2).
+async fn join_families(
+    mut v4: Rest,
+    mut v6: Rest,
+    delay: impl Future<Output = ()>,
+) -> (NameAnswer, Option<Rest>) {
+    let (first, mut other, is_v4_first) = tokio::select! {
+        biased;
+        first = &mut v4 => (first, v6, true),
+        first = &mut v6 => (first, v4, false),
+    };
+    let merge = move |first, second| match is_v4_first {
+        true => merged(first, second),
+        false => merged(second, first),
+    };
+    match &first.addresses {
+        Ok(_) => {
+            tokio::select! {
+                biased;
+                second = &mut other => (merge(first, second), None),
+                () = delay => {
+                    let partial = first.clone();
+                    (partial, Some(Box::pin(async move { merge(first, other.await) })))
+                }
+            }
+        }
+        Err(why) if is_v4_first && why.kind == FailureKind::NoSuchName => (first, None),
+        Err(_) => (merge(first, other.await), None),
+    }
+}
+
+/// Combines the answers of both families. A failure outweighs "no address" of the other family.
+fn merged(v4: NameAnswer, v6: NameAnswer) -> NameAnswer {
+    let is_failure =
+        |why: &NoAddresses| !matches!(why.kind, FailureKind::NoAddress | FailureKind::NoSuchName);
+    match (&v4.addresses, &v6.addresses) {
+        (Ok(v4_addresses), Ok(v6_addresses)) => NameAnswer {
+            addresses: Ok([&v4_addresses[..], &v6_addresses[..]].concat()),
+            ttl: v4.ttl.min(v6.ttl),
+        },
+        (Ok(_), Err(_)) => v4,
+        (Err(_), Ok(_)) => v6,
+        (Err(v4_why), Err(v6_why)) => {
+            match v4_why.kind == FailureKind::NoAddress && is_failure(v6_why) {
+                true => v6,
+                false => v4,
+            }
+        }
+    }
+}
+
+fn addresses(lookup: &Lookup) -> impl Iterator<Item = IpAddr> {
+    let records = lookup.answers().iter();
+    records.filter_map(|record| record.data.ip_addr())
+}
+
+/// Translates the resolver's answer for one address family.
+fn answer_of(name: &str, lookup: Result<Lookup, NetError>) -> NameAnswer {
+    match lookup {
+        Ok(lookup) => {
+            let ttl = lookup
                 .valid_until()
                 .saturating_duration_since(Instant::now());
-            let addresses: Vec<IpAddr> = found.iter().collect();
+            let addresses: Vec<IpAddr> = addresses(&lookup).collect();
             NameAnswer {
                 addresses: match addresses.is_empty() {
                     true => Err(no_address(name)),
@@ -167,15 +281,6 @@ async fn ask_servers(resolver: &TokioResolver, name: &str) -> NameAnswer {
             }
         }
     }
-}
-
-async fn look_up(resolver: &TokioResolver, name: &str) -> Result<LookupIp, NetError> {
-    // Label by label: names that URLs hold and others would refuse (a leading hyphen) exist.
-    let labels = without_trailing_dot(name).split('.').map(str::as_bytes);
-    let mut name = Name::from_labels(labels)?;
-    // So no search domain is appended.
-    name.set_fqdn(true);
-    resolver.lookup_ip(name).await
 }
 
 fn meaning(name: &str, error: &NetError) -> (NoAddresses, Option<Duration>) {
@@ -252,6 +357,10 @@ fn no_address(name: &str) -> NoAddresses {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     #[test]
@@ -281,5 +390,97 @@ mod tests {
         ] {
             assert_eq!(is_global(name), global, "{name}");
         }
+    }
+
+    fn answer(addresses: Result<&str, FailureKind>) -> NameAnswer {
+        NameAnswer {
+            addresses: match addresses {
+                Ok(address) => Ok(vec![address.parse().unwrap()]),
+                Err(kind) => Err(NoAddresses {
+                    kind,
+                    detail: String::new(),
+                }),
+            },
+            ttl: None,
+        }
+    }
+
+    fn answers(addresses: Result<&str, FailureKind>) -> Rest {
+        Box::pin(ready(answer(addresses)))
+    }
+
+    fn silent() -> Rest {
+        Box::pin(pending())
+    }
+
+    /// Polls once: whatever is not ready then would have been waited for.
+    fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn rfc8305_3_one_family_is_enough_after_the_resolution_delay() {
+        let v4 = Ok("192.0.2.1");
+        let v6 = Ok("2001:db8::1");
+        assert!(now(join_families(answers(v4), silent(), pending())).is_none());
+        let (found, rest) = now(join_families(answers(v4), silent(), ready(()))).unwrap();
+        assert_eq!(found, answer(v4));
+        assert!(rest.is_some());
+        let (found, _) = now(join_families(silent(), answers(v6), ready(()))).unwrap();
+        assert_eq!(found, answer(v6));
+        let (both, rest) = now(join_families(answers(v4), answers(v6), pending())).unwrap();
+        assert_eq!(both, merged(answer(v4), answer(v6)));
+        assert!(rest.is_none());
+    }
+
+    #[test]
+    fn rfc8305_3_the_slower_family_is_added_behind_ipv4() {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let v4: Rest = Box::pin(async move { receiver.await.unwrap() });
+        let v6 = Ok("2001:db8::1");
+        let (_, rest) = now(join_families(v4, answers(v6), ready(()))).unwrap();
+        sender.send(answer(Ok("192.0.2.1"))).unwrap();
+        let all = now(rest.unwrap()).unwrap().addresses.unwrap();
+        let expect: [IpAddr; 2] = ["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+        assert_eq!(all, expect);
+    }
+
+    #[test]
+    fn rfc4074_4_2_only_an_a_query_decides_that_a_name_does_not_exist() {
+        let unknown = Err(FailureKind::NoSuchName);
+        let (found, _) = now(join_families(answers(unknown), silent(), pending())).unwrap();
+        assert_eq!(found, answer(unknown));
+        assert!(now(join_families(silent(), answers(unknown), ready(()))).is_none());
+        let v4 = Ok("192.0.2.1");
+        assert_eq!(merged(answer(v4), answer(unknown)), answer(v4));
+    }
+
+    #[test]
+    fn ours_no_address_of_one_family_waits_for_the_other() {
+        let none = Err(FailureKind::NoAddress);
+        let failed = Err(FailureKind::DnsTimeout);
+        assert!(now(join_families(answers(none), silent(), ready(()))).is_none());
+        assert_eq!(merged(answer(none), answer(failed)), answer(failed));
+        assert_eq!(merged(answer(failed), answer(none)), answer(failed));
+    }
+
+    #[test]
+    fn ours_a_name_of_the_hosts_file_needs_no_name_server_for_either_family() {
+        let mut hosts = Hosts::default();
+        let text = "192.0.2.1 four.example\n2001:db8::1 six.example both.example\n\
+                    192.0.2.2 both.example\n";
+        hosts.read_hosts_conf(text.as_bytes()).unwrap();
+        let found = |name| {
+            let answer = hosts_answer(&hosts, &query_name(name).unwrap())?;
+            let addresses = answer.addresses.unwrap();
+            Some(addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(found("four.example").unwrap(), ["192.0.2.1"]);
+        assert_eq!(found("six.example.").unwrap(), ["2001:db8::1"]);
+        assert_eq!(found("both.example").unwrap(), ["192.0.2.2", "2001:db8::1"]);
+        assert_eq!(found("other.example"), None);
     }
 }

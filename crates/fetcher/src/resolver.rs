@@ -8,17 +8,21 @@ use crawl_weburl::{host_address, without_trailing_dot};
 use moka::Expiry;
 use moka::future::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
 
 use crate::address_rules::{AddressRefused, AddressRules, Asked};
 use crate::failure_kind::FailureKind;
 pub(crate) use crate::name_servers::NoAddresses;
-use crate::name_servers::{NameAnswer, Source};
+use crate::name_servers::{NameAnswer, Rest, Source};
 
 /// Names kept, found or not. An entry is some 200 bytes; a name that fell out is asked for
 /// again.
 const MAX_NAMES: u64 = 20_000;
 /// Addresses kept of one name.
 const MAX_ADDRESSES: usize = 16;
+/// Look-ups whose slower address family is still awaited after the name was used. Each holds a
+/// socket; beyond this the slower family is given up until the name is looked up again.
+const MAX_LATE_LOOKUPS: usize = 64;
 /// Bounds on the life of an answer, whatever its TTL says: the shortest spares name servers,
 /// the longest is that of caches everywhere.
 const MIN_ANSWER_AGE: Duration = Duration::from_secs(10);
@@ -36,6 +40,7 @@ pub(crate) struct Names {
     rules: Arc<AddressRules>,
     source: Arc<Source>,
     known: Cache<String, Arc<Known>>,
+    late: Arc<Semaphore>,
     asked: Asked,
 }
 
@@ -65,6 +70,7 @@ impl Names {
             rules,
             source: Arc::new(source),
             known: known.build(),
+            late: Arc::new(Semaphore::new(MAX_LATE_LOOKUPS)),
             asked: Asked::Met,
         }
     }
@@ -96,8 +102,17 @@ impl Names {
             return Ok(self.permitted(name, &[address])?);
         }
         // Requests that need the same name at once share one question.
-        let asked = async { Arc::new(Known::of(self.source.ask(name).await)) };
+        let mut rest = None;
+        let asked = async {
+            let (answer, slower) = self.source.ask(name).await;
+            rest = slower;
+            Arc::new(Known::of(answer))
+        };
         let known = self.known.get_with_by_ref(key, asked).await;
+        if let Some(rest) = rest {
+            let (names, partial) = (self.clone(), Arc::clone(&known));
+            tokio::spawn(names.add_late(key.to_owned(), partial, rest));
+        }
         match &known.addresses {
             Ok(addresses) => Ok(self.permitted(name, addresses)?),
             Err(why) => {
@@ -107,6 +122,25 @@ impl Names {
                 }
                 Err(why.clone().into())
             }
+        }
+    }
+
+    /// Replaces the kept answer `partial` by that of both address families once it is known.
+    ///
+    /// Each connection judges the addresses it takes from there, as it does with any kept answer.
+    async fn add_late(self, key: String, partial: Arc<Known>, rest: Rest) {
+        let Ok(_room) = self.late.try_acquire() else {
+            return;
+        };
+        let whole = Known::of(rest.await);
+        // A public address counts from now on, even if nothing connects to it.
+        for address in whole.addresses.iter().flatten() {
+            self.rules.note_address(&key, *address);
+        }
+        // A name that was forgotten or looked up again in between keeps its newer state.
+        let current = self.known.get(&key).await;
+        if current.is_some_and(|current| Arc::ptr_eq(&current, &partial)) {
+            self.known.insert(key, Arc::new(whole)).await;
         }
     }
 

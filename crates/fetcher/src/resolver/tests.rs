@@ -108,3 +108,39 @@ async fn ours_a_typed_name_is_private_from_the_beginning_or_not_at_all() {
         assert_eq!(why.to_string(), expect);
     }
 }
+
+/// The slower address family arrives when the name was already used.
+#[tokio::test]
+async fn rfc8305_3_late_addresses_are_kept_and_judged() {
+    let private: IpAddr = "127.0.0.1".parse().unwrap();
+    let public: IpAddr = "2606:2800:220:1::1".parse().unwrap();
+    let kept = |addresses: &[IpAddr]| NameAnswer {
+        addresses: Ok(addresses.to_vec()),
+        ttl: Some(Duration::from_secs(300)),
+    };
+    let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
+    let rules = Arc::new(AddressRules::new(false, true, &typed, None));
+    let names = Names::new(rules, Source::new(&[], Duration::ZERO)).for_typed();
+    let partial = Arc::new(Known::of(kept(&[private])));
+    let key = "seed.example".to_owned();
+    names.known.insert(key.clone(), Arc::clone(&partial)).await;
+    assert!(names.look_up("seed.example").await.is_ok());
+
+    let rest = || -> Rest { Box::pin(std::future::ready(kept(&[private, public]))) };
+    let late = |partial| names.clone().add_late(key.clone(), partial, rest());
+    late(Arc::new(Known::of(kept(&[private])))).await;
+    let current = names.known.get(&key).await.unwrap();
+    assert!(
+        Arc::ptr_eq(&current, &partial),
+        "looked up again in between"
+    );
+    let why = names.look_up("seed.example").await.unwrap_err();
+    assert!(
+        why.to_string().ends_with("had a public address before"),
+        "{why}"
+    );
+
+    late(partial).await;
+    let found = names.look_up("seed.example").await.unwrap();
+    assert_eq!(found, [SocketAddr::new(public, 0)]);
+}
