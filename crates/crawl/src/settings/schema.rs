@@ -76,13 +76,91 @@ fn described(mut schema: Value, flags: &Command, field: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
-    use super::super::config_file::key_of;
+    use super::super::config_file::{key_of, parse};
     use super::super::groups;
     use super::super::sites;
     use super::super::tables::TABLES;
     use super::schema;
+
+    /// Returns whether a value is valid by a schema, as far as schemas of settings go.
+    fn is_valid(value: &Value, schema: &Value) -> bool {
+        if let Some(any) = schema["anyOf"].as_array() {
+            return any.iter().any(|schema| is_valid(value, schema));
+        }
+        if let Some(words) = schema["enum"].as_array() {
+            return words.contains(value);
+        }
+        if let Some(word) = schema.get("const") {
+            return word == value;
+        }
+        let is_type = match schema["type"].as_str().unwrap() {
+            "string" => value.is_string(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "array" => value.is_array(),
+            other => panic!("{other}"),
+        };
+        let is_least = |least: f64| value.as_f64().is_some_and(|number| number >= least);
+        let is_most = |most: f64| value.as_f64().is_some_and(|number| number <= most);
+        let is_like = |pattern: &str| {
+            let text = value.as_str().unwrap_or_default();
+            regex::Regex::new(pattern).unwrap().is_match(text)
+        };
+        is_type
+            && schema["minimum"].as_f64().is_none_or(is_least)
+            && schema["maximum"].as_f64().is_none_or(is_most)
+            && schema["pattern"].as_str().is_none_or(is_like)
+            && value
+                .as_array()
+                .is_none_or(|items| items.iter().all(|item| is_valid(item, &schema["items"])))
+    }
+
+    /// A value of each type in each key: what is read is valid by the schema, and what is no text is
+    /// read where it is valid.
+    #[test]
+    fn ours_the_schema_and_the_reader_take_the_same_types_of_values() {
+        let values = [
+            json!(0),
+            json!(7),
+            json!(-1),
+            json!(0.5),
+            json!(true),
+            json!("x"),
+            json!("1"),
+            json!("1s"),
+            json!([]),
+            json!([7]),
+            json!([true]),
+        ];
+        let schema: Value = serde_json::from_str(&schema()).unwrap();
+        let mut differences = Vec::new();
+        let mut compare = |table: &str, schema: &Value| {
+            for (key, schema) in schema["properties"].as_object().unwrap() {
+                for value in &values {
+                    let text = format!("[{table}]\n{key} = {value}\n");
+                    let is_read = parse(&text, "x").is_ok();
+                    let is_valid = is_valid(value, schema);
+                    if is_read && !is_valid || is_valid && !is_read && !value.is_string() {
+                        differences.push(format!("{text}read: {is_read}, valid: {is_valid}"));
+                    }
+                }
+            }
+        };
+        for (table, _) in TABLES {
+            compare(table, &schema["properties"][table]);
+        }
+        let group = &schema["properties"][groups::TABLE]["additionalProperties"];
+        compare("group.a", group);
+        let site = &schema["properties"][sites::TABLE]["additionalProperties"];
+        let mut site = site.clone();
+        // These hold tables.
+        let keys = site["properties"].as_object_mut().unwrap();
+        keys.retain(|_, schema| schema["type"] != "object");
+        compare("site.\"a.example\"", &site);
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+    }
 
     #[test]
     fn ours_the_schema_has_every_key() {

@@ -46,8 +46,13 @@ pub(crate) fn gather_with_sources(
         config: file.map(|file| (file.to_owned(), config.clone())),
         beneath: Layer::default(),
     };
+    let names_seeds = flags.seed.is_some();
     for layer in [&mut flags, &mut config] {
         seed_list::read_in(layer, &mut problems);
+    }
+    // Lists of the command line add to the seeds of the file, which `--seed` alone replaces.
+    if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &config.seed) {
+        listed.splice(0..0, seeds.iter().cloned());
     }
     for layer in [&mut flags, &mut config] {
         host_lists::read_in(layer, &mut problems);
@@ -227,6 +232,32 @@ mod tests {
         let typed = flags(Some("flag@e.example"), output);
         let of_flags = gather(typed, Some(&config), &around).unwrap();
         assert_eq!(contact(of_flags), "flag@e.example");
+    }
+
+    #[test]
+    fn ours_a_list_of_seeds_adds_to_the_seeds_of_the_file_and_a_seed_replaces_them() {
+        let (dir, around) = setup();
+        let config = dir.path().join("given.toml");
+        fs::write(&config, "seed = [\"http://a.example/\"]\n").unwrap();
+        let list = dir.path().join("seeds.txt");
+        fs::write(&list, "http://b.example/\n").unwrap();
+        let mut typed = flags(None, Some(&dir.path().join("c")));
+        typed.seed_file = Some(vec![FilePath(list)]);
+        let gathered = |typed: &Layer| gather(typed.clone(), Some(&config), &around).unwrap();
+        assert_eq!(
+            gathered(&typed).seed,
+            ["http://a.example/", "http://b.example/"]
+        );
+        typed.seed = Some(vec![ListedSeed::plain("http://c.example/")]);
+        assert_eq!(
+            gathered(&typed).seed,
+            ["http://c.example/", "http://b.example/"]
+        );
+        (typed.seed, typed.seed_file) = (None, None);
+        typed.seed_sitemap = Some(vec!["http://d.example/s.xml".to_owned()]);
+        let mapped = gathered(&typed).seed;
+        let urls: Vec<_> = mapped.iter().map(|seed| seed.url.as_str()).collect();
+        assert_eq!(urls, ["http://a.example/", "http://d.example/s.xml"]);
     }
 
     #[test]

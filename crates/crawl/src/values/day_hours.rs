@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// A span of each day in UTC; over midnight where it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl fmt::Display for DayHours {
     }
 }
 
-as_text!(DayHours);
+as_string!(DayHours);
 
 #[cfg(test)]
 mod tests {

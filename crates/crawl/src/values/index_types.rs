@@ -9,7 +9,7 @@ use crawl_documents::{DocumentKind, DocumentLimits};
 use crawl_engine::DocumentRules;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// The types, in the order in which they are listed.
 const KINDS: [(&str, Option<DocumentKind>); 5] = [
@@ -109,7 +109,7 @@ impl fmt::Display for IndexTypes {
     }
 }
 
-as_text!(IndexTypes);
+as_string!(IndexTypes);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crawl_policy::LanguageRange;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// A language that pages may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,4 +30,4 @@ impl fmt::Display for Language {
     }
 }
 
-as_text!(Language);
+as_string!(Language);

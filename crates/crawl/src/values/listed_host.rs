@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crawl_weburl::HostTable;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// An entry of a list of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,4 +44,4 @@ impl fmt::Display for ListedHost {
     }
 }
 
-as_text!(ListedHost);
+as_string!(ListedHost);

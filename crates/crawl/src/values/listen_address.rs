@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// An address to listen on; an empty text is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-as_text!(ListenAddress);
+as_string!(ListenAddress);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crawl_policy::MediaRange;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// The documents that are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,4 +30,4 @@ impl fmt::Display for MediaType {
     }
 }
 
-as_text!(MediaType);
+as_string!(MediaType);

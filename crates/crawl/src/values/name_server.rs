@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crawl_weburl::host_address;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// The port of DNS (RFC 1035 section 4.2).
 const PORT: u16 = 53;
@@ -39,7 +39,7 @@ impl fmt::Display for NameServer {
     }
 }
 
-as_text!(NameServer);
+as_string!(NameServer);
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crawl_weburl::{canonicalize, host_address, without_trailing_dot};
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// Addresses to use in place of asking for a name, as curl has it: `HOST:PORT:ADDR[,ADDR]..`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Resolve {
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-as_text!(Resolve);
+as_string!(Resolve);
 
 impl FromStr for Resolve {
     type Err = BadValue;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crawl_policy::SurtPrefix;
 
 use super::BadValue;
-use super::text::as_text;
+use super::text::as_string;
 
 /// A part of the web that joins the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,4 +30,4 @@ impl fmt::Display for Surt {
     }
 }
 
-as_text!(Surt);
+as_string!(Surt);

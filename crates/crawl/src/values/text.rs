@@ -18,6 +18,25 @@ macro_rules! as_text {
         $crate::values::text::read_from_text!($value);
     };
 }
+/// Writes a value as the text that `Display` gives, and reads it from a string alone: a number would
+/// be taken for a name.
+macro_rules! as_string {
+    ($value:ident) => {
+        impl serde::Serialize for $value {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $value {
+            fn deserialize<D: serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<$value, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
 /// Reads a value from the text that `FromStr` takes.
 macro_rules! read_from_text {
     ($value:ident) => {
@@ -69,4 +88,4 @@ where
     deserializer.deserialize_any(Scalar(std::marker::PhantomData))
 }
 
-pub(super) use {as_text, read_from_text};
+pub(super) use {as_string, as_text, read_from_text};
