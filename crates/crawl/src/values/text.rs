@@ -31,8 +31,7 @@ macro_rules! as_string {
             fn deserialize<D: serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> Result<$value, D::Error> {
-                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
+                $crate::values::text::read_string(deserializer)
             }
         }
     };
@@ -86,6 +85,30 @@ where
     }
 
     deserializer.deserialize_any(Scalar(std::marker::PhantomData))
+}
+
+/// Reads a value from a string alone.
+pub(super) fn read_string<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err = BadValue>,
+    D: Deserializer<'de>,
+{
+    struct Text<T>(std::marker::PhantomData<T>);
+
+    impl<T: FromStr<Err = BadValue>> Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        // Parsed within the visit, an error has the place of this very value in a list.
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Text(std::marker::PhantomData))
 }
 
 pub(super) use {as_string, as_text, read_from_text};

@@ -603,7 +603,6 @@ fn a_page_that_was_cut_is_asked_for_in_full() {
     assert!(!web.log().iter().any(conditional));
 }
 
-/// Dates all that the state holds of a finished crawl by a clock that was years ahead.
 /// A body that can't be decoded says nothing about a page that was read before: it stays in the index, and
 /// the next visit asks for it without validators.
 #[test]
@@ -669,6 +668,7 @@ fn a_later_visit_that_cannot_be_decoded_leaves_the_page_as_it_was() {
     }
 }
 
+/// Dates all that the state holds of a finished crawl by a clock that was years ahead.
 fn date_ahead(crawl: &Crawl) {
     const YEARS: u32 = 4 * 365 * 24 * 60 * 60;
     let state = crawl.config.output.join("state");
