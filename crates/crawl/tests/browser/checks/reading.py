@@ -110,8 +110,9 @@ def check_the_page_is_read_in_this_order(look):
             - text: /Search/
             - searchbox /Search/: unreachable robots
             - button "Search"
-          - status: 1 result for “unreachable robots”
+          - status: 2 results for “unreachable robots”
           - region "Results":
+            - paragraph: /Few pages have both words/
             - list:
               - listitem:
                 - paragraph
