@@ -19,7 +19,8 @@ pub enum ScopeMode {
     Host,
     /// The registrable domains of the seeds.
     Domain,
-    /// The seeds' folders: their host, and their path up to its last `/`.
+    /// The folders of the seeds: their host, and their path up to its last `/`; `/products` is a folder
+    /// itself.
     Prefix,
     /// Everywhere.
     Any,
@@ -220,8 +221,8 @@ impl Scope {
         let host = url.host_key();
         let folder = folder(url.path());
         let folders = self.folders.entry(host.clone()).or_default();
-        if !folders.iter().any(|known| known == folder) {
-            folders.push(folder.to_owned());
+        if !folders.iter().any(|known| *known == folder) {
+            folders.push(folder.into_owned());
         }
         self.hosts.insert(host);
         self.sites.insert(url.site());
@@ -317,16 +318,22 @@ impl Scope {
         let by_seeds = match self.mode {
             ScopeMode::Host => self.hosts.contains(&url.host_key()),
             ScopeMode::Domain => self.sites.contains(&url.site()),
-            ScopeMode::Prefix => self
-                .folders
-                .get(&url.host_key())
-                .is_some_and(|folders| folders.iter().any(|f| url.path().starts_with(f.as_str()))),
+            ScopeMode::Prefix => self.folders.get(&url.host_key()).is_some_and(|folders| {
+                folders
+                    .iter()
+                    .any(|folder| is_in_folder(url.path(), folder))
+            }),
             ScopeMode::Any => true,
         };
         by_seeds
             || self.areas.find(url).is_some()
             || self.prefixes.iter().any(|prefix| prefix.holds(url))
     }
+}
+
+/// Returns whether a path is below a folder, which ends in `/`, or is the folder without that.
+fn is_in_folder(path: &str, folder: &str) -> bool {
+    path.starts_with(folder) || folder.strip_suffix('/') == Some(path) && !path.is_empty()
 }
 
 /// Regular expressions that are tried together.

@@ -1,6 +1,7 @@
 //! The terms of single seeds, by place: a seed rules over an area, and the smallest area
 //! that holds a URL decides.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -195,7 +196,7 @@ impl SeedAreas {
             AreaKind::Prefix => {
                 let folders = self.folders.entry(area.seed.host_key()).or_default();
                 *folders
-                    .entry(folder(area.seed.path()).into())
+                    .entry(folder(area.seed.path()).into_owned().into_boxed_str())
                     .or_insert(place)
             }
             AreaKind::Host => *self.hosts.entry(area.seed.host_key()).or_insert(place),
@@ -205,9 +206,13 @@ impl SeedAreas {
     }
 }
 
-/// A path up to its last `/`.
-pub(crate) fn folder(path: &str) -> &str {
-    &path[..path.rfind('/').map_or(0, |at| at + 1)]
+/// Returns the folder of a seed's path: the path up to its last `/`. A seed right below the root whose name
+/// has no dot, such as `/products`, is a folder itself, as its folder would be the whole host.
+pub(crate) fn folder(path: &str) -> Cow<'_, str> {
+    match path.rfind('/') {
+        Some(0) if path.len() > 1 && !path.contains('.') => Cow::Owned(format!("{path}/")),
+        last => Cow::Borrowed(&path[..last.map_or(0, |at| at + 1)]),
+    }
 }
 
 #[cfg(test)]

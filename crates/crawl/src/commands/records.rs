@@ -6,7 +6,7 @@ use std::fs;
 use crawl_archive::Timestamp;
 use crawl_engine::find_tombstone;
 use crawl_records::{Baseline, BrokenLinks, EveryLink, FaultKind, StateRead};
-use crawl_weburl::canonicalize;
+use crawl_weburl::CanonicalUrl;
 use serde::Serialize;
 
 use crate::cli::args::{AuditArgs, ExplainArgs};
@@ -15,6 +15,7 @@ use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
 use crate::error::{BREACH, CommandError, FINISHED, NOTHING_DONE, unwritable};
+use crate::settings::seeds::{self, Seed};
 use crate::terminal::{print, print_json};
 
 /// Runs `crawl report`.
@@ -124,11 +125,19 @@ fn show<T: Serialize + Display>(found: &T, as_json: bool) -> Result<u8, CommandE
 
 /// Runs `crawl explain`.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<u8, CommandError> {
-    let url = canonicalize(None, &args.url).map_err(|why| {
-        CommandError::usage(format!("unusable URL `{}`: {why}", args.url))
-            .hint("give a whole URL such as `https://example.org/page`")
-    })?;
-    let mut explanation = crawl_records::explain(&args.dir, &url, now()).map_err(of_records)?;
+    let Seed { url, stand_in, .. } = seeds::read_page(&args.url)?;
+    let explained = |url: &CanonicalUrl| {
+        let explanation = crawl_records::explain(&args.dir, url, now());
+        explanation.map_err(of_records)
+    };
+    let (mut url, mut explanation) = (url.clone(), explained(&url)?);
+    // A host that was typed without a scheme may have been crawled over http.
+    if let Some(over_http) = stand_in.filter(|_| explanation.state == "unknown") {
+        let other = explained(&over_http)?;
+        if other.state != "unknown" {
+            (url, explanation) = (over_http, other);
+        }
+    }
     // Where the state can't be read, as while the crawl runs, the explanation says so.
     if explanation.state_read == StateRead::Read {
         let tombstone = find_tombstone(&args.dir, &url);

@@ -77,6 +77,17 @@ pub(crate) fn read(typed: &str) -> Result<Seed, Unusable> {
     })
 }
 
+/// Reads the URL of a page as a crawl would take it: whole, or as a bare `host/path`.
+///
+/// # Errors
+/// A message that names what was typed.
+pub(crate) fn read_page(typed: &str) -> Result<Seed, CommandError> {
+    read(typed).map_err(|why| {
+        CommandError::usage(format!("unusable URL `{typed}`: {why}"))
+            .hint("give a URL such as `https://example.org/page` or `example.org/page`")
+    })
+}
+
 /// Refuses what is a file or a crawl's directory here, where a host was expected.
 pub(crate) fn check_no_file(typed: &str) -> Result<(), CommandError> {
     let path = Path::new(typed);

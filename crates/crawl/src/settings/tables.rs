@@ -240,7 +240,8 @@ tables! {
         ///
         /// host: the hosts of the seeds, http and https alike; the host that a seed
         /// redirects to joins them. domain: their registrable domains. prefix: only below
-        /// the folders of the seeds. any: every host.
+        /// the folders of the seeds; /products is a folder like /products/, and /docs/start
+        /// lies in /docs/. any: every host.
         #[arg(value_name = "MODE", value_enum, hide_possible_values = true)]
         scope: ScopeName = ScopeName::Host, GoesOn;
         /// Take what lies in this SURT prefix into the scope too (may be repeated)

@@ -67,6 +67,35 @@ fn ours_hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
     assert_eq!(kept, seeds);
 }
 
+/// Wherever a crawl takes `host:port/path`, so do the commands that ask about a page.
+#[test]
+fn a_bare_host_and_path_is_a_url_for_every_command() {
+    let (dir, cmd) = setup("bare");
+    let web = TestWeb::builder().pages(1).sitemap(false);
+    let web = web
+        .script(
+            0,
+            "/robots.txt",
+            Answer::text("User-agent: *\nDisallow: /no\n"),
+        )
+        .script(0, "/", Answer::html("<a href=/no>no</a>"))
+        .start();
+    let bare = web.authority(0);
+    let ran = cmd.run(&[&[bare.as_str(), "--output", "c"], &QUICK[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let explained = cmd.run(&["explain", "c", &format!("{bare}/no")]).ok();
+    assert!(explained.contains("Disallow: /no"), "{explained}");
+    for (path, code) in [("/no", 1), ("/yes", 0)] {
+        let ran = cmd.run(&["robots", &format!("{bare}{path}")]);
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+    }
+    dir.write("page.html", "<a href=next>x</a>");
+    let read = cmd
+        .run(&["inspect", "page.html", "--base", &format!("{bare}/a/")])
+        .ok();
+    assert!(read.contains(&web.url(0, "/a/next")), "{read}");
+}
+
 #[test]
 fn ours_http_stands_in_for_https_and_that_is_said() {
     let (dir, cmd) = setup("stand-in");

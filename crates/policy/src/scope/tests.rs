@@ -82,6 +82,36 @@ fn prefix() {
 }
 
 #[test]
+fn a_seed_right_below_the_root_is_the_prefix_of_what_lies_below_it() {
+    let check = |seed: &str, inside: &[&str], outside: &[&str]| {
+        let seed = canonicalize(None, &format!("http://a.example{seed}")).unwrap();
+        let mut scope = Scope::new(ScopeMode::Prefix, &[], &[], None).unwrap();
+        scope.add_seed(&seed);
+        for (paths, expected) in [(inside, true), (outside, false)] {
+            for path in paths {
+                let url = canonicalize(None, &format!("http://a.example{path}")).unwrap();
+                let is_in = matches!(scope.judge(&url, 1), ScopeVerdict::In);
+                assert_eq!(is_in, expected, "{path}");
+            }
+        }
+    };
+    let below = ["/products", "/products/", "/products/1", "/products?page=2"];
+    check(
+        "/products",
+        &below,
+        &["/", "/about", "/productsale", "/products.html"],
+    );
+    check("/products/", &below, &["/", "/productsale"]);
+    check("/", &["/", "/about"], &[]);
+    check("/index.html", &["/", "/about"], &[]);
+    check(
+        "/news/start",
+        &["/news/", "/news/other", "/news"],
+        &["/", "/about"],
+    );
+}
+
+#[test]
 fn ours_a_surt_prefix_joins_what_the_seeds_reach() {
     let mut scope = scope(ScopeMode::Prefix, &[], &["/b$"], None);
     for prefix in ["example,elsewhere,", "org,example)/docs/"] {

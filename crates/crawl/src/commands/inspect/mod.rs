@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::args::InspectArgs;
 use crate::error::CommandError;
 use crate::input::read_file;
+use crate::settings::seeds;
 use crate::terminal::print_json;
 use text::text_object;
 
@@ -21,10 +22,12 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs) -> Result<u8, CommandError> {
-    let base = canonicalize(None, &args.base).map_err(|why| {
-        CommandError::usage(format!("unusable --base `{}`: {why}", args.base))
-            .hint("it is the whole URL of the page, such as `https://example.org/page`")
+    let base = seeds::read(&args.base).map_err(|why| {
+        CommandError::usage(format!("unusable --base `{}`: {why}", args.base)).hint(
+            "give the URL of the page, such as `https://example.org/page` or `example.org/page`",
+        )
     })?;
+    let base = base.url;
     let body = read_file(&args.file, MAX_FILE_BYTES)?;
     let content_type = args.content_type.as_deref();
     let limits = Limits::default();

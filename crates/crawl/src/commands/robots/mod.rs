@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crawl_policy::{ProductToken, Profile, Robots};
-use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
+use crawl_weburl::{CanonicalUrl, Origin};
 use serde_json::{Value, json};
 
 use self::records::Record;
 use crate::cli::args::RobotsArgs;
 use crate::error::{CommandError, FINISHED, NOTHING_DONE};
 use crate::input::read_file;
-use crate::settings::check_agent;
+use crate::settings::{check_agent, seeds};
 use crate::terminal::{print, print_json_lines};
 
 /// A file of rules is read up to here; what the rules' own limit leaves of it is policy's.
@@ -80,10 +80,7 @@ impl TypedUrl {
                 url: None,
             });
         }
-        let url = canonicalize(None, text).map_err(|why| {
-            CommandError::usage(format!("unusable URL `{text}`: {why}"))
-                .hint("give a whole URL such as `https://example.org/page`")
-        })?;
+        let url = seeds::read_page(text)?.url;
         Ok(TypedUrl {
             text: url.to_string(),
             path: url.path_and_query().to_owned(),
