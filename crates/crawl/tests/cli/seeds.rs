@@ -81,7 +81,7 @@ fn a_bare_host_and_path_is_a_url_for_every_command() {
         .script(0, "/", Answer::html("<a href=/no>no</a>"))
         .start();
     let bare = web.authority(0);
-    let ran = cmd.run(&[&[bare.as_str(), "--output", "c"], &QUICK[..]].concat());
+    let ran = cmd.run(&[&[bare, "--output", "c"], &QUICK[..]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let explained = cmd.run(&["explain", "c", &format!("{bare}/no")]).ok();
     assert!(explained.contains("Disallow: /no"), "{explained}");
