@@ -39,31 +39,31 @@ struct Seed {
 
 const SEEDS: [Seed; 5] = [
     Seed {
-        url: "http://a.example/p0",
+        url: "http://a.example/p0.html",
         scope: None,
         depth: Some(2),
         label: Some("ministry"),
     },
     Seed {
-        url: "http://a.example/x/y/p1",
+        url: "http://a.example/x/y/p1.html",
         scope: Some(AreaKind::Prefix),
         depth: Some(1),
         label: Some("press"),
     },
     Seed {
-        url: "http://b.example/x/p0",
+        url: "http://b.example/x/p0.html",
         scope: Some(AreaKind::Page),
         depth: None,
         label: Some("imprint"),
     },
     Seed {
-        url: "http://www.c.example/p0",
+        url: "http://www.c.example/p0.html",
         scope: Some(AreaKind::Domain),
         depth: Some(4),
         label: None,
     },
     Seed {
-        url: "http://www.a.example/x/p2",
+        url: "http://www.a.example/x/p2.html",
         scope: None,
         depth: None,
         label: None,
@@ -101,7 +101,7 @@ impl Case {
             let draw = drawn(drawn(self.web, &bytes), &[link]) >> 8;
             let (host, draw) = (HOSTS[(draw % 5) as usize], draw / 5);
             let (folder, draw) = (FOLDERS[(draw % 3) as usize], draw / 3);
-            format!("http://{host}{folder}p{}", draw % NUMBERS)
+            format!("http://{host}{folder}p{}.html", draw % NUMBERS)
         };
         (0..3).map(link).collect()
     }
