@@ -51,7 +51,7 @@ pub enum Command {
 /// The rules of a crawl that may change while it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// Gaps, rates and limits. `concurrency` stays as it was.
+    /// Gaps, rates and limits. `concurrency` and `look_ups` stay as they were.
     pub politeness: Politeness,
     /// Limits of the whole crawl, of hosts and of groups of hosts. What was spent counts.
     pub budgets: Budgets,

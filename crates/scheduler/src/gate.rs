@@ -1,4 +1,4 @@
-//! Gates: the limits that hosts share, one for each address and each site.
+//! Gates: the limits that hosts share, one for each address and each site, and one for look-ups.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -17,9 +17,11 @@ use crate::tick::Tick;
 pub(crate) enum GateKey {
     Address(IpAddr),
     Site(Site),
+    /// The look-ups of hosts whose address is not known.
+    LookUps,
 }
 
-/// An address or a site: so many requests in flight, so long between two.
+/// An address, a site or the look-ups: so many requests in flight, so long between two.
 pub(crate) struct Gate {
     pub(crate) key: GateKey,
     limit: u32,
@@ -99,6 +101,11 @@ impl Gates {
         }
     }
 
+    /// The number of the gate of look-ups, which stays.
+    pub(crate) fn open_look_ups(&mut self, limit: u32) -> u32 {
+        self.join(Tick::ZERO, GateKey::LookUps, (limit.max(1), Duration::ZERO))
+    }
+
     /// The number of the gate of an address that one more host belongs to now.
     pub(crate) fn join_address(&mut self, now: Tick, address: IpAddr) -> u32 {
         self.join(now, GateKey::Address(address), self.address)
@@ -144,6 +151,8 @@ impl Gates {
             let limits = match &gate.key {
                 GateKey::Address(_) => Some(self.address),
                 GateKey::Site(site) => politeness.site_limits(site),
+                // As many as when the scheduler was made, like `concurrency`.
+                GateKey::LookUps => Some((gate.limit, gate.delay)),
             };
             gate.promised = gate.rested_at();
             // A site without limits goes once its requests have ended.

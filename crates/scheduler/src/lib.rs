@@ -75,7 +75,7 @@ pub use daily_hours::DailyHours;
 pub use operator_commands::HostWork;
 pub use origin::RobotsState;
 pub use overrides::{PolitenessOverride, PolitenessOverrides};
-pub use permit::{GapReason, Permit, Poll, Purpose, Spent};
+pub use permit::{Admission, GapReason, Permit, Poll, Purpose, Spent};
 pub use politeness::Politeness;
 pub use request_outcome::{HostWait, OutcomeKind, RateLimit, RequestOutcome};
 pub use robots_pace::{PaceRate, RobotsPace};

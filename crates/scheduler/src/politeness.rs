@@ -33,6 +33,9 @@ pub struct Politeness {
     pub max_rate: Option<f64>,
     /// Requests in flight in all.
     pub concurrency: u32,
+    /// Permits that may wait for the address of their host, beside those of `concurrency`; 0: a host
+    /// is asked without its address being found out first.
+    pub look_ups: u32,
     /// A longer Retry-After is cut to this, and so is what rate-limit fields ask for.
     pub max_retry_after: Duration,
     /// The first wait where a host answers 429 or 503 without a Retry-After.
@@ -63,6 +66,7 @@ impl Default for Politeness {
             site_delay: Duration::ZERO,
             max_rate: None,
             concurrency: 256,
+            look_ups: 0,
             max_retry_after: Duration::from_secs(24 * 60 * 60),
             wait_first: Duration::from_secs(60),
             wait_max: Duration::from_secs(24 * 60 * 60),

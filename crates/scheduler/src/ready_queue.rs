@@ -2,7 +2,7 @@
 //!
 //! A host with work is in exactly one queue. Until it is ready it is in `later`, ordered by
 //! the moment at which it will be; from then on it is in `ready`, ordered by its
-//! [`ReadyKey`]. Where a gate (address, site) is closed when a host's turn comes, the host
+//! [`ReadyKey`]. Where a gate (address, site, look-ups) is closed when a host's turn comes, the host
 //! moves to the queue of that gate, and the gate takes its position: in `later` until it
 //! opens, then in `ready` with the key of its first host. So no decision walks over hosts
 //! that can't be asked, and a host that waited at a gate keeps its turn.
@@ -50,14 +50,15 @@ impl Scheduler {
 
     /// The permit that is due now.
     pub(crate) fn next_permit(&mut self) -> Option<Permit> {
-        if self.in_flight >= self.politeness().concurrency {
-            return None;
-        }
-        while self.rate.closed_until() <= self.now {
-            let permit = match self.ready.pop_first()?.1 {
-                Waiter::Host(id) => self.attempt(id),
+        let is_full = self.in_flight >= self.politeness().concurrency;
+        while !is_full && self.rate.closed_until() <= self.now {
+            let Some((_, first)) = self.ready.pop_first() else {
+                break;
+            };
+            let permit = match first {
+                Waiter::Host(id) => self.attempt(id, false),
                 Waiter::Gate(number) => {
-                    let permit = self.wake(number).and_then(|id| self.attempt(id));
+                    let permit = self.wake(number).and_then(|id| self.attempt(id, false));
                     self.requeue_gate(number);
                     permit
                 }
@@ -66,7 +67,23 @@ impl Scheduler {
                 return permit;
             }
         }
-        None
+        self.next_look_up()
+    }
+
+    /// A permit of a host whose address is to be found out: it needs no room but among the look-ups.
+    fn next_look_up(&mut self) -> Option<Permit> {
+        let number = self.look_ups;
+        loop {
+            let Some(Wake::Ready(turn)) = self.gates.get(number)?.wake else {
+                return None;
+            };
+            self.ready.remove(&(turn, Waiter::Gate(number)));
+            let permit = self.wake(number).and_then(|id| self.attempt(id, false));
+            self.requeue_gate(number);
+            if permit.is_some() {
+                return permit;
+            }
+        }
     }
 
     /// Returns the next moment at which a permit may be due, if nothing is learned meanwhile.
@@ -121,8 +138,20 @@ impl Scheduler {
             self.later.insert((host.at, host.order, Waiter::Host(id)));
         } else {
             host.position = QueuePosition::Ready;
+            if host.address == NO_GATE && self.looks_up_first {
+                return self.wait_at(self.look_ups, id);
+            }
             self.ready.insert((ReadyKey::of(host), Waiter::Host(id)));
         }
+    }
+
+    /// Puts a ready host into the queue of a gate.
+    fn wait_at(&mut self, number: u32, id: u32) {
+        let host = &mut self.hosts[id];
+        host.position = QueuePosition::AtGate(number);
+        let entry = (ReadyKey::of(host), id);
+        self.gates.get_mut(number).queue.insert(entry);
+        self.requeue_gate(number);
     }
 
     /// Takes a host out of the queue it is in, be it that of a gate.
@@ -193,23 +222,23 @@ impl Scheduler {
     }
 
     /// Issues a permit to a ready host that was taken from its place, unless the hour bars it or
-    /// a gate is closed: then it waits for its hour, or queues there.
-    pub(crate) fn attempt(&mut self, id: u32) -> Option<Permit> {
+    /// a gate is closed: then it waits for its hour, or queues there. If its name was looked up just
+    /// now, it is asked even if that gave no address.
+    pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
             self.refresh(id);
             return None;
         }
-        if let Some(number) = self.closed_gate(id) {
-            let host = &mut self.hosts[id];
-            host.position = QueuePosition::AtGate(number);
-            let entry = (ReadyKey::of(host), id);
-            self.gates.get_mut(number).queue.insert(entry);
-            self.requeue_gate(number);
+        let look_up = match self.hosts[id].address == NO_GATE && !is_looked_up {
+            true if self.looks_up_first => self.look_ups,
+            _ => NO_GATE,
+        };
+        if let Some(number) = self.closed_gate(id, look_up) {
+            self.wait_at(number, id);
             return None;
         }
-        let number = self.rate.take(self.now);
-        Some(self.issue(id, number))
+        Some(self.issue(id, look_up))
     }
 
     /// Returns whether a host that was ready still is, now that its turn has come: visit times,
@@ -229,8 +258,8 @@ impl Scheduler {
         host.has_work() && (!host.is_timed(limits) || host.earliest(limits, self.now).0 <= self.now)
     }
 
-    /// The gate that a ready host must wait for.
-    fn closed_gate(&mut self, id: u32) -> Option<u32> {
+    /// The gate that a ready host must wait for; that of its address is `look_up` if it isn't known.
+    fn closed_gate(&mut self, id: u32, look_up: u32) -> Option<u32> {
         let host = &self.hosts[id];
         let (site, address, reserved) = (host.site, host.address, host.reserved);
         let now = self.now;
@@ -239,6 +268,10 @@ impl Scheduler {
             self.unreserve(id);
             return Some(site);
         }
+        let address = match address {
+            NO_GATE => look_up,
+            known => known,
+        };
         if self.gates.get(address).is_none_or(|gate| gate.is_open(now)) {
             return None;
         }
@@ -264,7 +297,7 @@ impl Scheduler {
         }
     }
 
-    fn issue(&mut self, id: u32, number: u64) -> Permit {
+    fn issue(&mut self, id: u32, look_up: u32) -> Permit {
         let (purpose, asked, opened) = self.next_purpose(id);
         let host = &mut self.hosts[id];
         let limits = &self.limits[host.limits as usize];
@@ -273,6 +306,8 @@ impl Scheduler {
         host.bounces = 0;
         let key = host.key.clone();
         self.unreserve(id);
+        let look_up = self.charge(look_up);
+        let number = look_up.is_none().then(|| self.rate.take(self.now));
         let data = PermitData {
             host: key,
             purpose,
@@ -283,10 +318,14 @@ impl Scheduler {
             slot,
             address: self.charge(address),
             site: self.charge(site),
+            look_up,
             number,
             asked,
         };
-        self.in_flight += 1;
+        match look_up {
+            Some(_) => self.hosts[id].set_aside += 1,
+            None => self.in_flight += 1,
+        }
         self.refresh(id);
         Permit(Box::new(data))
     }

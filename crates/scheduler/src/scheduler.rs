@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use crate::gate::{Gate, GateKey, Gates};
 use crate::host::{Host, NO_GATE, QueuePosition};
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
-use crate::permit::{GapReason, GateCharge, Permit, Poll, Purpose, Spent};
+use crate::permit::{Admission, GapReason, GateCharge, Permit, Poll, Purpose, Spent};
 use crate::politeness::Politeness;
 use crate::random::SplitMix64;
 use crate::ready_key::{ReadyKey, Waiter};
@@ -35,6 +35,10 @@ pub struct Scheduler {
     /// The host's number and the origin's place in it.
     pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
     pub(crate) gates: Gates,
+    /// The gate of look-ups.
+    pub(crate) look_ups: u32,
+    /// Hosts whose address is not known wait there.
+    pub(crate) looks_up_first: bool,
     /// Hosts by the moment they will be ready, and closed gates by the moment they open.
     pub(crate) later: BTreeSet<(Tick, u64, Waiter)>,
     /// The hosts and gates that are ready, in the order in which they are served.
@@ -66,6 +70,8 @@ impl Scheduler {
     #[must_use]
     pub fn new(politeness: Politeness, seed: u64) -> Scheduler {
         let politeness = politeness.made_usable();
+        let mut gates = Gates::new(&politeness);
+        let look_ups = gates.open_look_ups(politeness.look_ups);
         Scheduler {
             by_pattern: politeness.by_pattern(),
             limits: politeness.of_all_patterns(),
@@ -73,7 +79,9 @@ impl Scheduler {
             hosts: Slab::new(),
             by_host: HashMap::default(),
             by_origin: HashMap::default(),
-            gates: Gates::new(&politeness),
+            gates,
+            look_ups,
+            looks_up_first: politeness.look_ups > 0,
             later: BTreeSet::new(),
             ready: BTreeSet::new(),
             order: 0,
@@ -198,27 +206,67 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// The request that this permit is for goes to this address: it counts there, and so do the
-    /// host's next ones. Where the address has no room the permit is given back, and its host
-    /// waits there for its turn.
-    pub fn count_at(&mut self, now: Tick, mut permit: Permit, address: IpAddr) -> Option<Permit> {
+    /// Takes a permit out of the requests in flight while the address of its host is found out: it
+    /// counts among the look-ups until it is admitted.
+    pub fn set_aside(&mut self, now: Tick, mut permit: Permit) -> Permit {
         self.advance(now);
-        let id = permit.0.id;
-        self.join_address_gate(id, address);
-        let number = self.hosts[id].address;
-        let charge = permit.0.address;
-        if charge.is_none_or(|charge| charge.gate != number) {
-            let gate = self.gates.get_mut(number);
-            // Who waits there already goes first.
-            if !gate.is_open(self.now) || !gate.queue.is_empty() {
-                self.give_back(now, permit);
-                return None;
+        if permit.0.look_up.is_none() {
+            permit.0.look_up = self.charge(self.look_ups);
+            self.hosts[permit.0.id].set_aside += 1;
+            self.in_flight -= 1;
+            if let Some(number) = permit.0.number.take() {
+                self.rate.give_back(number);
             }
-            self.release(charge, None);
-            permit.0.address = self.charge(number);
         }
-        self.refresh(id);
-        Some(permit)
+        permit
+    }
+
+    /// Exchanges a permit that was set aside for one to use now. Its request goes to `address`, if
+    /// one was found: it counts there, and so do the host's next ones.
+    ///
+    /// Time has passed, so every rule is applied anew, and the new permit may be for another request
+    /// of the host.
+    pub fn admit(&mut self, now: Tick, permit: Permit, address: Option<IpAddr>) -> Admission {
+        self.advance(now);
+        if permit.0.look_up.is_none() {
+            return Admission::Send(permit);
+        }
+        if self.in_flight >= self.politeness().concurrency {
+            return Admission::Wait(permit, None);
+        }
+        let closed_until = self.rate.closed_until();
+        if closed_until > self.now {
+            return Admission::Wait(permit, Some(closed_until));
+        }
+        let id = permit.0.id;
+        if let Some(address) = address {
+            self.join_address_gate(id, address);
+        }
+        let (place, number) = (permit.0.address, self.hosts[id].address);
+        let has_place = place.is_some_and(|place| place.gate == number);
+        let origin = match permit.purpose() {
+            Purpose::Page { origin } | Purpose::Robots { origin } => self.by_origin.get(origin),
+            Purpose::Hop { .. } => None,
+        };
+        if let Some(&(_, index)) = origin {
+            // So that the same comes first again.
+            self.hosts[id].turn = index;
+        }
+        self.give_back(now, permit);
+        let host = &self.hosts[id];
+        let is_ready = matches!(
+            host.position,
+            QueuePosition::Ready | QueuePosition::AtGate(_)
+        );
+        // Who waits at an address already goes before who comes to it.
+        let is_first = |gate: &Gate| has_place || gate.queue.is_empty();
+        if is_ready && self.gates.get(number).is_none_or(is_first) {
+            self.dequeue(id);
+            if let Some(permit) = self.attempt(id, true) {
+                return Admission::Send(permit);
+            }
+        }
+        Admission::GivenBack
     }
 
     /// Returns whether it is known at which address a host is asked.
@@ -229,7 +277,7 @@ impl Scheduler {
     }
 
     /// The host's name leads to this address: its next request counts there. Without this call the
-    /// address is learned by [`Scheduler::count_at`] or from a [`RequestOutcome`].
+    /// address is learned by [`Scheduler::admit`] or from a [`RequestOutcome`].
     pub fn set_address(&mut self, now: Tick, host: &HostKey, address: IpAddr) {
         self.advance(now);
         let id = self.host_index(host);
@@ -270,7 +318,7 @@ impl Scheduler {
             QueuePosition::Ready | QueuePosition::AtGate(_)
         ) {
             self.dequeue(id);
-            if let Some(permit) = self.attempt(id) {
+            if let Some(permit) = self.attempt(id, false) {
                 return Poll::Issue(permit);
             }
         }
@@ -325,10 +373,16 @@ impl Scheduler {
         self.advance(now);
         let data = *permit.0;
         let id = data.id;
-        self.in_flight -= 1;
+        match data.look_up {
+            Some(_) => self.hosts[id].set_aside -= 1,
+            None => self.in_flight -= 1,
+        }
+        self.release(data.look_up, None);
         self.release(data.address, None);
         self.release(data.site, None);
-        self.rate.give_back(data.number);
+        if let Some(number) = data.number {
+            self.rate.give_back(number);
+        }
         let host = &mut self.hosts[id];
         host.in_flight -= 1;
         if let Some(slot) = data.slot {
@@ -363,10 +417,18 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Requests in flight: permits issued and neither done nor given back.
+    /// Requests in flight: permits issued and neither done, given back nor set aside.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// Permits that are set aside.
+    #[must_use]
+    pub fn look_ups(&self) -> u32 {
+        self.gates
+            .get(self.look_ups)
+            .map_or(0, |gate| gate.in_flight)
     }
 
     /// The politeness in force.

@@ -199,6 +199,11 @@ fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
         site_delay: asked.site_delay.get(),
         max_rate: asked.max_rate.0.map(|rate| rate.0),
         concurrency: asked.concurrency,
+        // A proxy looks names up itself.
+        look_ups: match settings.fetch.proxy {
+            Some(_) => 0,
+            None => asked.look_ups,
+        },
         max_retry_after: asked.max_retry_after.get(),
         jitter: asked.jitter.0,
         quiet: hours(&asked.quiet_hours),

@@ -33,6 +33,7 @@ pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {
         ("per-host", politeness.per_host == 0, no_fetch),
         ("per-address", politeness.per_address == 0, no_fetch),
         ("concurrency", politeness.concurrency == 0, no_fetch),
+        ("look-ups", politeness.look_ups == 0, no_fetch),
         ("timeout", is_zero(fetch.timeout), no_fetch),
         ("connect-timeout", is_zero(fetch.connect_timeout), no_fetch),
         (

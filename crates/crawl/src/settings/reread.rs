@@ -122,6 +122,7 @@ fn taken_over(running: &Settings, asked: &Settings) -> Settings {
     Settings {
         politeness: Politeness {
             concurrency: held.concurrency,
+            look_ups: held.look_ups,
             hosts_in_memory: held.hosts_in_memory,
             wait_unreachable: held.wait_unreachable,
             own_site: held.own_site,

@@ -28,8 +28,9 @@ const MAX_NAME: usize = 100;
 const OWN_TABLES: [&str; 4] = ["display", "frontier", "output", "crawl"];
 
 /// Settings that each worker has for itself, by table and key: they depend on its machine.
-const OWN_KEYS: [(&str, &str); 8] = [
+const OWN_KEYS: [(&str, &str); 9] = [
     ("politeness", "concurrency"),
+    ("politeness", "look-ups"),
     ("politeness", "hosts-in-memory"),
     ("fetch", "body-memory"),
     ("fetch", "proxy"),

@@ -474,6 +474,9 @@ tables! {
         /// Requests in flight in all
         #[arg(value_name = "N")]
         concurrency: u32 = 256, GoesOn;
+        /// Names looked up at once, ahead of need; beside the requests in flight
+        #[arg(value_name = "N")]
+        look_ups: u32 = 256, GoesOn;
         /// Hosts in memory at which idle ones are let go; they are kept on disk
         ///
         /// A host takes about 600 bytes. Hosts with work always stay.

@@ -32,13 +32,14 @@ mod unread;
 mod waiting_documents;
 mod waiting_urls;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
-use crawl_scheduler::{Poll, Scheduler, Tick};
+use crawl_scheduler::{Permit, Poll, Scheduler, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashSet, HashSetExt as _};
 
@@ -105,7 +106,10 @@ pub(crate) struct Coordinator {
     /// Requests of this run that ended.
     ended: u64,
     started: Tick,
+    /// Requests and look-ups under way, and permits whose address was found.
     in_flight: u32,
+    /// Permits to use, and the address of their host, if there is one.
+    found: VecDeque<(Permit, Option<IpAddr>)>,
     /// Items and jobs handed out whose end was not committed yet.
     unsettled: u64,
     /// Pages among them that are in flight still: nothing of them is on its way to the disk.
@@ -190,6 +194,7 @@ impl Coordinator {
             ended: 0,
             started: now,
             in_flight: 0,
+            found: VecDeque::new(),
             unsettled: 0,
             pages_in_flight: 0,
             committed_at: now,
@@ -238,7 +243,11 @@ impl Coordinator {
         match event {
             Event::Fetched(ended) => self.fetched(now, ended, out),
             Event::AddressFound { permit, address } => {
-                self.address_found(now, permit, address, out);
+                self.found.push_back((permit, address));
+                // In a replay nothing else goes on with the turn.
+                if self.turn.is_recorded() {
+                    let _ = self.use_found(now, out);
+                }
             }
             Event::Committed(committed) => {
                 let has_turned = committed.has_turned;
@@ -310,6 +319,11 @@ impl Coordinator {
                 self.ending = Some(Ended::Budget(budget));
                 break;
             }
+            let found = match self.use_found(now, out) {
+                Ok(()) => continue,
+                Err(until) => until,
+            };
+            wake = found.into_iter().chain(wake).min();
             match self.scheduler.poll(now) {
                 Poll::Issue(permit) => self.issue(now, permit, out),
                 Poll::SleepUntil(tick) => {
@@ -318,6 +332,10 @@ impl Coordinator {
                 }
                 Poll::Idle => break,
             }
+        }
+        let all_found = self.in_flight as usize == self.found.len() && self.unsettled == 0;
+        if self.ending.is_some() || is_paused || (all_found && !self.has_room(now)) {
+            self.give_found_back(now);
         }
         self.let_hosts_go(now);
         // What waits for room on the disk is not over.
@@ -418,7 +436,11 @@ impl Coordinator {
     /// Where they do not.
     #[cfg(test)]
     pub(crate) fn check_invariants(&self) {
-        assert_eq!(self.in_flight, self.scheduler.in_flight(), "in flight");
+        assert_eq!(
+            self.in_flight,
+            self.scheduler.in_flight() + self.scheduler.look_ups(),
+            "in flight"
+        );
         assert!(u64::from(self.in_flight) >= self.pages_in_flight);
         assert_eq!(self.pages_in_flight, self.host_budgets.all_leases());
         assert_eq!(self.leases_out, self.traps.all_leases());

@@ -47,6 +47,7 @@ impl Coordinator {
         after.politeness = Politeness {
             // As many as there are descriptors for.
             concurrency: before.politeness.concurrency,
+            look_ups: before.politeness.look_ups,
             ..rules.politeness
         };
         let (after, politeness) = (Arc::clone(&self.config), self.config.politeness.clone());

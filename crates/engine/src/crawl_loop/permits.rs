@@ -1,13 +1,11 @@
 //! The use of a permit: from the scheduler's leave to a request.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use crawl_scheduler::{Permit, Purpose, Tick};
+use crawl_scheduler::{Admission, Permit, Purpose, Tick};
 use crawl_weburl::CanonicalUrl;
 
 use super::{Coordinator, request_rows};
-use crate::control::Stop;
 use crate::messages::Effect;
 
 /// The time for which a host is left alone that another crawl is asking.
@@ -23,11 +21,19 @@ impl Coordinator {
             let later = now + OTHER_CRAWL_WAIT;
             return self.scheduler.wait_for_other_crawl(now, &host, later);
         }
-        if let Some(url) = self.url_to_find(&permit) {
-            self.in_flight += 1;
-            return out.push(Effect::FindAddress { permit, url });
+        match self.url_to_find(&permit) {
+            Some(url) => {
+                let permit = self.scheduler.set_aside(now, permit);
+                self.in_flight += 1;
+                out.push(Effect::FindAddress { permit, url });
+            }
+            // Nothing is asked of its host.
+            None if permit.is_set_aside() => {
+                self.in_flight += 1;
+                self.found.push_back((permit, None));
+            }
+            None => self.use_permit(now, permit, out),
         }
-        self.use_permit(now, permit, out);
     }
 
     /// The URL whose address is to be found before it is asked for: an origin's robots.txt, since
@@ -53,31 +59,33 @@ impl Coordinator {
         }
     }
 
-    /// Uses a permit whose request now counts at its address, unless that has no room, or nothing
-    /// is to be asked any more.
-    pub(super) fn address_found(
+    /// Uses the permit whose address was found first, if there is room for its request. Returns
+    /// whether there was one to use, or else when there may be.
+    pub(super) fn use_found(
         &mut self,
         now: Tick,
-        permit: Permit,
-        address: Option<IpAddr>,
         out: &mut Vec<Effect>,
-    ) {
-        self.in_flight -= 1;
-        let is_held = self.ending.is_some()
-            || self.stop != Stop::No
-            || self.steering.is_paused()
-            || self.scheduler.is_parked(permit.host())
-            || self.spent_budget().is_some()
-            || !self.has_room(now);
-        if is_held {
-            return self.scheduler.give_back(now, permit);
+    ) -> Result<(), Option<Tick>> {
+        let (permit, address) = self.found.pop_front().ok_or(None)?;
+        match self.scheduler.admit(now, permit, address) {
+            Admission::Send(permit) => {
+                self.in_flight -= 1;
+                self.use_permit(now, permit, out);
+            }
+            Admission::GivenBack => self.in_flight -= 1,
+            Admission::Wait(permit, until) => {
+                self.found.push_front((permit, address));
+                return Err(until);
+            }
         }
-        let permit = match address {
-            Some(address) => self.scheduler.count_at(now, permit, address),
-            None => Some(permit),
-        };
-        if let Some(permit) = permit {
-            self.use_permit(now, permit, out);
+        Ok(())
+    }
+
+    /// Gives all permits back whose address was found, as nothing is to be asked any more.
+    pub(super) fn give_found_back(&mut self, now: Tick) {
+        for (permit, _) in self.found.drain(..) {
+            self.in_flight -= 1;
+            self.scheduler.give_back(now, permit);
         }
     }
 
@@ -128,6 +136,7 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
     use std::time::Duration;
 
     use crawl_scheduler::{Permit, Poll, Purpose, Tick};
@@ -140,7 +149,7 @@ mod tests {
     use super::super::robots_state::PendingRobotsFetch;
     use crate::config::Config;
     use crate::control::{Command, PostedCommand, Stop};
-    use crate::messages::Effect;
+    use crate::messages::{Effect, Event};
     use crate::summary::Ended;
 
     fn origin() -> Origin {
@@ -172,6 +181,26 @@ mod tests {
         coordinator.told(at(20), PostedCommand { command, answer }, &mut Vec::new());
     }
 
+    /// Takes in that the address of a permit's host was looked for, and goes on.
+    fn address_found(
+        coordinator: &mut Coordinator,
+        permit: Permit,
+        address: Option<IpAddr>,
+    ) -> Vec<Effect> {
+        let mut out = Vec::new();
+        let permit = coordinator.scheduler.set_aside(at(20), permit);
+        coordinator.in_flight += 1;
+        let found = Event::AddressFound { permit, address };
+        coordinator.handle(at(20), found, &mut out);
+        let _ = coordinator.advance(at(20), &mut out);
+        out
+    }
+
+    fn sent(out: &[Effect]) -> usize {
+        let is_sent = |effect: &&Effect| matches!(effect, Effect::Fetch { .. });
+        out.iter().filter(is_sent).count()
+    }
+
     #[test]
     fn ours_a_permit_whose_address_was_found_is_used_unless_the_run_is_held() {
         type Hold = fn(&mut Coordinator);
@@ -188,20 +217,11 @@ mod tests {
             let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(7));
             coordinator.scheduler.set_pending(at(20), &origin(), 1);
             let permit = permit(&mut coordinator);
-            coordinator.in_flight = 1;
             hold(&mut coordinator);
-            let mut out = Vec::new();
-            coordinator.address_found(at(20), permit, None, &mut out);
-            let is_sent = out
-                .iter()
-                .any(|effect| matches!(effect, Effect::Fetch { .. }));
-            assert_eq!(is_sent, !is_held, "{number}");
-            assert_eq!(coordinator.in_flight, u32::from(is_sent), "{number}");
-            assert_eq!(
-                coordinator.scheduler.in_flight(),
-                u32::from(is_sent),
-                "{number}"
-            );
+            let out = address_found(&mut coordinator, permit, None);
+            assert_eq!(sent(&out), usize::from(!is_held), "{number}");
+            let asked = coordinator.scheduler.in_flight();
+            assert_eq!(asked, u32::from(!is_held), "{number}");
         }
     }
 
@@ -213,18 +233,49 @@ mod tests {
             let other = Origin::parse("http://b.example").unwrap();
             coordinator.scheduler.set_pending(at(20), &other, 1);
             let first = permit(&mut coordinator);
-            let first = coordinator.scheduler.count_at(at(20), first, address);
-            assert!(first.is_some());
+            let first = address_found(&mut coordinator, first, Some(address));
+            assert_eq!(sent(&first), 1);
             coordinator.scheduler.set_pending(at(20), &origin(), 1);
             let second = permit(&mut coordinator);
-            coordinator.in_flight = 2;
-            let mut out = Vec::new();
-            coordinator.address_found(at(20), second, Some(address), &mut out);
+            let second = address_found(&mut coordinator, second, Some(address));
             assert!(coordinator.scheduler.has_address(&origin().host_key()));
-            let sent = out.iter().filter(|it| matches!(it, Effect::Fetch { .. }));
-            assert_eq!(sent.count(), usize::from(is_sent));
+            assert_eq!(sent(&second), usize::from(is_sent));
             assert_eq!(coordinator.in_flight, 1 + u32::from(is_sent));
         }
+    }
+
+    #[test]
+    fn names_are_looked_up_beside_the_requests_in_flight() {
+        let mut coordinator = coordinator(|config| {
+            config.politeness.concurrency = 1;
+            config.politeness.look_ups = 3;
+        });
+        for host in 0..5 {
+            let origin = Origin::parse(&format!("http://h{host}.example")).unwrap();
+            coordinator.scheduler.set_pending(at(20), &origin, 1);
+        }
+        let mut out = Vec::new();
+        let _ = coordinator.advance(at(20), &mut out);
+        let mut permits = Vec::new();
+        for effect in out.drain(..) {
+            if let Effect::FindAddress { permit, .. } = effect {
+                permits.push(permit);
+            }
+        }
+        assert_eq!(permits.len(), 3);
+        let mut requests = 0;
+        for permit in permits {
+            let address = None;
+            let found = Event::AddressFound { permit, address };
+            coordinator.handle(at(20), found, &mut out);
+            let _ = coordinator.advance(at(20), &mut out);
+            requests = sent(&out);
+        }
+        // One at a time; the others wait for it, and their names are not looked up again.
+        assert_eq!((requests, coordinator.found.len()), (1, 2));
+        coordinator.stop = Stop::Drain;
+        let _ = coordinator.advance(at(20), &mut out);
+        assert_eq!(coordinator.found.len(), 0);
     }
 
     #[test]
@@ -281,18 +332,18 @@ mod tests {
             scheduler.queue_request(at(20), &of.host_key(), purpose);
             let permit = permit(&mut coordinator);
             assert_eq!(coordinator.url_to_find(&permit), expected.map(url));
-            coordinator.in_flight = 1;
-            let mut out = Vec::new();
-            coordinator.address_found(at(20), permit, None, &mut out);
+            let out = address_found(&mut coordinator, permit, None);
             let sent = out.iter().find_map(|effect| match effect {
                 Effect::Fetch { job, .. } => Some(job.url().clone()),
                 _ => None,
             });
             assert_eq!(sent, expected.map(url));
             if expected.is_none() {
-                assert_eq!(coordinator.in_flight, 0);
-                let next = self::permit(&mut coordinator);
-                assert_eq!(*next.purpose(), Purpose::Robots { origin: of });
+                let next = out.iter().find_map(|effect| match effect {
+                    Effect::FindAddress { permit, .. } => Some(permit.purpose().clone()),
+                    _ => None,
+                });
+                assert_eq!(next, Some(Purpose::Robots { origin: of }));
             }
         }
     }
@@ -345,9 +396,8 @@ mod tests {
         scheduler.set_pending(at(20), &origin(), 3);
         scheduler.set_robots(at(20), &origin(), open_to_all());
         let permit = permit(&mut coordinator);
-        coordinator.in_flight = 1;
         // Its robots.txt is not at hand any more, so that comes first; no URL waits either.
-        coordinator.address_found(at(20), permit, None, &mut Vec::new());
+        address_found(&mut coordinator, permit, None);
         assert_eq!(
             (coordinator.in_flight, coordinator.scheduler.in_flight()),
             (0, 0)

@@ -51,7 +51,7 @@ impl Coordinator {
             failed: of_round.failed,
             excluded: counts.excluded + counts.deferred,
             pending: counts.pending,
-            in_flight: self.in_flight,
+            in_flight: self.scheduler.in_flight(),
             known: counts.known,
             deferred: counts.deferred,
             hosts_asked: resting.asked_hosts,

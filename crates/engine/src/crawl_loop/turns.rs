@@ -23,6 +23,13 @@ pub(super) struct Turn {
     pub(super) most: Option<u64>,
 }
 
+impl Turn {
+    /// Returns whether it is taken again after a record.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.most.is_some()
+    }
+}
+
 /// URLs judged since the loop took in events.
 #[derive(Debug, Default)]
 pub(super) struct JudgedUrls(u64);
@@ -72,7 +79,7 @@ impl Coordinator {
 
     /// Returns whether the turn ended early so that others are served. A recorded turn never does.
     pub(super) fn is_cut_short(&self) -> bool {
-        self.turn.most.is_none() && !self.turn_goes_on()
+        !self.turn.is_recorded() && !self.turn_goes_on()
     }
 
     /// A URL of this turn was settled or went behind others.

@@ -202,6 +202,7 @@ fn config(dir: &Path) -> Config {
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
+            look_ups: 4,
             ..Politeness::default()
         },
         hosts_in_memory: 10,

@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crawl_scheduler::{OutcomeKind, PauseReason, Permit, Politeness, Poll, RequestOutcome};
+use crawl_scheduler::{
+    Admission, OutcomeKind, PauseReason, Permit, Politeness, Poll, RequestOutcome,
+};
 
 use crate::stage::{ANSWER, SECOND, Stage, asked_to_wait};
 
@@ -23,6 +25,13 @@ fn permits(stage: &mut Stage) -> Vec<Permit> {
         permits.push(permit);
     }
     permits
+}
+
+fn sent(admission: Admission) -> Option<Permit> {
+    match admission {
+        Admission::Send(permit) => Some(permit),
+        Admission::Wait(..) | Admission::GivenBack => None,
+    }
 }
 
 /// So many hosts at one address, of one site each.
@@ -84,7 +93,10 @@ fn ours_a_request_counts_at_the_address_that_is_found_for_it() {
     let address: IpAddr = "192.0.2.1".parse().unwrap();
     let mut out = permits(&mut stage).into_iter();
     let now = stage.now;
-    let mut count = |permit| stage.scheduler.count_at(now, permit, address);
+    let mut count = |permit| {
+        let permit = stage.scheduler.set_aside(now, permit);
+        sent(stage.scheduler.admit(now, permit, Some(address)))
+    };
     let first = count(out.next().unwrap()).unwrap();
     // Known again from another question, it counts there once.
     let first = count(first).unwrap();
@@ -96,9 +108,75 @@ fn ours_a_request_counts_at_the_address_that_is_found_for_it() {
     assert_eq!(next.len(), 1);
     // Its name leads elsewhere by now, so another may be asked here.
     let elsewhere: IpAddr = "192.0.2.2".parse().unwrap();
-    let moved = stage.scheduler.count_at(now, next.remove(0), elsewhere);
-    assert!(moved.is_some());
+    let aside = stage.scheduler.set_aside(now, next.remove(0));
+    let moved = stage.scheduler.admit(now, aside, Some(elsewhere));
+    assert!(sent(moved).is_some());
     assert_eq!(permits(&mut stage).len(), 1);
+}
+
+#[test]
+fn addresses_are_found_out_ahead_of_need_and_beside_the_requests_in_flight() {
+    let mut stage = Stage::new(Politeness {
+        concurrency: 2,
+        look_ups: 3,
+        ..fast()
+    });
+    let known = stage.open("http://known.example", 1000).host_key();
+    let address: IpAddr = "192.0.2.1".parse().unwrap();
+    stage.scheduler.set_address(stage.now, &known, address);
+    for host in 0..5 {
+        stage.open(&format!("http://h{host}.example"), 1000);
+    }
+    let (aside, mut asked): (Vec<_>, Vec<_>) = permits(&mut stage)
+        .into_iter()
+        .partition(Permit::is_set_aside);
+    assert_eq!((aside.len(), asked.len()), (3, 1));
+    assert_eq!(stage.scheduler.in_flight(), 1);
+    // No name needs to be found for the requests in flight to go on.
+    let mut aside = aside.into_iter();
+    let found = aside.next().unwrap();
+    asked.extend(sent(stage.scheduler.admit(stage.now, found, None)));
+    assert_eq!((asked.len(), stage.scheduler.in_flight()), (2, 2));
+    // A place among the look-ups is free again, and needs no room among the requests.
+    let next = permits(&mut stage);
+    assert_eq!(next.len(), 1);
+    assert!(next[0].is_set_aside());
+    // What was found waits for room.
+    let found = aside.next().unwrap();
+    let other = "192.0.2.2".parse().unwrap();
+    let Admission::Wait(found, None) = stage.scheduler.admit(stage.now, found, Some(other)) else {
+        panic!("there is no room");
+    };
+    stage.end(asked.remove(0).spend(), ANSWERED);
+    let found = sent(stage.scheduler.admit(stage.now, found, Some(other))).unwrap();
+    assert!(stage.scheduler.has_address(found.host()));
+}
+
+#[test]
+fn what_is_found_waits_for_the_rate() {
+    let mut stage = Stage::new(Politeness {
+        max_rate: Some(1.0),
+        look_ups: 3,
+        ..fast()
+    });
+    for host in 0..3 {
+        stage.open(&format!("http://h{host}.example"), 1000);
+    }
+    let mut found = permits(&mut stage).into_iter();
+    let first = sent(
+        stage
+            .scheduler
+            .admit(stage.now, found.next().unwrap(), None),
+    );
+    assert!(first.is_some());
+    let second = stage
+        .scheduler
+        .admit(stage.now, found.next().unwrap(), None);
+    let Admission::Wait(second, Some(until)) = second else {
+        panic!("one request a second: {second:?}");
+    };
+    assert_eq!(until, stage.now + SECOND);
+    assert!(sent(stage.scheduler.admit(until, second, None)).is_some());
 }
 
 #[test]
@@ -115,10 +193,12 @@ fn ours_a_permit_that_is_given_back_leaves_its_address_as_it_was() {
     // The name was looked up for a while.
     stage.now = stage.now + SECOND / 2;
     let (one, other) = (out.remove(0), out.remove(0));
-    let one = stage.scheduler.count_at(stage.now, one, address).unwrap();
+    let one = stage.scheduler.set_aside(stage.now, one);
+    let one = sent(stage.scheduler.admit(stage.now, one, Some(address))).unwrap();
     stage.scheduler.give_back(stage.now, one);
-    let other = stage.scheduler.count_at(stage.now, other, address);
-    assert!(other.is_some());
+    let other = stage.scheduler.set_aside(stage.now, other);
+    let other = stage.scheduler.admit(stage.now, other, Some(address));
+    assert!(sent(other).is_some());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::world::{Plan, World};
 prop_compose! {
     fn politeness()(
         delays in (0..1500u64, 0..4u32, 0..800u64, 0..800u64),
-        per in (1..4u32, 1..4u32, prop::option::of(1..4u32), 1..12u32),
+        per in (1..4u32, 1..4u32, prop::option::of(1..4u32), 1..12u32, 0..6u32),
         rate in prop::option::of(0.5..50.0f64),
         gates in any::<(bool, bool)>(),
         jitter in 0.0..0.02f64,
@@ -27,6 +27,7 @@ prop_compose! {
             site_delay: Duration::from_millis(if gates.1 { delays.3 } else { 0 }),
             max_rate: rate,
             concurrency: per.3,
+            look_ups: per.4,
             jitter,
             fails_in_a_row,
             max_retry_after: Duration::from_secs(60),

@@ -239,6 +239,11 @@ impl Check {
         }
     }
 
+    /// The address of a host was found out.
+    pub(crate) fn found(&mut self, host: u32, address: u32) {
+        self.hosts[host as usize].address = Some(address);
+    }
+
     fn failed(&mut self, sent: &Sent, signal: &RequestOutcome) {
         let least = (10 * self.steady_gap(sent.host)).max(Duration::from_secs(5));
         let trouble = self.troubles.entry(sent.host).or_default();

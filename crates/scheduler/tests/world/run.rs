@@ -1,12 +1,12 @@
 //! The engine of a world: takes permits, lets requests end as drawn, and finds urls.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crawl_scheduler::{
-    Evicted, OutcomeKind, Permit, Poll, Purpose, RateLimit, RequestOutcome, RestartKind,
+    Admission, Evicted, OutcomeKind, Permit, Poll, Purpose, RateLimit, RequestOutcome, RestartKind,
     RobotsState, Scheduler, Spent, Tick,
 };
 use crawl_weburl::{HostKey, Origin};
@@ -34,6 +34,9 @@ pub(crate) struct World {
     ends: BinaryHeap<Reverse<(Tick, u32)>>,
     /// When more urls of an origin are found.
     finds: BinaryHeap<Reverse<(Tick, u32)>>,
+    /// Permits whose address is found out, by when it is, and those whose was found.
+    look_ups: BTreeMap<(Tick, u64), Permit>,
+    found: VecDeque<Permit>,
     evicted: HashMap<u32, Vec<u8>>,
     pub(crate) tally: Tally,
     pub(crate) log: String,
@@ -93,6 +96,8 @@ impl World {
             free: Vec::new(),
             ends: BinaryHeap::new(),
             finds,
+            look_ups: BTreeMap::new(),
+            found: VecDeque::new(),
             evicted: HashMap::new(),
             tally: Tally::default(),
             log: String::new(),
@@ -128,19 +133,23 @@ impl World {
             self.churn();
             self.reload();
             self.tally.polls += 1;
+            let (is_sent, wake) = self.admit();
+            if is_sent {
+                continue;
+            }
             match self.scheduler.poll(self.now) {
-                Poll::Issue(permit) => self.send(permit),
+                Poll::Issue(permit) => self.look_up(permit),
                 Poll::SleepUntil(at) if at <= self.now => {
                     return Err(format!("sleep until the past: {at}"));
                 }
-                Poll::SleepUntil(at) => self.step(Some(at))?,
+                Poll::SleepUntil(at) => self.step(wake.into_iter().chain([at]).min())?,
                 Poll::Idle if self.is_over() => {
                     return match self.scheduler.in_flight() {
                         0 => Ok(()),
                         left => Err(format!("{left} in flight, and all is over")),
                     };
                 }
-                Poll::Idle => self.step(None)?,
+                Poll::Idle => self.step(wake)?,
             }
         }
         Err(format!(
@@ -155,18 +164,25 @@ impl World {
     }
 
     fn is_over(&self) -> bool {
-        self.ends.is_empty() && self.finds.is_empty() && self.all_left == 0
+        let is_found = self.look_ups.is_empty() && self.found.is_empty();
+        is_found && self.ends.is_empty() && self.finds.is_empty() && self.all_left == 0
     }
 
     /// Goes on to the next moment at which anything happens.
     fn step(&mut self, wake: Option<Tick>) -> Result<(), String> {
         let end = self.ends.peek().map(|Reverse((end, _))| *end);
         let find = self.finds.peek().map(|Reverse((at, _))| *at);
-        let next = [wake, end, find].into_iter().flatten().min();
+        let look_up = self.look_ups.first_key_value().map(|((at, _), _)| *at);
+        let next = [wake, end, find, look_up].into_iter().flatten().min();
         let Some(next) = next else {
             return Err(format!("{} urls left, and nobody does it", self.all_left));
         };
         self.now = self.now.max(next);
+        while let Some(entry) = self.look_ups.first_entry()
+            && entry.key().0 <= self.now
+        {
+            self.found.push_back(entry.remove());
+        }
         while let Some(Reverse((at, number))) = self.finds.peek().copied()
             && at <= self.now
         {
@@ -215,6 +231,41 @@ impl World {
             self.scheduler
                 .restore(self.now, key, &bytes, RestartKind::AfterKill);
         }
+    }
+
+    /// Has the address of a host found out before it is asked, where the scheduler wants that, and
+    /// now and then where it does not.
+    fn look_up(&mut self, permit: Permit) {
+        let is_asked = self.plan.politeness.look_ups > 0 && self.dice.percent(10);
+        if !permit.is_set_aside() && !is_asked {
+            return self.send(permit);
+        }
+        let permit = self.scheduler.set_aside(self.now, permit);
+        let until = self.now + self.dice.millis(5_000);
+        self.look_ups.insert((until, self.tally.polls), permit);
+    }
+
+    /// Sends a request whose address was found, unless it has to wait: until then, if that is known.
+    fn admit(&mut self) -> (bool, Option<Tick>) {
+        let Some(permit) = self.found.pop_front() else {
+            return (false, None);
+        };
+        let host = host_number(permit.host().as_str());
+        let known = self.dice.percent(80);
+        let number = known.then(|| self.hosts[host as usize].address);
+        let address = number.map(|address| address.to_be_bytes().into());
+        let admission = self.scheduler.admit(self.now, permit, address);
+        if let Admission::Wait(permit, until) = admission {
+            self.found.push_front(permit);
+            return (false, until);
+        }
+        if let Some(number) = number {
+            self.check.found(host, number);
+        }
+        if let Admission::Send(permit) = admission {
+            self.send(permit);
+        }
+        (true, None)
     }
 
     fn send(&mut self, permit: Permit) {
@@ -439,6 +490,8 @@ impl World {
         self.check.killed(self.now, &sent);
         self.ends.clear();
         self.free.clear();
+        self.look_ups.clear();
+        self.found.clear();
         for sent in &sent {
             if let What::Page(number) = sent.what {
                 self.put_back(number, 1);
