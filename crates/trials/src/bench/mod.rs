@@ -4,6 +4,7 @@ mod crawl;
 mod frontier;
 mod hostile;
 mod long_pages;
+mod names;
 mod parts;
 mod program;
 mod records;
@@ -33,6 +34,8 @@ pub(crate) enum Bench {
     Hostile(hostile::HostileArgs),
     /// Crawl and index long pages; prints the peak of the crawler's memory
     LongPages(long_pages::LongPagesArgs),
+    /// Crawl many hosts behind a name server in trouble and behind one that is not; prints a table
+    Names(names::NamesArgs),
     /// Do each part of a crawl's work by itself over real pages; prints a table
     Parts(parts::PartsArgs),
     /// Crawl many hosts politely, for a bounded time, with this program and wget2; prints a table
@@ -53,6 +56,7 @@ pub(crate) fn bench(workspace: &Workspace, bench: &Bench) -> Result<()> {
         Bench::Hosts(args) => crawl::hosts(workspace, args),
         Bench::Hostile(args) => hostile::crawl(workspace, args),
         Bench::LongPages(args) => long_pages::crawl(workspace, args),
+        Bench::Names(args) => names::measure(workspace, args),
         Bench::Parts(args) => parts::parts(workspace, args),
         Bench::Polite(args) => crawl::polite(workspace, args),
         Bench::Records(args) => records::measure(workspace, args),
