@@ -446,6 +446,12 @@ pub struct ExcludedRow {
     /// The label of the seed in whose area the URL lies; null where that seed has none.
     #[serde(default)]
     pub label: Option<String>,
+    /// The round in which it was excluded, from 1; null in rows of older versions.
+    #[serde(default)]
+    pub round: Option<u32>,
+    /// When the page was fetched that was settled last before it; null in rows of older versions.
+    #[serde(default)]
+    pub at: Option<Timestamp>,
 }
 
 /// A line of `waiting.jsonl`, written when a run ends: URLs that are to be asked for still.
@@ -473,6 +479,12 @@ pub struct LinkRow {
     pub rel: Option<String>,
     /// Its text.
     pub text: Option<String>,
+    /// The round in which the page was read, from 1; null in rows of older versions.
+    #[serde(default)]
+    pub round: Option<u32>,
+    /// When the page was fetched; null in rows of older versions.
+    #[serde(default)]
+    pub at: Option<Timestamp>,
 }
 
 /// A line of `recheck.jsonl`: what today's rules say of what a crawl has, as `crawl recheck` was
@@ -726,9 +738,11 @@ mod tests {
                 line: Some(2),
                 found_on: Some("http://e.example/".into()),
                 label: Some("press".into()),
+                round: Some(2),
+                at: Some(Timestamp::from_micros(1_795_219_199_123_000)),
             },
             expect![[
-                r#"{"url":"http://e.example/p","reason":"robots","rule":"Disallow: /p","line":2,"found_on":"http://e.example/","label":"press"}"#
+                r#"{"url":"http://e.example/p","reason":"robots","rule":"Disallow: /p","line":2,"found_on":"http://e.example/","label":"press","round":2,"at":"2026-11-20T23:59:59.123Z"}"#
             ]],
         );
         check(
@@ -737,9 +751,11 @@ mod tests {
                 to: "http://e.example/p".into(),
                 rel: None,
                 text: Some("p".into()),
+                round: Some(1),
+                at: None,
             },
             expect![[
-                r#"{"from":"http://e.example/","to":"http://e.example/p","rel":null,"text":"p"}"#
+                r#"{"from":"http://e.example/","to":"http://e.example/p","rel":null,"text":"p","round":1,"at":null}"#
             ]],
         );
     }

@@ -8,7 +8,7 @@ use crawl_archive::rows::DigestRow;
 use crawl_archive::{
     CAPTURES, DIGESTS, DigestList, FOLDER, INDEX, MAX_CONFIG_BYTES, check_entries, read_text,
 };
-use crawl_records::{CrawlSettings, waiting};
+use crawl_records::{CrawlSettings, Rounds, waiting};
 use crawl_tables::Format;
 
 use crate::archive_check::warc_names;
@@ -86,7 +86,7 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     }
     let tables = payload.folder().join(TABLES);
     fs::create_dir_all(&tables).map_err(BundleError::write(&tables))?;
-    for table in crawl_tables::export(dir, &tables, Format::Parquet)? {
+    for table in crawl_tables::export(dir, &tables, Format::Parquet, Rounds::All)? {
         payload.list(&format!("{TABLES}/{}.parquet", table.name))?;
     }
     check_listed(dir, &payload)?;

@@ -19,6 +19,12 @@ pub enum DocumentKind {
     Pdf,
 }
 
+/// Bytes of Markdown that are read without a process of their own. The reader holds some 100 times as
+/// much where every letter is a mark.
+const SMALL_MARKDOWN: usize = 256 << 10;
+/// Bytes of Markdown that are read; the rest is left out. So the reader stays below 512 MiB.
+const MAX_MARKDOWN: usize = 4 << 20;
+
 impl DocumentKind {
     /// Tells the kind of a document by the value of its `Content-Type` header, the path of its URL
     /// and its first bytes; none where it is HTML or nothing that can be read.
@@ -58,10 +64,15 @@ impl DocumentKind {
         }
     }
 
-    /// Returns whether its reader may take any time and memory, or panic.
+    /// Returns whether a document of so many bytes is to be read in a process of its own: its reader
+    /// may take any time and memory, or panic.
     #[must_use]
-    pub fn is_hostile(self) -> bool {
-        matches!(self, DocumentKind::Docx | DocumentKind::Pdf)
+    pub fn needs_process(self, bytes: usize) -> bool {
+        match self {
+            DocumentKind::Docx | DocumentKind::Pdf => true,
+            DocumentKind::Markdown => bytes > SMALL_MARKDOWN,
+            DocumentKind::Text => false,
+        }
     }
 
     /// The document as HTML in UTF-8. Text and Markdown are bytes in UTF-8; what is none is
@@ -76,14 +87,20 @@ impl DocumentKind {
         limits: &DocumentLimits,
         last_modified: Option<&str>,
     ) -> Result<String, Unreadable> {
-        let text = || {
-            let most = bytes.len().min(limits.html_bytes);
+        let text = |most: usize| {
+            let most = bytes.len().min(limits.html_bytes).min(most);
             String::from_utf8_lossy(&bytes[..most])
         };
         match self {
-            DocumentKind::Text => Ok(crate::plain_text::to_html(&text(), limits, last_modified)),
+            DocumentKind::Text => {
+                let text = text(usize::MAX);
+                Ok(crate::plain_text::to_html(&text, limits, last_modified))
+            }
             #[cfg(feature = "markdown")]
-            DocumentKind::Markdown => Ok(crate::markdown::to_html(&text(), limits, last_modified)),
+            DocumentKind::Markdown => {
+                let text = text(MAX_MARKDOWN);
+                Ok(crate::markdown::to_html(&text, limits, last_modified))
+            }
             #[cfg(feature = "docx")]
             DocumentKind::Docx => crate::docx::to_html(bytes, limits),
             #[cfg(feature = "pdf")]

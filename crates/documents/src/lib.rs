@@ -5,10 +5,10 @@
 //! come in, text goes out. It never runs a script, opens a file or follows a link of a document.
 //!
 //! [`DocumentKind::of`] tells what a document is; [`DocumentKind::to_html`] turns it into HTML.
-//! Text and Markdown are read in time and memory linear in their length, and can't fail. PDF and
-//! DOCX are compressed programs and trees: their readers may take any time and memory, and a
-//! library may panic. Who reads those of strangers does it in a process of its own
-//! ([`DocumentKind::is_hostile`]).
+//! Text and Markdown are read in time and memory linear in their length, and can't fail; of long
+//! Markdown the memory is a hundred times its length. PDF and DOCX are compressed programs and trees:
+//! their readers may take any time and memory, and a library may panic. Who reads those of strangers
+//! does it in a process of its own ([`DocumentKind::needs_process`]).
 //!
 //! ```
 //! use crawl_documents::{DocumentKind, DocumentLimits};

@@ -1,5 +1,5 @@
-//! Documents that are not HTML, as HTML for the index: text and Markdown in this process, what may
-//! be hostile (PDF, DOCX) in one of its own, with bounds on time, memory and output.
+//! Documents that are not HTML, as HTML for the index: text and short Markdown in this process, what
+//! may be hostile (PDF, DOCX, long Markdown) in one of its own, with bounds on time, memory and output.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -36,8 +36,8 @@ pub struct DocumentRules {
     pub html: bool,
     /// The kinds beside HTML that go into it.
     pub kinds: BTreeSet<DocumentKind>,
-    /// The program that reads PDF and DOCX: it is called as `PROGRAM read-document KIND --memory
-    /// BYTES --timeout SECONDS --html-bytes BYTES`, takes the document on stdin and gives HTML on
+    /// The program that reads PDF, DOCX and long Markdown: it is called as `PROGRAM read-document KIND
+    /// --memory BYTES --timeout SECONDS --html-bytes BYTES [--last-modified DATE]`, takes the document on stdin and gives HTML on
     /// stdout. None: they are not read.
     pub program: Option<PathBuf>,
     /// The longest that the reading of one document may take.
@@ -121,7 +121,7 @@ impl DocumentRules {
         bytes: &[u8],
     ) -> Option<DocumentKind> {
         let kind = DocumentKind::of(content_type, path, bytes)?;
-        let has_reader = !kind.is_hostile() || self.program.is_some();
+        let has_reader = !kind.needs_process(bytes.len()) || self.program.is_some();
         (has_reader && self.kinds.contains(&kind)).then_some(kind)
     }
 
@@ -137,11 +137,14 @@ impl DocumentRules {
         document: IndexedDocument<'_>,
         gives_back: &AtomicBool,
     ) -> Result<String, DocumentFault> {
-        if document.kind.is_hostile() {
+        if matches!(document.kind, DocumentKind::Docx | DocumentKind::Pdf) {
             return self.read_apart(document, gives_back);
         }
         let text = PageText::decode(document.bytes, document.content_type);
         let bytes = text.as_str().as_bytes();
+        if document.kind.needs_process(document.bytes.len()) {
+            return self.read_apart(IndexedDocument { bytes, ..document }, gives_back);
+        }
         let html = document
             .kind
             .to_html(bytes, &self.limits, document.last_modified);
@@ -161,6 +164,7 @@ impl DocumentRules {
             .args(["--memory", &self.memory.to_string()])
             .args(["--timeout", &self.timeout.as_secs().max(1).to_string()])
             .args(["--html-bytes", &self.limits.html_bytes.to_string()])
+            .args(document.last_modified.map(|date| format!("--last-modified={date}")))
             .env_clear()
             // A Ctrl-C at the terminal is for the crawl, which ends its own processes.
             .process_group(0)

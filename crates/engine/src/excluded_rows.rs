@@ -1,15 +1,18 @@
 //! Rows of `excluded.jsonl`, and the words for what keeps a URL from being asked for.
 
+use crawl_archive::Timestamp;
 use crawl_archive::rows::ExcludedRow;
 use crawl_frontier::Exclusion;
 use crawl_weburl::CanonicalUrl;
 
-/// A row that `excluded.jsonl` gets.
+/// A row that `excluded.jsonl` gets. `when`: its round, and when the page
+/// was fetched that was settled last, where that is known.
 pub(crate) fn excluded_row(
     url: &CanonicalUrl,
     exclusion: &Exclusion,
     found_on: Option<&CanonicalUrl>,
     label: Option<&str>,
+    when: Option<(u32, Timestamp)>,
 ) -> ExcludedRow {
     ExcludedRow {
         url: url.to_string(),
@@ -18,6 +21,8 @@ pub(crate) fn excluded_row(
         line: exclusion.line,
         found_on: found_on.map(ToString::to_string),
         label: label.map(str::to_owned),
+        round: when.map(|(round, _)| round),
+        at: when.map(|(_, at)| at),
     }
 }
 

@@ -338,6 +338,8 @@ mod tests {
             line,
             found_on: None,
             label: None,
+            round: Some(1),
+            at: None,
         }
     }
 

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::bins::GapHistograms;
 use crate::coverage::{Coverage, HostOutcomes, Shortfall, coverage};
 
+pub(crate) use self::last_rows::LastLines;
+
 /// Starts and ends are written in whole milliseconds, so a gap may look this much shorter
 /// than it was.
 const ROUNDING_MS: u64 = 1;

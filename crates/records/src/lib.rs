@@ -49,6 +49,7 @@ mod recheck;
 mod report;
 mod report_files;
 mod report_page;
+mod round_view;
 mod rows;
 mod sample;
 mod site;
@@ -80,6 +81,7 @@ pub use report::{
     Report, RequestCounts, SampleSettings, VisitCounts, report,
 };
 pub use report_files::{list_digests, report_page, write_report};
+pub use round_view::{RoundView, Rounds};
 pub use rows::{
     GATHERED_DELAYS, RowsOf, WORKERS, delays, excluded, links, pages, requests, waiting, walk,
 };

@@ -92,7 +92,8 @@ impl<T: DeserializeOwned> RowsOf<T> {
     }
 
     /// The line of the row that came last, from 1.
-    pub(crate) fn line(&self) -> u64 {
+    #[must_use]
+    pub fn line(&self) -> u64 {
         self.0.line()
     }
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crawl_records::Rounds;
+
 use crate::export::{TablesError, sums_of_rows};
 use crate::pages::{CRAWL_COLUMN, PAGES};
 use crate::row_tables::{EXCLUDED, HOSTS, LINKS, REQUESTS, ROBOTS, WALK};
@@ -70,13 +72,13 @@ fn columns<R>(table: &Table<R>) -> TableColumns {
 }
 
 /// Holds the Parquet files in `folder` against the row files of the crawl in `dir`: the number of
-/// rows, and each value but the name of the crawl. Memory is bounded as for
+/// rows of all rounds, and each value but the name of the crawl. Memory is bounded as for
 /// [`export`](crate::export()).
 ///
 /// # Errors
 /// Those of reading the rows. A table that can't be read is a defect.
 pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, TablesError> {
-    let expected = sums_of_rows(dir)?;
+    let expected = sums_of_rows(dir, Rounds::All)?;
     let known = table_columns();
     let mut defects = Vec::new();
     for (name, expected) in expected {

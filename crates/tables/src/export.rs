@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_archive::{CAPTURES, FOLDER, create_anew};
-use crawl_records::{CrawlSettings, HostReport, HostSums, RecordsError, RowsOf};
+use crawl_records::{CrawlSettings, HostReport, HostSums, RecordsError, RoundView, Rounds, RowsOf};
 use crawl_records::{excluded, links, pages, requests, waiting, walk};
 use serde::de::DeserializeOwned;
 
@@ -76,52 +76,67 @@ pub enum TablesError {
     },
 }
 
-/// Writes the tables of the crawl in `dir` into the empty folder `out`, a file for each. Memory is
-/// bounded however many rows there are; hosts take some 600 bytes each, and
-/// pages of a crawl with several rounds 16. Of a crawl that runs, the
-/// rows that it has by now. Without `links.jsonl` there is no table `links`.
+/// Writes the tables of the crawl in `dir` into the empty folder `out`, a file for each. `pages`,
+/// `links` and `excluded` are as they stood after `rounds`; the other tables are of all rounds. Memory
+/// is bounded however many rows there are; hosts take some 600 bytes each, and pages of a crawl with
+/// several rounds 40. Of a crawl that runs, the rows that it has by now. Without `links.jsonl` there is no table `links`.
 ///
 /// # Errors
 /// [`RecordsError::NoCrawl`] where `dir` holds none, and errors of the file system. Lines that are
 /// no rows are counted, not an error.
-pub fn export(dir: &Path, out: &Path, format: Format) -> Result<Vec<WrittenTable>, TablesError> {
+pub fn export(
+    dir: &Path,
+    out: &Path,
+    format: Format,
+    rounds: Rounds,
+) -> Result<Vec<WrittenTable>, TablesError> {
     let kind = SinkKind::Files(format);
-    export_to(dir, &Folder { out, kind })
+    export_to(dir, &Folder { out, kind }, rounds)
 }
 
 /// The sums of what each table has to hold, by its name.
-pub(crate) fn sums_of_rows(dir: &Path) -> Result<BTreeMap<&'static str, TableSums>, TablesError> {
+pub(crate) fn sums_of_rows(
+    dir: &Path,
+    rounds: Rounds,
+) -> Result<BTreeMap<&'static str, TableSums>, TablesError> {
     let sums = SumsByTable::default();
     let kind = SinkKind::Sums(Rc::clone(&sums));
     let out = Path::new("");
-    export_to(dir, &Folder { out, kind })?;
+    export_to(dir, &Folder { out, kind }, rounds)?;
     Ok(sums.take())
 }
 
-fn export_to(dir: &Path, folder: &Folder<'_>) -> Result<Vec<WrittenTable>, TablesError> {
+fn export_to(
+    dir: &Path,
+    folder: &Folder<'_>,
+    rounds: Rounds,
+) -> Result<Vec<WrittenTable>, TablesError> {
     let settings = CrawlSettings::read(dir)?;
+    let view = RoundView::read(dir, rounds)?;
     let mut hosts = HostSums::new(settings.per_host);
     // In this order: what is asked for as a sitemap is known before its page.
-    let requests = folder.copy(&REQUESTS, requests(dir)?, |row: RequestRow| {
+    let requests = folder.copy(&REQUESTS, requests(dir)?, |_, row: RequestRow| {
         hosts.request(&row);
-        Ok(row)
+        Ok(Some(row))
     })?;
-    let pages = folder.pages(dir, &mut hosts)?;
+    let pages = folder.pages(dir, &mut hosts, &view)?;
     hosts.take_last_rows(dir, |_, _| {})?;
     each_row(waiting(dir)?, |row| {
         hosts.waiting(&row);
         Ok(())
     })?;
-    let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |row| {
+    let excluded = folder.copy(&EXCLUDED, excluded(dir)?, |line, row| {
         hosts.excluded(&row);
-        Ok(row)
+        Ok(view.holds_excluded(line, &row).then_some(row))
     })?;
     let links = match dir.join("links.jsonl").exists() {
-        true => Some(folder.copy(&LINKS, links(dir)?, Ok)?),
+        true => Some(folder.copy(&LINKS, links(dir)?, |_, row| {
+            Ok(view.holds_link(&row).then_some(row))
+        })?),
         false => None,
     };
     let walk = match dir.join("walk.jsonl").exists() {
-        true => Some(folder.copy(&WALK, walk(dir)?, Ok)?),
+        true => Some(folder.copy(&WALK, walk(dir)?, |_, row| Ok(Some(row)))?),
         false => None,
     };
     let hosts = hosts.finish();
@@ -182,15 +197,18 @@ impl Folder<'_> {
         })
     }
 
-    /// A row of the table for each row of a file.
+    /// A row of the table for each row of a file, by its line, that `make` makes one of.
     fn copy<T: DeserializeOwned, R>(
         &self,
         table: &'static Table<R>,
         rows: RowsOf<T>,
-        mut make: impl FnMut(T) -> Result<R, TablesError>,
+        mut make: impl FnMut(u64, T) -> Result<Option<R>, TablesError>,
     ) -> Result<WrittenTable, TablesError> {
         let mut writing = self.begin(table)?;
-        let read = each_row(rows, |row| writing.row(&make(row)?))?;
+        let read = each_line(rows, |line, row| match make(line, row)? {
+            Some(row) => writing.row(&row),
+            None => Ok(()),
+        })?;
         Ok(WrittenTable {
             read,
             ..writing.finish()?
@@ -205,7 +223,12 @@ impl Folder<'_> {
         writing.finish()
     }
 
-    fn pages(&self, dir: &Path, hosts: &mut HostSums) -> Result<WrittenTable, TablesError> {
+    fn pages(
+        &self,
+        dir: &Path,
+        hosts: &mut HostSums,
+        view: &RoundView,
+    ) -> Result<WrittenTable, TablesError> {
         let captures = dir.join(FOLDER).join(CAPTURES);
         let unreadable = |source| {
             let path = captures.clone();
@@ -213,16 +236,19 @@ impl Folder<'_> {
         };
         let mut lengths = RecordLengths::open(dir).map_err(unreadable)?;
         let crawl = crawl_name(dir);
-        self.copy(&PAGES, pages(dir)?, |row: PageRow| {
+        self.copy(&PAGES, pages(dir)?, |line, row: PageRow| {
             hosts.page(&row);
+            if !view.holds_page(line, &row) {
+                return Ok(None);
+            }
             let place = row.warc.as_ref();
             let length = place.map(|place| lengths.of(place)).transpose();
-            Ok(Page {
+            Ok(Some(Page {
                 url: UrlParts::of(&row.url),
                 record_bytes: length.map_err(unreadable)?.flatten(),
                 crawl: crawl.clone(),
                 row,
-            })
+            }))
         })
     }
 }
@@ -254,15 +280,23 @@ impl<R> Writing<R> {
 
 /// Calls `each` for each row. Lines that are no rows are counted and passed over.
 pub(crate) fn each_row<T: DeserializeOwned>(
-    mut rows: RowsOf<T>,
+    rows: RowsOf<T>,
     mut each: impl FnMut(T) -> Result<(), TablesError>,
 ) -> Result<RowsRead, TablesError> {
+    each_line(rows, |_, row| each(row))
+}
+
+/// As [`each_row`], with the line that each row stands in, from 1.
+pub(crate) fn each_line<T: DeserializeOwned>(
+    mut rows: RowsOf<T>,
+    mut each: impl FnMut(u64, T) -> Result<(), TablesError>,
+) -> Result<RowsRead, TablesError> {
     let mut read = RowsRead::default();
-    for row in rows.by_ref() {
+    while let Some(row) = rows.next() {
         match row {
             Ok(row) => {
                 read.rows += 1;
-                each(row)?;
+                each(rows.line(), row)?;
             }
             Err(RecordsError::Row { .. }) => read.bad_lines += 1,
             Err(error) => return Err(error.into()),

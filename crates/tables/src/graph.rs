@@ -6,11 +6,11 @@ use std::path::Path;
 
 use crawl_archive::create_anew;
 use crawl_archive::rows::{LinkRow, PageRow};
-use crawl_records::{CrawlSettings, links, pages};
+use crawl_records::{CrawlSettings, RoundView, Rounds, links, pages};
 use serde::{Deserialize, Serialize};
 
 use crate::csv_file::push_text;
-use crate::export::{RowsRead, TablesError, each_row, unwritable};
+use crate::export::{RowsRead, TablesError, each_line, each_row, unwritable};
 use crate::spilled_map::SpilledMap;
 use crate::url_parts::host_key;
 
@@ -37,7 +37,7 @@ pub struct WrittenGraph {
     pub nodes: u64,
     /// Nodes among them that are pages.
     pub pages: u64,
-    /// Edges: rows of `links.jsonl`.
+    /// Edges: rows of `links.jsonl` that hold.
     pub edges: u64,
     /// Pairs of hosts in the list of their links.
     pub host_pairs: u64,
@@ -58,19 +58,21 @@ struct Visit {
     depth: u32,
 }
 
-/// Writes the link graph of the crawl in `dir` into the empty folder `out`: `pages.graphml` and
-/// `hosts.csv`. Memory is bounded however many pages and links there are; what is sorted waits in
+/// Writes the link graph of the crawl in `dir`, as it stood after `rounds`, into the empty folder
+/// `out`: `pages.graphml` and `hosts.csv`. Pages of a crawl with several rounds take 40 bytes each; else
+/// memory is bounded however many pages and links there are; what is sorted waits in
 /// files in `out` meanwhile.
 ///
 /// # Errors
 /// [`TablesError::NoLinks`] where the crawl kept no links, and those of [`crate::export`].
-pub fn export_graph(dir: &Path, out: &Path) -> Result<WrittenGraph, TablesError> {
+pub fn export_graph(dir: &Path, out: &Path, rounds: Rounds) -> Result<WrittenGraph, TablesError> {
     CrawlSettings::read(dir)?;
     if !dir.join("links.jsonl").exists() {
         return Err(TablesError::NoLinks {
             dir: dir.to_owned(),
         });
     }
+    let view = RoundView::read(dir, rounds)?;
     let mut graph = WrittenGraph::default();
     let in_out = |source| unwritable(out, source);
     // URLs that are only linked to are nodes too: in GraphML an edge leads from node to node.
@@ -78,13 +80,19 @@ pub fn export_graph(dir: &Path, out: &Path) -> Result<WrittenGraph, TablesError>
         *earlier = later.or(earlier.take());
     });
     let mut hosts = SpilledMap::new(out, "hosts", |earlier: &mut u64, later| *earlier += later);
-    graph.page_rows = each_row(pages(dir)?, |row: PageRow| {
+    graph.page_rows = each_line(pages(dir)?, |line, row: PageRow| {
+        if !view.holds_page(line, &row) {
+            return Ok(());
+        }
         let PageRow { status, depth, .. } = row;
         nodes
             .add(&row.url, Some(Visit { status, depth }))
             .map_err(in_out)
     })?;
     graph.link_rows = each_row(links(dir)?, |row: LinkRow| {
+        if !view.holds_link(&row) {
+            return Ok(());
+        }
         nodes.add(&row.from, None).map_err(in_out)?;
         nodes.add(&row.to, None).map_err(in_out)?;
         let (Some(from), Some(to)) = (host_key(&row.from), host_key(&row.to)) else {
@@ -94,14 +102,14 @@ pub fn export_graph(dir: &Path, out: &Path) -> Result<WrittenGraph, TablesError>
         // No host has a space in it.
         hosts.add(&format!("{from} {to}"), 1).map_err(in_out)
     })?;
-    write_pages(dir, &out.join("pages.graphml"), nodes, &mut graph)?;
+    write_pages((dir, &view), &out.join("pages.graphml"), nodes, &mut graph)?;
     let path = out.join("hosts.csv");
     graph.host_pairs = write_hosts(&path, hosts).map_err(|source| unwritable(&path, source))?;
     Ok(graph)
 }
 
 fn write_pages(
-    dir: &Path,
+    (dir, view): (&Path, &RoundView),
     path: &Path,
     nodes: SpilledMap<Option<Visit>>,
     graph: &mut WrittenGraph,
@@ -115,11 +123,13 @@ fn write_pages(
     });
     written.map_err(in_file)?;
     // Of a crawl that runs there may be more links by now, whose ends are no nodes.
-    let known = graph.link_rows.rows;
+    let mut known = graph.link_rows.rows;
     each_row(links(dir)?, |row: LinkRow| {
-        if graph.edges == known {
+        if known == 0 || !view.holds_link(&row) {
+            known = known.saturating_sub(1);
             return Ok(());
         }
+        known -= 1;
         graph.edges += 1;
         xml.edge(&row).map_err(in_file)
     })?;
@@ -249,7 +259,7 @@ mod tests {
 
     use expect_test::expect;
 
-    use super::{WrittenGraph, export_graph, push_escaped};
+    use super::{Rounds, WrittenGraph, export_graph, push_escaped};
     use crate::export::RowsRead;
 
     fn page(url: &str, status: &str, depth: u32) -> String {
@@ -276,7 +286,7 @@ mod tests {
             r#"{"from":"torn"#,
         ];
         fs::write(dir.path().join("links.jsonl"), links.join("\n")).unwrap();
-        let written = export_graph(dir.path(), out.path()).unwrap();
+        let written = export_graph(dir.path(), out.path(), Rounds::Last).unwrap();
         let expected = WrittenGraph {
             nodes: 4,
             pages: 2,

@@ -1,5 +1,6 @@
 //! The tables `requests`, `excluded`, `links`, `walk`, `hosts` and `robots`.
 
+use crawl_archive::Timestamp;
 use crawl_archive::rows::{ExcludedRow, LinkRow, RequestRow, WalkRow};
 use crawl_records::{Coverage, HostReport, RobotsReport};
 
@@ -168,6 +169,22 @@ pub(crate) const EXCLUDED: Table<ExcludedRow> = Table {
                 "`label`",
                 |row| row.label.as_ref().into(),
             ),
+            column(
+                "round",
+                Integer,
+                "number",
+                "the round in which it was excluded, from 1",
+                "`round`",
+                |row| row.round.into(),
+            ),
+            column(
+                "time",
+                Time,
+                "UTC, ms",
+                "when the page was fetched that was settled last before it",
+                "`at`",
+                |row| row.at.map(Timestamp::as_millis).into(),
+            ),
         ],
     )],
 };
@@ -216,6 +233,22 @@ pub(crate) const LINKS: Table<LinkRow> = Table {
                 "its text, up to 1,024 bytes of it",
                 "`text`",
                 |row| row.text.as_ref().into(),
+            ),
+            column(
+                "round",
+                Integer,
+                "number",
+                "the round in which the page was read, from 1",
+                "`round`",
+                |row| row.round.into(),
+            ),
+            column(
+                "time",
+                Time,
+                "UTC, ms",
+                "when the page was fetched",
+                "`at`",
+                |row| row.at.map(Timestamp::as_millis).into(),
             ),
         ],
     )],

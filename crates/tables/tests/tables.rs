@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use crawl_records::Rounds;
 use crawl_tables::{Format, WrittenTable, export};
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -131,7 +132,7 @@ fn crawl() -> TempDir {
 
 fn exported(dir: &Path, format: Format) -> (TempDir, Vec<WrittenTable>) {
     let out = tempfile::tempdir().unwrap();
-    let written = export(dir, out.path(), format).unwrap();
+    let written = export(dir, out.path(), format, Rounds::All).unwrap();
     (out, written)
 }
 
@@ -417,7 +418,7 @@ fn ours_without_links_there_is_no_table_of_them() {
 #[test]
 fn ours_a_folder_without_a_crawl_is_refused() {
     let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let refused = export(dir.path(), out.path(), Format::Csv)
+    let refused = export(dir.path(), out.path(), Format::Csv, Rounds::All)
         .unwrap_err()
         .to_string();
     assert!(refused.ends_with("holds no crawl"), "{refused}");

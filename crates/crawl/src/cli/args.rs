@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
@@ -494,7 +495,7 @@ pub(crate) struct IndexArgs {
 /// A crawl with an index starts it for each such document.
 #[derive(Debug, Args)]
 pub(crate) struct ReadDocumentArgs {
-    /// docx or pdf
+    /// docx, pdf or markdown
     #[arg(value_name = "KIND")]
     pub(crate) kind: DocumentKind,
     /// Bytes of memory
@@ -506,6 +507,9 @@ pub(crate) struct ReadDocumentArgs {
     /// Bytes of HTML
     #[arg(long)]
     pub(crate) html_bytes: usize,
+    /// The date of its last change, in any form that HTTP has
+    #[arg(long)]
+    pub(crate) last_modified: Option<String>,
 }
 
 /// Search the index of a crawl
@@ -571,9 +575,10 @@ pub(crate) struct ExportArgs {
     /// else the file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// With wacz: this round alone, from 1
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) round: Option<u32>,
+    /// With wacz: this round alone, from 1. With tables and graph: pages, links and exclusions as they
+    /// stood after this round, or `all`: of every visit [default: the last visit of each URL]
+    #[arg(long, value_name = "N|all")]
+    pub(crate) round: Option<RoundChoice>,
     /// With wacz and --round: the WACZ file of an earlier round, to which revisits of its payloads
     /// then point (may be repeated)
     #[arg(long, value_name = "FILE", requires = "round")]
@@ -582,6 +587,28 @@ pub(crate) struct ExportArgs {
     /// that come first
     #[arg(long, value_name = "FILE")]
     pub(crate) search_rules: Option<PathBuf>,
+}
+
+/// A round by its number, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RoundChoice {
+    All,
+    /// From 1.
+    One(u32),
+}
+
+impl FromStr for RoundChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RoundChoice, String> {
+        match (text, text.parse()) {
+            ("all", _) => Ok(RoundChoice::All),
+            (_, Ok(0)) | (_, Err(_)) => {
+                Err("give the number of a round, from 1, or `all`".to_owned())
+            }
+            (_, Ok(round)) => Ok(RoundChoice::One(round)),
+        }
+    }
 }
 
 /// The formats of `crawl export`.

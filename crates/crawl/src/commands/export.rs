@@ -24,10 +24,15 @@ use crate::terminal::note;
 
 /// Runs `crawl export`.
 pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
-    if args.round.is_some() && args.to != ExportFormat::Wacz {
-        return Err(CommandError::usage("--round is for wacz alone").hint(
-            "leave it out: the other formats hold all rounds, or the last state of each page",
-        ));
+    let has_rounds = matches!(
+        args.to,
+        ExportFormat::Wacz | ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Graph
+    );
+    if args.round.is_some() && !has_rounds {
+        return Err(
+            CommandError::usage("--round is for wacz, parquet, csv and graph alone")
+                .hint("leave it out: the other formats hold the last state of each page"),
+        );
     }
     if args.search_rules.is_some() && args.to != ExportFormat::Static {
         return Err(CommandError::usage("--search-rules is for static alone")

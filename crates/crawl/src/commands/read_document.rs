@@ -1,4 +1,4 @@
-//! `crawl read-document`: one PDF or DOCX from stdin as HTML on stdout. A crawl starts it for each
+//! `crawl read-document`: one PDF, DOCX or long Markdown from stdin as HTML on stdout. A crawl starts it for each
 //! such document, so that what a hostile one does ends with this process.
 
 use std::io::{Read as _, Write as _};
@@ -43,7 +43,10 @@ pub(crate) fn run(args: &ReadDocumentArgs) -> Result<u8, CommandError> {
         html_bytes: args.html_bytes,
         ..DocumentLimits::default()
     };
-    match args.kind.to_html(&bytes, &limits, None) {
+    match args
+        .kind
+        .to_html(&bytes, &limits, args.last_modified.as_deref())
+    {
         Ok(html) => {
             std::io::stdout()
                 .lock()

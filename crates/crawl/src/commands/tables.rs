@@ -4,17 +4,20 @@
 use std::path::Path;
 
 use crawl_index::export::{ExportError, NewFolder};
-use crawl_records::counted;
+use crawl_records::{Rounds, counted};
 use crawl_tables::{Format, RowsRead, TablesError, WrittenTable};
 
-use crate::cli::args::ExportArgs;
+use crate::cli::args::{ExportArgs, RoundChoice};
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::terminal::note;
 
 /// Writes the tables.
 pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandError> {
-    let tables = folder(args, |out| crawl_tables::export(&args.dir, out, format))?;
+    let rounds = rounds(args);
+    let tables = folder(args, |out| {
+        crawl_tables::export(&args.dir, out, format, rounds)
+    })?;
     note(&format!(
         "{} written: {}",
         args.out.display(),
@@ -31,7 +34,10 @@ pub(crate) fn export(args: &ExportArgs, format: Format) -> Result<u8, CommandErr
 
 /// Writes the link graph.
 pub(crate) fn export_graph(args: &ExportArgs) -> Result<u8, CommandError> {
-    let graph = folder(args, |out| crawl_tables::export_graph(&args.dir, out))?;
+    let rounds = rounds(args);
+    let graph = folder(args, |out| {
+        crawl_tables::export_graph(&args.dir, out, rounds)
+    })?;
     note(&format!(
         "{} written: {} ({}), {}, {}",
         args.out.display(),
@@ -55,6 +61,14 @@ pub(crate) fn export_graph(args: &ExportArgs) -> Result<u8, CommandError> {
         ));
     }
     Ok(FINISHED)
+}
+
+fn rounds(args: &ExportArgs) -> Rounds {
+    match args.round {
+        None => Rounds::Last,
+        Some(RoundChoice::One(round)) => Rounds::UpTo(round),
+        Some(RoundChoice::All) => Rounds::All,
+    }
 }
 
 /// Has a folder written that appears whole or not at all.

@@ -7,7 +7,7 @@ use crawl_index::export::{ExportError, NewFolder};
 use crawl_records::{counted, size};
 use crawl_wacz::{Packaged, WaczError, WaczOptions, package};
 
-use crate::cli::args::ExportArgs;
+use crate::cli::args::{ExportArgs, RoundChoice};
 use crate::clock;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
@@ -36,7 +36,10 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, CommandError> {
     // What is sorted on the way lies in a folder that goes when this is over.
     let scratch = NewFolder::create(out, |_| false).map_err(|error| of_scratch(&error, args))?;
     let options = WaczOptions {
-        round: args.round,
+        round: match args.round {
+            Some(RoundChoice::One(round)) => Some(round),
+            Some(RoundChoice::All) | None => None,
+        },
         earlier: args.earlier.clone(),
         created: now(),
         software: concat!("crawl/", env!("CARGO_PKG_VERSION")).to_owned(),

@@ -200,9 +200,9 @@ fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
         max_rate: asked.max_rate.0.map(|rate| rate.0),
         concurrency: asked.concurrency,
         // A proxy looks names up itself.
-        look_ups: match settings.fetch.proxy {
-            Some(_) => 0,
-            None => asked.look_ups,
+        look_ups: match settings.fetch.proxy.is_empty() {
+            true => asked.look_ups,
+            false => 0,
         },
         max_retry_after: asked.max_retry_after.get(),
         jitter: asked.jitter.0,

@@ -282,6 +282,11 @@ fn a_hostile_document_costs_itself_alone() {
             file("application/pdf", "%PDF-1.4 and no more"),
         ),
         ("/closed.pdf", closed),
+        // Each letter of it is a mark, of which the reader holds a hundred times as much.
+        (
+            "/dense.md",
+            file("text/markdown", "*a*\n\n".repeat(600_000)),
+        ),
         ("/endless.pdf", file("application/pdf", pdf_without_end())),
         (
             "/good.pdf",
@@ -293,6 +298,14 @@ fn a_hostile_document_costs_itself_alone() {
         (
             "/itself.pdf",
             file("application/pdf", pdf_that_holds_itself()),
+        ),
+        (
+            "/long.md",
+            file(
+                "text/markdown",
+                "# Harbour log\n\n".to_owned() + &"One more line of it.\n".repeat(20_000),
+            )
+            .header("last-modified", "Tue, 03 Nov 2020 10:00:00 GMT"),
         ),
     ]);
     let bounds = ["--document-timeout", "1s", "--document-memory", "160MiB"];
@@ -309,14 +322,17 @@ fn a_hostile_document_costs_itself_alone() {
             "broken.docx document_unreadable",
             "broken.pdf document_unreadable",
             "closed.pdf noindex",
+            "dense.md document_memory",
             "endless.pdf document_timeout",
             "good.pdf yes",
             "itself.pdf document_crashed",
+            "long.md yes",
         ]
     );
+    assert_eq!(first(&cmd, "harbour log")["modified"], 1_604_397_600);
     let ran = cmd.run(&["index", "c", "--json"]);
     let built: Value = serde_json::from_str(&ran.ok()).unwrap();
-    assert_eq!(built["pages"], 2, "{built}");
+    assert_eq!(built["pages"], 3, "{built}");
     assert_eq!(built["left_out"]["document_timeout"], 1, "{built}");
-    assert_eq!(built["left_out"]["document_memory"], 1, "{built}");
+    assert_eq!(built["left_out"]["document_memory"], 2, "{built}");
 }

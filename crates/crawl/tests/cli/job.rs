@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crawl_testweb::{Answer, CrawlReach, TestWeb};
+use crawl_testweb::{Answer, ConnectionMode, CrawlReach, TestWeb};
 use expect_test::expect;
 
 use crate::harness::{Dir, MAX_WAIT, Ran, in_shell, setup};
@@ -350,6 +350,35 @@ fn ours_listed_hosts_join_and_excluded_ones_leave() {
     assert_eq!(refused.code, 2);
     let what = "`exclude-host` names the file `@x` in the crawl.toml of a directory";
     assert!(refused.stderr.contains(what), "{}", refused.stderr);
+}
+
+#[test]
+fn a_spent_budget_is_named_where_a_run_ends_for_another_reason() {
+    let (dir, cmd) = setup("group-unreachable");
+    let web = TestWeb::builder().hosts(2).pages(12).sitemap(false);
+    let web = web.connection_mode(1, ConnectionMode::Refused).start();
+    let (full, refused) = (web.authority(0), web.url(1, "/"));
+    dir.write(
+        "study.toml",
+        &format!("seed = [\"{refused}\"]\n[group.few]\nhosts = [\"{full}\"]\nmax-pages = 4\n"),
+    );
+    let more = ["--config", "study.toml", "--wait-unreachable", "0s"];
+    let ran = cmd.run(&args(&web.url(0, "/"), &more));
+    assert_ne!(ran.code, 0, "{}", ran.stderr);
+    let rule = "max-pages of group few";
+    let excluded = dir.rows("c/excluded.jsonl");
+    let left: Vec<_> = excluded
+        .iter()
+        .filter(|row| row["reason"] == "budget")
+        .collect();
+    assert!(!left.is_empty(), "{excluded:?}");
+    assert!(left.iter().all(|row| row["rule"] == rule), "{left:?}");
+    assert!(!left.iter().any(|row| row["url"] == refused), "{left:?}");
+    let url = left[0]["url"].as_str().unwrap();
+    let explained = cmd.run(&["explain", "c", url]).ok();
+    let reason =
+        format!("is not asked for while a budget is spent\n  reason: budget, by `{rule}`\n");
+    assert!(explained.contains(&reason), "{explained}");
 }
 
 #[test]

@@ -297,6 +297,9 @@ impl<'a> Links<'a> {
             to: redacted_url(secrets, to),
             rel: (!link.rel.is_empty()).then(|| link.rel.to_string()),
             text: text.map(|text| secrets.redacted(text).into_owned()),
+            // The writer knows them.
+            round: None,
+            at: None,
         });
     }
 

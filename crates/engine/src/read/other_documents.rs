@@ -27,7 +27,7 @@ impl PageReader {
         bytes: &[u8],
         kind: DocumentKind,
     ) -> ReadDocument {
-        if kind.is_hostile() && self.leaves_documents {
+        if kind.needs_process(bytes.len()) && self.leaves_documents {
             return ReadDocument {
                 is_given_up: true,
                 ..ReadDocument::default()

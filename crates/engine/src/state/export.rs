@@ -165,7 +165,13 @@ fn admit_links(
         let new = links.iter().zip(admitted);
         for (link, _) in new.filter(|(_, admitted)| *admitted == Admitted::New) {
             if let NewState::Excluded(exclusion) = &link.state {
-                rows.append(&excluded_row(&link.url, exclusion, link.via.as_ref(), None))?;
+                rows.append(&excluded_row(
+                    &link.url,
+                    exclusion,
+                    link.via.as_ref(),
+                    None,
+                    None,
+                ))?;
             }
         }
         links.clear();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crawl_archive::rows::{ExcludedRow, REDIRECT_LOOP, WarcPlace};
-use crawl_archive::{EncodedCapture, PageLine, RowFile};
+use crawl_archive::{EncodedCapture, PageLine, RowFile, Timestamp};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
     UrlKind, Visit,
@@ -55,6 +55,8 @@ pub(super) struct Group<'a> {
     /// Those that the run began with.
     start: Totals,
     visits: RevisitSchedule,
+    /// When the page was fetched that was settled last.
+    latest: &'a mut Timestamp,
     scope_seeds: &'a mut ScopeSeeds,
     newest: &'a mut HashMap<HostKey, u64>,
     /// The newest states that this group has.
@@ -97,6 +99,7 @@ impl<'a> Group<'a> {
             totals: writer.totals,
             start: writer.start,
             visits: writer.visits,
+            latest: &mut writer.latest,
             scope_seeds: &mut writer.scope_seeds,
             newest: &mut writer.newest,
             hosts: HashMap::new(),
@@ -237,7 +240,8 @@ impl Group<'_> {
             .is_some_and(|past| past.was_excluded_by(&exclusion));
         if !is_guess(&lease) && !is_listed {
             let label = self.scope_seeds.label(&lease.url);
-            let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref(), label);
+            let when = Some((self.visits.round.number, *self.latest));
+            let row = excluded_row(&lease.url, &exclusion, lease.via.as_ref(), label, when);
             self.list_excluded(&row, exclusion.reason)?;
         }
         if lease.is_seed {
@@ -410,6 +414,7 @@ impl Group<'_> {
             *self.committed.unusable.entry(why).or_default() += count;
         }
         row.round = self.visits.round.number;
+        *self.latest = row.fetched_at;
         if let Some(change) = change {
             self.totals.changes.add(change);
         }
@@ -428,6 +433,7 @@ impl Group<'_> {
             None => self.files.pages.append(&*row)?,
         };
         let lists_links = !row.repeats_body();
+        let (round, fetched_at) = (row.round, row.fetched_at);
         let outcome_of_row = page_outcome(&row);
         *self
             .committed
@@ -449,9 +455,11 @@ impl Group<'_> {
         if let Some(file) = &mut self.files.links
             && lists_links
         {
-            let link_rows = link_rows.iter();
-            for row in link_rows.filter(|row| !tombstones.holds_link(&row.to)) {
-                file.append(row)?;
+            for mut row in link_rows {
+                if !tombstones.holds_link(&row.to) {
+                    (row.round, row.at) = (Some(round), Some(fetched_at));
+                    file.append(&row)?;
+                }
             }
         }
         self.keep_host(Some(host));
@@ -564,7 +572,8 @@ impl Group<'_> {
         };
         let (url, via) = (&admission.url, admission.via.as_ref());
         let label = self.scope_seeds.label(url);
-        let row = excluded_row(url, exclusion, via, label);
+        let when = Some((self.visits.round.number, *self.latest));
+        let row = excluded_row(url, exclusion, via, label, when);
         self.list_excluded(&row, exclusion.reason)
     }
 

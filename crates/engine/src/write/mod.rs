@@ -19,6 +19,7 @@ use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crawl_archive::Timestamp;
 use crawl_frontier::{Admission, Frontier};
 use crawl_policy::scope::Scope;
 use crawl_shared_frontier::SharedFrontier;
@@ -58,6 +59,8 @@ pub(crate) struct Writer {
     newest: HashMap<HostKey, u64>,
     /// The number of the newest list of parked hosts that was kept.
     newest_parked: u64,
+    /// When the page was fetched that was settled last; before the first, when the round began.
+    latest: Timestamp,
     traps: Option<SharedTraps>,
     sampling: Option<Sampling>,
     /// Where workers share the frontier.
@@ -91,6 +94,7 @@ impl Writer {
             scope_seeds,
             newest: HashMap::new(),
             newest_parked: 0,
+            latest: Timestamp::from_micros(u64::from(visits.round.began) * 1_000_000),
             traps: None,
             sampling: None,
             shared: None,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use crawl_archive::rows::{ExcludedRow, WaitingRow};
-use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader};
+use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader, Timestamp};
 use crawl_frontier::{Exclusion, FrontierError, Reason, WaitingUrl};
 
 use super::Writer;
@@ -36,8 +36,10 @@ pub(crate) fn write_derived(
         visits,
         scope_seeds,
         shared,
+        latest,
         ..
     } = writer;
+    let when = Some((visits.round.number, latest));
     let excluded = &mut files.excluded;
     let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
     // Of workers each lists the hosts that it has, but for those of one that ended before, which
@@ -52,15 +54,17 @@ pub(crate) fn write_derived(
     };
     if shared.is_none() || !is_cut_short {
         list(
-            (excluded, &scope_seeds),
+            (excluded, &scope_seeds, when),
             |waiting| waiting.exclusion.filter(|_| is_own(waiting)).cloned(),
             |visit| frontier.each_deferred(visit),
         )?;
     }
-    if matches!(ended, Ended::Budget(_) | Ended::GroupBudget(_)) {
+    // A host or group whose budget is spent is left out however the run ends.
+    let has_spent = waiting.iter().any(|row| row.reason == "budget");
+    if has_spent && (shared.is_none() || !is_cut_short) {
         let exclusion = by_budget(waiting);
         list(
-            (excluded, &scope_seeds),
+            (excluded, &scope_seeds, when),
             |waiting| exclusion(waiting).filter(|_| is_own(waiting)),
             |visit| frontier.each_pending(visit),
         )?;
@@ -83,7 +87,7 @@ pub(crate) fn write_derived(
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
 
 /// The budget that left a URL out: that of its host or group where that is spent, else the one that
-/// ended the run.
+/// ended the run; none where it waits for something else.
 fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclusion> {
     let spent = waiting.iter().filter(|row| row.reason == "budget");
     let by_origin: HashMap<Option<&str>, Option<&str>> = spent
@@ -93,8 +97,9 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclu
     move |waiting: &WaitingUrl<'_>| {
         let origin = waiting.url.origin();
         let own = by_origin.get(&Some(origin.as_str())).copied().flatten();
+        let budget = own.or(of_run)?;
         Some(Exclusion {
-            rule: own.or(of_run).map(str::to_owned),
+            rule: Some(budget.to_owned()),
             ..Exclusion::of(Reason::Budget)
         })
     }
@@ -102,7 +107,7 @@ fn by_budget(waiting: &[WaitingRow]) -> impl Fn(&WaitingUrl<'_>) -> Option<Exclu
 
 /// Writes a row for each URL that is shown, where there is an exclusion of it.
 fn list(
-    (file, seeds): (&mut RowFile, &ScopeSeeds),
+    (file, seeds, when): (&mut RowFile, &ScopeSeeds, Option<(u32, Timestamp)>),
     exclusion: impl Fn(&WaitingUrl<'_>) -> Option<Exclusion>,
     show: impl FnOnce(&mut Visit<'_>) -> Result<(), FrontierError>,
 ) -> Result<(), EngineError> {
@@ -112,7 +117,13 @@ fn list(
             return ControlFlow::Continue(());
         };
         let label = seeds.label(waiting.url);
-        match file.append(&excluded_row(waiting.url, &exclusion, waiting.via, label)) {
+        match file.append(&excluded_row(
+            waiting.url,
+            &exclusion,
+            waiting.via,
+            label,
+            when,
+        )) {
             Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
                 failed = Some(error);

@@ -10,6 +10,15 @@ use crawl_weburl::safe_line;
 use super::{Explanation, StateRead};
 use crate::numbers::counted;
 
+impl Explanation {
+    /// Returns whether the last run ended while a budget held the URL back: the next start takes such a
+    /// row away.
+    fn is_beyond_budget(&self) -> bool {
+        let row = self.excluded.as_ref();
+        row.is_some_and(|row| row.reason == "budget")
+    }
+}
+
 /// Lines for a person.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,6 +28,9 @@ impl fmt::Display for Explanation {
             "failed" => writeln!(f, "failed: no answer could be had")?,
             "excluded" => writeln!(f, "is not asked for")?,
             "deferred" => writeln!(f, "was put aside, and is fetched if it is met another way")?,
+            "pending" if self.is_beyond_budget() => {
+                writeln!(f, "is not asked for while a budget is spent")?;
+            }
             "pending" if self.visits > 0 || self.excluded.is_some() => {
                 writeln!(f, "waits for its turn to be visited again")?;
             }
@@ -77,6 +89,7 @@ impl fmt::Display for Explanation {
         } else if let Some(row) = &self.excluded {
             let when = match self.state {
                 "excluded" => Some("reason"),
+                "pending" if self.is_beyond_budget() => Some("reason"),
                 // The rows of a run that left it are taken back, or it is judged anew.
                 "pending" => Some("not asked for before"),
                 _ => None,

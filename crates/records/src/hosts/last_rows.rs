@@ -48,8 +48,9 @@ impl HostSums {
     }
 }
 
-/// The lines of `pages.jsonl` that hold the last row of their URL: a bit for each line.
-struct LastLines(Vec<u64>);
+/// The lines of a row file that hold the last row of their URL: a bit for each line.
+#[derive(Debug)]
+pub(crate) struct LastLines(Vec<u64>);
 
 impl LastLines {
     fn read(dir: &Path, rows: usize) -> Result<LastLines, RecordsError> {
@@ -58,8 +59,13 @@ impl LastLines {
         while let Some(row) = rows.next_sound() {
             lines.push((key(&row?.url), rows.line()));
         }
+        Ok(LastLines::of(lines))
+    }
+
+    /// Of lines by the keys of their URLs.
+    pub(crate) fn of(mut lines: Vec<(u64, u64)>) -> LastLines {
+        let most = lines.iter().map(|(_, line)| *line).max().unwrap_or(0) / 64 + 1;
         lines.sort_unstable();
-        let most = rows.line() / 64 + 1;
         let mut bits = vec![0; usize::try_from(most).unwrap_or(usize::MAX)];
         for (at, (url, line)) in lines.iter().enumerate() {
             if lines.get(at + 1).is_none_or(|(next, _)| next != url) {
@@ -67,10 +73,10 @@ impl LastLines {
                 bits[word] |= bit;
             }
         }
-        Ok(LastLines(bits))
+        LastLines(bits)
     }
 
-    fn holds(&self, line: u64) -> bool {
+    pub(crate) fn holds(&self, line: u64) -> bool {
         let (word, bit) = place(line);
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }

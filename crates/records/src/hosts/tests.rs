@@ -40,6 +40,8 @@ fn excluded(url: &str) -> ExcludedRow {
         line: None,
         found_on: None,
         label: None,
+        round: Some(1),
+        at: None,
     }
 }
 

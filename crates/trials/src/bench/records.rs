@@ -301,6 +301,8 @@ fn excluded_row(row: &PageRow) -> ExcludedRow {
         line: Some(3),
         found_on: Some(row.url.clone()),
         label: None,
+        round: Some(1),
+        at: None,
     }
 }
 
