@@ -391,6 +391,26 @@ pub struct OrderRow {
     /// cause: `e7` is what came of the 7th request of the run that ended, `t7` of its 7th turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Vec<String>>,
+    /// A person's command was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandTaken>,
+}
+
+/// A person's command that changes what is asked for, or when.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandTaken {
+    /// When, in milliseconds since the Unix epoch, UTC.
+    pub at: u64,
+    /// `add`, `delay`, `park` or `unpark`.
+    pub command: String,
+    /// The URL that was added, or the host; null: every host.
+    pub about: Option<String>,
+    /// The delay that was set, in milliseconds.
+    pub delay: Option<u64>,
+    /// The requests of this run that had ended.
+    pub ended: u64,
+    /// The messages that were committed, of all runs.
+    pub settled: u64,
 }
 
 /// The begin of a run.

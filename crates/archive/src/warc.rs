@@ -28,8 +28,12 @@ const LEVEL: i32 = 1;
 pub struct Warcinfo {
     /// Program and version: `crawl/0.1.0`.
     pub software: String,
-    /// The operator of the crawl: a name, a mail address or a URL.
+    /// The operator of the crawl: a name, a mail address or a URL, or both as `NAME <ADDRESS>`.
     pub operator: Option<String>,
+    /// The institution that the crawl is made for.
+    pub publisher: Option<String>,
+    /// The study that it is a part of.
+    pub is_part_of: Option<String>,
     /// The `User-Agent` that is sent.
     pub user_agent: String,
     /// The `From` that is sent.
@@ -46,6 +50,8 @@ impl Warcinfo {
         let fields = [
             ("software", Some(self.software.as_str())),
             ("operator", self.operator.as_deref()),
+            ("publisher", self.publisher.as_deref()),
+            ("isPartOf", self.is_part_of.as_deref()),
             ("http-header-user-agent", Some(&self.user_agent)),
             ("http-header-from", self.from.as_deref()),
             ("robots", Some(&self.robots)),

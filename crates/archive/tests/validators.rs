@@ -59,6 +59,8 @@ fn archive(dir: &Path, max_file_bytes: u64) -> Vec<PathBuf> {
         warcinfo: Warcinfo {
             software: "crawl/0.1.0".into(),
             operator: Some("José <mailto:a@example.org>".into()),
+            publisher: Some("Institute of Tea".into()),
+            is_part_of: Some("Kettles, https://example.org/study".into()),
             user_agent: "crawl/0.1 (+mailto:a@example.org)".into(),
             from: Some("a@example.org".into()),
             robots: "RFC 9309, obeyed".into(),

@@ -26,6 +26,17 @@ pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
 /// The most requests in flight at a host of others; more need such an operator.
 pub const MAX_PER_OTHERS_HOST: u32 = 4;
 
+/// Whose crawl it is; what is not said is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Study {
+    /// The name of the operator.
+    pub operator_name: Option<String>,
+    /// The institution that the crawl is made for.
+    pub institution: Option<String>,
+    /// The name of the study, its page, or both.
+    pub study: Option<String>,
+}
+
 /// A crawl's whole configuration. [`Config::new`] has the defaults of the command line.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -43,6 +54,8 @@ pub struct Config {
     pub user_agent: String,
     /// Who answers for the crawl.
     pub contact: Option<Contact>,
+    /// Whose crawl it is, for the head of each WARC file.
+    pub study: Study,
     /// The rules by which robots.txt is read.
     pub profile: Profile,
     /// The life of copies of robots.txt, and when an unreachable one is asked for again.
@@ -173,6 +186,7 @@ impl Config {
             config_text: "# set by a program, not by a file\n".to_owned(),
             agent,
             contact,
+            study: Study::default(),
             user_agent,
             seeds,
         }

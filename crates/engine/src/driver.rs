@@ -582,6 +582,10 @@ impl Driver {
                     });
                 }
                 Effect::Log(_) | Effect::NoteTurn(_) => {}
+                Effect::NoteCommand(command) => {
+                    let noted = self.order.note_command(command);
+                    self.unless_broken(noted);
+                }
                 Effect::NoteDelay(row) => {
                     let noted = self.delays.note(&row);
                     self.unless_broken(noted);

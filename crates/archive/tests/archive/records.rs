@@ -24,6 +24,8 @@ fn records(sample: &Sample) -> Vec<WarcRecord> {
         warcinfo: Warcinfo {
             software: "crawl/0.1.0".into(),
             operator: Some("mailto:a@example.org".into()),
+            publisher: Some("Institute of Tea".into()),
+            is_part_of: Some("Kettles, https://example.org/study".into()),
             user_agent: "crawl/0.1 (+mailto:a@example.org)".into(),
             from: None,
             robots: "RFC 9309, obeyed".into(),
@@ -88,10 +90,12 @@ fn warc11_6_2_warcinfo_introduces_the_file() {
             WARC-Filename: crawl-www.example.org-20261121000000-00000.warc.gz
             Content-Type: application/warc-fields
             WARC-Block-Digest: sha1:PGZFHALM2FBGRVJQ5CUA4L2ZTDKYGHIH
-            Content-Length: 287
+            Content-Length: 363
 
             software: crawl/0.1.0
             operator: mailto:a@example.org
+            publisher: Institute of Tea
+            isPartOf: Kettles, https://example.org/study
             http-header-user-agent: crawl/0.1 (+mailto:a@example.org)
             robots: RFC 9309, obeyed
             config-digest: sha256:x

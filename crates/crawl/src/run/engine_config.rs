@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crawl_engine::{Budgets, Config, Extent, HostBudget, Revisits, Rules, ScopeRules, TrapRules};
+use crawl_engine::{
+    Budgets, Config, Extent, HostBudget, Revisits, Rules, ScopeRules, Study, TrapRules,
+};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
 use crawl_policy::ContentFilter;
@@ -32,6 +34,7 @@ pub(super) fn engine_config(settings: &Settings, checked: &Checked) -> Config {
         fetch: fetch_config(settings, checked, &user_agent),
         user_agent,
         contact: checked.contact.clone(),
+        study: study(settings),
         profile: settings.politeness.robots.meaning(),
         robots_times: robots_times(settings),
         robots_forbidden: settings.exclusion.robots_forbidden.meaning(),
@@ -184,6 +187,22 @@ fn robots_times(settings: &Settings) -> RobotsTimes {
         longest_wait: asked.robots_retry_most.get(),
         longest_asked: settings.politeness.max_retry_after.get(),
         last_good: asked.robots_last_good.get(),
+    }
+}
+
+fn study(settings: &Settings) -> Study {
+    let operator = &settings.operator;
+    let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let parts = [&operator.study, &operator.study_page];
+    let parts: Vec<&str> = parts
+        .into_iter()
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
+    Study {
+        operator_name: said(&operator.operator_name),
+        institution: said(&operator.institution),
+        study: said(&parts.join(", ")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The rules of each origin, as far as this run knows them.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ pub(crate) struct RobotsStates {
     last: Option<Arc<CompiledRobots>>,
     met: HashMap<Origin, MetOrigin>,
     /// Why the robots.txt of a host can't be had, for the end's message.
-    unreachable: HashMap<HostKey, String>,
+    unreachable: HashMap<HostKey, BTreeMap<Origin, String>>,
     /// Files that are plainly no robots.txt, the first few.
     strange: Vec<CanonicalUrl>,
     events: TraceEvents,
@@ -183,7 +184,7 @@ impl RobotsStates {
             (&state, &compiled.copy.state)
         {
             let why = why_unreachable(compiled.copy.status, why);
-            self.unreachable.insert(origin.host_key(), why);
+            self.note_unreachable(origin, why);
         }
         // Where nothing answered, nobody asked for a rest: a new start may ask at once.
         let is_asked_anew =
@@ -344,8 +345,26 @@ impl RobotsStates {
         Ok(matches!(state, Some(RobotsState::Unreachable { .. })))
     }
 
-    pub(crate) fn why_unreachable(&self, host: &HostKey) -> Option<String> {
-        self.unreachable.get(host).cloned()
+    fn note_unreachable(&mut self, origin: &Origin, why: String) {
+        let origins = self.unreachable.entry(origin.host_key()).or_default();
+        origins.insert(origin.clone(), why);
+    }
+
+    /// Why the robots.txt of an origin can't be had.
+    pub(crate) fn why_unreachable(&self, origin: &Origin) -> Option<&str> {
+        let origins = self.unreachable.get(&origin.host_key())?;
+        origins.get(origin).map(String::as_str)
+    }
+
+    /// Why the robots.txt files of a host can't be had, each by its URL.
+    pub(crate) fn why_unreachable_host(&self, host: &HostKey) -> Option<String> {
+        let origins = self.unreachable.get(host)?;
+        let told = origins.iter().map(|(origin, why)| {
+            let words = why.strip_prefix("robots.txt").unwrap_or(why);
+            format!("{}{words}", origin.robots_url())
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 
     pub(crate) fn keep(&mut self, copy: RobotsCopy) -> Arc<CompiledRobots> {
@@ -384,10 +403,12 @@ impl RobotsStates {
                     }
                     _ => why_unreachable(copy.status, why),
                 };
-                self.unreachable.insert(of.host_key(), why);
+                self.note_unreachable(of, why);
             }
             RobotsCopyState::Rules | RobotsCopyState::None => {
-                self.unreachable.remove(&of.host_key());
+                if let Some(origins) = self.unreachable.get_mut(&of.host_key()) {
+                    origins.remove(of);
+                }
             }
         }
         let compiled = self.keep(copy);

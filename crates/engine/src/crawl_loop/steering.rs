@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawl_archive::rows::DelayRow;
+use crawl_archive::rows::{CommandTaken, DelayRow};
 use crawl_frontier::KnownState;
 use crawl_policy::scope::ScopeVerdict;
 use crawl_scheduler::Tick;
@@ -72,6 +72,7 @@ impl Coordinator {
     /// Carries a command out. What is to be durable is answered when it is.
     pub(crate) fn told(&mut self, now: Tick, ask: PostedCommand, out: &mut Vec<Effect>) {
         let PostedCommand { command, answer } = ask;
+        let noted = self.note_of(now, &command);
         let done = match command {
             Command::Pause => {
                 self.steering.paused_since.get_or_insert(now);
@@ -82,17 +83,30 @@ impl Coordinator {
                 self.steering.paused += since.map_or(Duration::ZERO, |since| now.since(since));
                 Ok(CommandAnswer::Done)
             }
-            Command::Delay { host, delay } => self.delay(now, host, delay, out),
+            Command::Delay { host, delay } => {
+                let done = self.delay(now, host, delay, out);
+                if done.is_ok() {
+                    out.extend(noted);
+                }
+                done
+            }
             Command::State => Ok(CommandAnswer::State(Box::new(self.live(now)))),
             Command::Add(url) => match self.seed(&url) {
-                Ok(order) => return self.order(order, answer, out),
+                Ok(order) => {
+                    out.extend(noted);
+                    return self.order(order, answer, out);
+                }
                 Err(refused) => Err(refused),
             },
             Command::Park(host) => match self.park(now, &host) {
-                Ok(()) => return self.order_parked(answer, out),
+                Ok(()) => {
+                    out.extend(noted);
+                    return self.order_parked(answer, out);
+                }
                 Err(refused) => Err(refused),
             },
             Command::Unpark(host) if self.scheduler.unpark(now, &host) => {
+                out.extend(noted);
                 return self.order_parked(answer, out);
             }
             Command::Unpark(host) => Err(Refused::NotParked(host)),
@@ -100,6 +114,29 @@ impl Coordinator {
         };
         // Who asked may be gone.
         let _ = answer.send(done);
+    }
+
+    /// The note of a command by which a replay carries it out again. Of a pause it shows in the times of
+    /// requests, and of rules in the settings.
+    fn note_of(&self, now: Tick, command: &Command) -> Option<Effect> {
+        let (command, about, delay) = match command {
+            Command::Add(url) => ("add", Some(url.clone()), None),
+            Command::Delay { host, delay } => {
+                let host = host.as_ref().map(ToString::to_string);
+                ("delay", host, Some(millis(*delay)))
+            }
+            Command::Park(host) => ("park", Some(host.to_string()), None),
+            Command::Unpark(host) => ("unpark", Some(host.to_string()), None),
+            Command::Pause | Command::Resume | Command::Rules(_) | Command::State => return None,
+        };
+        Some(Effect::NoteCommand(CommandTaken {
+            at: now.as_millis(),
+            command: command.to_owned(),
+            about,
+            delay,
+            ended: self.ended,
+            settled: self.totals.messages,
+        }))
     }
 
     /// The state of the crawl, for a person who watches.

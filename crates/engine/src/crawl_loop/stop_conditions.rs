@@ -78,12 +78,13 @@ impl Coordinator {
                     && (resting.waiting_hosts == 0 || soonest > now + MAX_GAP_WORTH_WAITING) =>
             {
                 let hosts = resting.paused.into_iter().map(|rest| UnreachableHost {
-                    why: self.origins.why_unreachable(&rest.host).unwrap_or_else(|| {
-                        match rest.why {
+                    why: self
+                        .origins
+                        .why_unreachable_host(&rest.host)
+                        .unwrap_or_else(|| match rest.why {
                             PauseReason::OtherCrawl => self.locks.who_asks(&rest.host),
                             why => paused_words(why),
-                        }
-                    }),
+                        }),
                     host: rest.host,
                     next_try: Some(rest.until),
                 });

@@ -62,7 +62,7 @@ impl Coordinator {
         origin: &Origin,
     ) -> Result<Option<String>, FrontierError> {
         // Few hosts are so, and each other origin's copy would be read from the disk.
-        let Some(why) = self.origins.why_unreachable(&origin.host_key()) else {
+        let Some(why) = self.origins.why_unreachable(origin).map(str::to_owned) else {
             return Ok(None);
         };
         let is_unreachable = self.origins.is_unreachable(now, origin, &*self.frontier)?;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crawl_archive::rows::{DelayRow, HostTurn, PageRow};
+use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow};
 use crawl_archive::{EncodedCapture, RequestLine};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
@@ -185,6 +185,8 @@ pub(crate) enum Effect {
     /// Note the turn of a host in `state/order.jsonl`, before the row of its request and before what
     /// comes of it is committed.
     NoteTurn(HostTurn),
+    /// Note a person's command in `state/order.jsonl`, before what comes of it is committed.
+    NoteCommand(CommandTaken),
     /// Note in `state/delays.jsonl` that a delay is another, before it holds.
     NoteDelay(DelayRow),
     /// Note in `state/delays.jsonl` and `crawl.toml` that other rules hold, before they do.

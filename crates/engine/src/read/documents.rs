@@ -117,7 +117,10 @@ impl PageReader {
                 ..self.page(links, &directives, page)
             },
             // An error page names nothing to follow.
-            false => ReadDocument::default(),
+            false => ReadDocument {
+                title: page.title,
+                ..ReadDocument::default()
+            },
         };
         if unwanted.is_some() {
             links.forget_found();

@@ -2,23 +2,26 @@
 //! messages are committed as they did then. What is asked for in a turn is decided anew.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
-use crawl_archive::rows::{HostTurn, RequestRow, RunBegan};
+use crawl_archive::rows::{CommandTaken, HostTurn, RequestRow, RunBegan};
 use crawl_frontier::parts::{AdmitAction, CurrentState, QueuePlace, meet};
 use crawl_frontier::{Admission, Lease};
 use crawl_scheduler::Spent;
-use crawl_weburl::{CanonicalUrl, Origin};
+use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use tokio::sync::oneshot;
 use tracing::Span;
 
 use super::answers::Pending;
 use super::recorded::{RecordedRequest, tick};
 use super::script::Script;
 use super::{Flight, Replay};
+use crate::control::{Command, PostedCommand};
 use crate::crawl_loop::followed::TurnAttempt;
 use crate::error::EngineError;
 use crate::messages::key::{Cause, Keyed, MessageFact, MessageKey};
 use crate::messages::page::{EncodedPage, TrapSignal};
-use crate::messages::{Job, WriterMessage};
+use crate::messages::{Event, Job, WriterMessage};
 
 /// Attempts at a turn: a host has a few origins, whose permits come in turn.
 const MAX_ATTEMPTS: u32 = 64;
@@ -175,6 +178,8 @@ impl Replay {
                 Ok(())
             } else if let Some(turn) = row.turn {
                 self.follow_turn(&turn)?
+            } else if let Some(command) = row.command {
+                self.follow_command(&command)?
             } else if let Some(run) = row.run {
                 return self.leave_run(run);
             } else {
@@ -228,6 +233,27 @@ impl Replay {
             }
         }
         Ok(Err(Lost(Some(turn.origin.clone()))))
+    }
+
+    /// Carries a person's command out again. One that is refused by now changes nothing, and the first
+    /// request that differs says so.
+    fn follow_command(&mut self, taken: &CommandTaken) -> Step {
+        if let Err(lost) = self.end_requests(taken.ended, u64::MAX)? {
+            return Ok(Err(lost));
+        }
+        if let Err(lost) = self.commit_until(taken.settled)? {
+            return Ok(Err(lost));
+        }
+        self.now = self.now.max(tick(taken.at));
+        let Some(command) = command_of(taken) else {
+            return Ok(Err(Lost(taken.about.clone())));
+        };
+        // Nobody waits for the answer.
+        let (answer, _) = oneshot::channel();
+        let posted = Event::Command(PostedCommand { command, answer });
+        self.coordinator.handle(self.now, posted, &mut self.effects);
+        self.settle_effects()?;
+        Ok(Ok(()))
     }
 
     /// Ends requests in the order of their rows until so many of this run have ended, among those
@@ -300,6 +326,25 @@ impl Replay {
         let following = self.following.as_mut();
         Ok(following.and_then(|following| following.take_held(key)))
     }
+}
+
+/// A command as it was noted; none where this version knows no such command.
+fn command_of(taken: &CommandTaken) -> Option<Command> {
+    let about = taken.about.as_deref();
+    let host = about.map(|host| HostKey::parse(host).ok());
+    Some(match taken.command.as_str() {
+        "add" => Command::Add(about?.to_owned()),
+        "delay" => Command::Delay {
+            host: match host {
+                Some(host) => Some(host?),
+                None => None,
+            },
+            delay: Duration::from_millis(taken.delay?),
+        },
+        "park" => Command::Park(host??),
+        "unpark" => Command::Unpark(host??),
+        _ => return None,
+    })
 }
 
 /// A request under way that ends as its row says.

@@ -34,6 +34,7 @@ use self::script::Script;
 use crate::config::Config;
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
+use crate::forget::tombstones_of;
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
@@ -278,6 +279,7 @@ impl Replay {
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
             .sampling(sampling)
+            .leaving_out(tombstones_of(answers.crawl.dir())?)
             .telling(TraceEvents::new(config));
         let no_starts: Box<dyn Iterator<Item = Tick>> = Box::new(std::iter::empty());
         Ok(Replay {
@@ -537,7 +539,7 @@ impl Replay {
                         None => self.fly(request),
                     }
                 }
-                Effect::Log(_) | Effect::NoteTurn(_) => {}
+                Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteCommand(_) => {}
                 Effect::NoteDelay(row) => self.delays.note(&row)?,
                 // Nobody steers a replay, and no worker shares it.
                 Effect::NoteRules(_) | Effect::Share(_) => {}

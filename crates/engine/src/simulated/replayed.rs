@@ -1,7 +1,7 @@
 //! Crawls whose readers and writer are as late as a draw says, that are killed now and then and go
 //! on, and that are then run again over their archive: the order of requests is the same.
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,12 +12,14 @@ use crawl_archive::{LogFile, RowReader};
 use crawl_fetcher::{Exchange, Failure, FailureKind};
 use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::{RestartKind, Spent, Tick};
-use crawl_weburl::canonicalize;
+use crawl_weburl::{HostKey, canonicalize};
+use tokio::sync::oneshot;
 use tracing::Span;
 
 use super::script::{answer, failure};
 use super::{ADDRESS, START, Servers, config, drawn};
 use crate::config::{Config, TrapRules};
+use crate::control::{Command, PostedCommand};
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
@@ -161,6 +163,9 @@ struct LateRun {
     /// Messages for the next commit.
     came: Vec<Keyed>,
     is_committing: bool,
+    /// What a person says, each after so many happenings.
+    commands: VecDeque<(u64, Command)>,
+    happened: u64,
 }
 
 impl LateRun {
@@ -232,6 +237,8 @@ impl LateRun {
             number: 0,
             came: Vec::new(),
             is_committing: false,
+            commands: VecDeque::new(),
+            happened: 0,
         }
     }
 
@@ -282,17 +289,31 @@ impl LateRun {
                         let keyed = Box::new(Keyed { key, message });
                         self.plan(self.late(9_000), Due::Came(keyed));
                     }
-                    Effect::Log(_) | Effect::NoteTurn(_) => {}
+                    Effect::Log(_) | Effect::NoteTurn(_) | Effect::NoteDelay(_) => {}
+                    Effect::NoteCommand(command) => self.order.note_command(command).unwrap(),
                     other => panic!("{other:?}"),
                 }
             }
         }
     }
 
+    /// A person tells the crawl something.
+    fn tell(&mut self, command: Command) {
+        let (answer, _) = oneshot::channel();
+        let told = Event::Command(PostedCommand { command, answer });
+        self.coordinator.handle(self.now, told, &mut self.effects);
+    }
+
     /// Goes on until the run is over, or was killed after so many happenings.
     fn go(&mut self, servers: &mut Hosts, mut left: u64) -> bool {
         self.coordinator.begin(self.now, &mut self.effects);
         loop {
+            if let Some((after, _)) = self.commands.front()
+                && *after <= self.happened
+                && let Some((_, command)) = self.commands.pop_front()
+            {
+                self.tell(command);
+            }
             self.perform(servers);
             let next = self.coordinator.advance(self.now, &mut self.effects);
             self.coordinator.check_invariants();
@@ -306,6 +327,7 @@ impl LateRun {
                 return false;
             }
             left -= 1;
+            self.happened += 1;
             let first = self.due.peek().map(|at| at.at);
             match (first, wake) {
                 (Some(at), wake) if wake.is_none_or(|wake| at <= wake) => self.happen(),
@@ -360,6 +382,17 @@ fn requests(dir: &Path) -> Vec<RequestRow> {
 
 /// Crawls into a folder, with so many kills, and then in so many rounds. Returns the settings.
 fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
+    crawl_steered(dir, seed, kills, rounds, Vec::new)
+}
+
+/// As [`crawl`], and a person steers each run.
+fn crawl_steered(
+    dir: &Path,
+    seed: u64,
+    kills: u64,
+    rounds: u32,
+    commands: fn() -> Vec<(u64, Command)>,
+) -> Config {
     let mut config = config(&dir.join("c"));
     let seeds = (0..HOSTS).map(|host| format!("http://h{host}.example/p{}", seed % PAGES));
     config.seeds = seeds.map(|url| canonicalize(None, &url).unwrap()).collect();
@@ -381,6 +414,7 @@ fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
         config.recrawl = number > kills;
         let shared = Arc::new(config.clone());
         let mut run = LateRun::open(&shared, seed + 1000 * number, now);
+        run.commands = commands().into();
         let left = match number < kills {
             true => 20 + drawn(seed, &[number, 6]) % 400,
             false => u64::MAX,
@@ -400,8 +434,12 @@ fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
 
 /// Crawls, and compares with the replay.
 fn check(seed: u64, kills: u64, rounds: u32) {
+    check_steered(seed, kills, rounds, Vec::new);
+}
+
+fn check_steered(seed: u64, kills: u64, rounds: u32, commands: fn() -> Vec<(u64, Command)>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut config = crawl(dir.path(), seed, kills, rounds);
+    let mut config = crawl_steered(dir.path(), seed, kills, rounds, commands);
     let sent = requests(&config.output);
     let recorded = RecordedCrawl::open(&config.output).unwrap();
     config.output = dir.path().join("again");
@@ -439,6 +477,33 @@ fn ours_the_order_of_a_crawl_that_was_killed_is_that_of_its_replay() {
     }
     // A page leads to a URL by a shorter way than that by which it went behind others meanwhile.
     check(47, 3, 1);
+}
+
+#[test]
+fn what_a_person_told_a_crawl_is_told_to_its_replay() {
+    let commands = || {
+        let host = |name: &str| HostKey::parse(name).unwrap();
+        vec![
+            // No page links to it.
+            (30, Command::Add("http://h7.example/p2".to_owned())),
+            (60, Command::Park(host("h2.example"))),
+            (
+                70,
+                Command::Delay {
+                    host: Some(host("h1.example")),
+                    delay: Duration::from_millis(300),
+                },
+            ),
+            (150, Command::Unpark(host("h2.example"))),
+        ]
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let config = crawl_steered(dir.path(), 60, 0, 1, commands);
+    let asked = requests(&config.output);
+    assert!(asked.iter().any(|row| row.host == "h7.example"));
+    for seed in 60..63 {
+        check_steered(seed, seed % 2, 1, commands);
+    }
 }
 
 /// Where the order can't be kept, all that was on its way is committed all the same.

@@ -384,6 +384,15 @@ fn open_journal(
     }
 }
 
+/// Name and contact, as far as there are any.
+fn operator(config: &Config) -> Option<String> {
+    let contact = config.contact.as_ref().map(ToString::to_string);
+    match (config.study.operator_name.clone(), contact) {
+        (Some(name), Some(contact)) => Some(format!("{name} <{contact}>")),
+        (name, contact) => name.or(contact),
+    }
+}
+
 fn archive_options(config: &Config) -> ArchiveOptions {
     ArchiveOptions {
         prefix: config
@@ -393,7 +402,9 @@ fn archive_options(config: &Config) -> ArchiveOptions {
             .unwrap_or_default(),
         warcinfo: Warcinfo {
             software: config.software.clone(),
-            operator: config.contact.as_ref().map(ToString::to_string),
+            operator: operator(config),
+            publisher: config.study.institution.clone(),
+            is_part_of: config.study.study.clone(),
             user_agent: config.user_agent.clone(),
             from: config.fetch.from.clone(),
             robots: format!("obeyed, read as {}", config.profile),

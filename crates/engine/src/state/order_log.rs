@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crawl_archive::rows::{HostTurn, OrderRow, RunBegan};
+use crawl_archive::rows::{CommandTaken, HostTurn, OrderRow, RunBegan};
 use crawl_archive::{ArchiveError, LogFile, RequestLine};
 use serde::Serialize;
 
@@ -67,6 +67,20 @@ impl OrderLog {
             waits_since.get_or_insert(turn.at);
             TurnRow { turn }
         }))
+    }
+
+    /// Notes a person's command, behind all turns so far.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub(crate) fn note_command(&self, command: CommandTaken) -> Result<(), ArchiveError> {
+        let mut order = self.order();
+        order.file.append(&OrderRow {
+            command: Some(command),
+            ..OrderRow::default()
+        })?;
+        order.waits_since = None;
+        Ok(())
     }
 
     /// Writes the turns of these requests, whose rows are about to be written.

@@ -97,7 +97,14 @@ fn crawl(
         .arg("--config")
         .arg(&config)
         .args(["-q", "--retries", "0", "--max-depth", "0", "--warc", "off"])
-        .args(["--sitemaps", "off", "--max-time", "60s"])
+        .args([
+            "--sitemaps",
+            "off",
+            "--max-time",
+            "60s",
+            "--contact",
+            "bench@example.org",
+        ])
         .args(["--name-server", &names.address.to_string()])
         .arg("--output")
         .arg(&dir)

@@ -263,13 +263,17 @@ fn ours_a_host_is_unreachable_until_its_robots_txt_is_had() {
         learned.unwrap().copy.state,
         RobotsCopyState::Unreachable { .. }
     ));
-    let words = "robots.txt: timeout".to_owned();
-    assert_eq!(origins.why_unreachable(&host), Some(words));
+    assert_eq!(
+        origins.why_unreachable(&origin),
+        Some("robots.txt: timeout")
+    );
+    let words = format!("{}: timeout", origin.robots_url());
+    assert_eq!(origins.why_unreachable_host(&host), Some(words));
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let result = answer(404, "").result(&request.url, at(30));
     let none = RobotsAnswer::of(&request, &result, 0);
     origins.learn(&origin, &none, &result, &*frontier).unwrap();
-    assert_eq!(origins.why_unreachable(&host), None);
+    assert_eq!(origins.why_unreachable_host(&host), None);
 }
 
 #[test]
