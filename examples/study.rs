@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crawl_engine::{Config, Controls};
 use crawl_policy::ProductToken;
-use crawl_tables::{Format, export};
+use crawl_tables::{Format, Rounds, export};
 use crawl_testweb::TestWeb;
 use crawl_weburl::canonicalize;
 
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The folder is empty: no table is written over.
     let tables = output.path().join("tables");
     std::fs::create_dir(&tables)?;
-    for table in export(&dir, &tables, Format::Parquet)? {
+    for table in export(&dir, &tables, Format::Parquet, Rounds::All)? {
         println!("{:>5} rows  {}.parquet", table.rows, table.name);
     }
 

@@ -486,6 +486,19 @@ pub struct WaitingRow {
     pub reason: String,
     /// The budget's name, or why the host was not asked.
     pub detail: Option<String>,
+    /// The first of them where the robots.txt of the origin can't be had, at most 100: each is a link
+    /// to a server that does not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listed: Vec<WaitingUrl>,
+}
+
+/// A URL that waits, as `waiting.jsonl` lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingUrl {
+    /// The URL.
+    pub url: String,
+    /// The page that it was found on; null for a seed.
+    pub found_on: Option<String>,
 }
 
 /// A line of `links.jsonl`: a link of a page.

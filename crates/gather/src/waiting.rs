@@ -78,6 +78,7 @@ fn of_crawl(workers: &[Worker], has_rows: &[bool], urls: u64) -> WaitingRow {
             urls,
             reason: "finished".to_owned(),
             detail: None,
+            listed: Vec::new(),
         })
     }
 }

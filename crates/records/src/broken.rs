@@ -9,11 +9,12 @@ mod text;
 
 use std::path::Path;
 
+use crawl_archive::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::holds_any;
 use crate::error::RecordsError;
-use crate::rows::pages;
+use crate::rows::{pages, waiting};
 pub(crate) use archived_links::Archived;
 pub(crate) use latest_rows::{LatestRows, key};
 use link_search::LinkSearch;
@@ -52,7 +53,8 @@ pub struct BrokenPage {
     pub status: Option<u16>,
     /// The error, where there was no answer.
     pub error: Option<String>,
-    /// When it was asked for last, RFC 3339.
+    /// When it was asked for last, RFC 3339; of a page whose robots.txt can't be had, when the last
+    /// page of the crawl was.
     pub fetched_at: String,
     /// In which round that was.
     pub round: u32,
@@ -95,8 +97,10 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     };
     let mut redirects = Redirects::default();
     let mut rows = pages(dir)?;
+    let mut fetched_at = None;
     while let Some(row) = rows.next() {
         let row = row?;
+        fetched_at = fetched_at.max(Some(row.fetched_at));
         if !latest.is_last(&row, rows.line()) {
             continue;
         }
@@ -114,6 +118,8 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
         }
     }
     redirects.name_loops(&mut found.pages);
+    let fetched_at = fetched_at.map(Timestamp::rfc3339_millis);
+    add_unreachable(dir, &latest, fetched_at.as_deref(), &mut found)?;
     let archived = Archived::open(dir);
     let mut wanted = LinkSearch::new(dir, &found.pages, &redirects);
     let has_rows = dir.join("links.jsonl").is_file();
@@ -144,6 +150,37 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     found.links = found.pages.iter().map(|page| page.links.len() as u64).sum();
     found.pages.sort_by(|one, other| one.url.cmp(&other.url));
     Ok(found)
+}
+
+/// Adds the URLs that wait for a server which gave no robots.txt, so that none of its pages was asked
+/// for. One that asks us to wait is not among them.
+fn add_unreachable(
+    dir: &Path,
+    latest: &LatestRows,
+    fetched_at: Option<&str>,
+    found: &mut BrokenLinks,
+) -> Result<(), RecordsError> {
+    let is_wait = |detail: &str| detail.contains(" 429");
+    let mut rows = waiting(dir)?;
+    while let Some(row) = rows.next_sound() {
+        let row = row?;
+        if row.detail.as_deref().is_some_and(is_wait) {
+            continue;
+        }
+        for listed in row.listed {
+            if !latest.knows(&listed.url) {
+                found.pages.push(BrokenPage {
+                    url: listed.url,
+                    error: row.detail.clone(),
+                    fetched_at: fetched_at.unwrap_or_default().to_owned(),
+                    round: found.round,
+                    via: listed.found_on,
+                    ..BrokenPage::default()
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn source_name(has_rows: bool, has_archive: bool) -> &'static str {

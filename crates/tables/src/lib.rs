@@ -44,3 +44,5 @@ pub use check::{ColumnMeaning, TableColumns, TableDefect, check_tables, table_co
 pub use export::{Format, RowsRead, TablesError, WrittenTable, export};
 pub use graph::{WrittenGraph, export_graph};
 pub use table::Kind as ColumnKind;
+
+pub use crawl_records::Rounds;

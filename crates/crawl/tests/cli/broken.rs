@@ -1,6 +1,6 @@
 //! Broken links, and what changed.
 
-use crawl_testweb::{Answer, LinkMix, TestWeb};
+use crawl_testweb::{Answer, ConnectionMode, LinkMix, TestWeb};
 use serde_json::{Value, json};
 
 use crate::harness::{Cmd, setup};
@@ -331,4 +331,71 @@ fn what_stands_out_in_a_site_is_told_in_three_forms() {
     );
     let page = std::fs::read_to_string(dir.path().join("s.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 3);
+}
+
+#[test]
+fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
+    let (_dir, cmd) = setup("dead-hosts");
+    let web = TestWeb::builder()
+        .hosts(4)
+        .pages(1)
+        .mix(LinkMix::plain())
+        .sitemap(false)
+        .connection_mode(1, ConnectionMode::Refused)
+        .script(2, "/robots.txt", Answer::of(503))
+        .script(
+            3,
+            "/robots.txt",
+            Answer::of(429).header("retry-after", "9999"),
+        )
+        .start();
+    let [refused, down, busy] = [1, 2, 3].map(|host| web.url(host, "/x"));
+    let page = format!("<a href={refused}>one</a><a href={down}>two</a><a href={busy}>three</a>");
+    web.script(0, "/", Answer::html(&page));
+    let seed = web.url(0, "/");
+    let ran = cmd.run(&[
+        "--seed",
+        &seed,
+        "--output",
+        "c",
+        "--hops-off-scope",
+        "1",
+        "--delay",
+        "0s",
+        "--delay-factor",
+        "0",
+        "--wait-unreachable",
+        "0s",
+        "--progress",
+        "off",
+    ]);
+    assert!(ran.stderr.contains("unreachable: "), "{}", ran.stderr);
+    let faults: Value =
+        serde_json::from_str(&cmd.run(&["report", "c", "--faults", "--json"]).ok()).unwrap();
+    let told: Vec<_> = faults["faults"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| {
+            (
+                fault["to"].clone(),
+                fault["kind"].clone(),
+                fault["text"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (json!(refused), json!("unreachable"), json!("one")),
+            (json!(down), json!("unreachable"), json!("two")),
+        ],
+        "{faults}"
+    );
+    let broken = cmd.run(&["report", "c", "--broken", "--all"]).ok();
+    assert!(
+        broken.contains(&refused) && broken.contains(&down),
+        "{broken}"
+    );
+    assert!(!broken.contains(&busy), "{broken}");
 }

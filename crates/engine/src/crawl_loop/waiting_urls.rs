@@ -31,6 +31,7 @@ impl Coordinator {
             urls: self.frontier.counts().pending,
             reason: reason.to_owned(),
             detail: detail.map(str::to_owned),
+            listed: Vec::new(),
         }];
         for (origin, urls) in self.frontier.origins() {
             let host = origin.host_key();
@@ -50,6 +51,7 @@ impl Coordinator {
                 urls,
                 reason: reason.to_owned(),
                 detail,
+                listed: Vec::new(),
             });
         }
         Ok(rows)

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-use crawl_archive::rows::{ExcludedRow, WaitingRow};
+use crawl_archive::rows::{ExcludedRow, WaitingRow, WaitingUrl as ListedUrl};
 use crawl_archive::{ArchiveError, ReadError, RowFile, RowReader, Timestamp};
-use crawl_frontier::{Exclusion, FrontierError, Reason, WaitingUrl};
+use crawl_frontier::{Exclusion, Frontier, FrontierError, Reason, WaitingUrl};
 
 use super::Writer;
 use crate::config::Config;
@@ -15,6 +15,9 @@ use crate::revisit::round;
 use crate::scope_seeds::ScopeSeeds;
 use crate::state::directory;
 use crate::summary::Ended;
+
+/// URLs that are listed of each origin whose robots.txt can't be had.
+const MAX_LISTED_URLS: usize = 100;
 
 /// Rows of `excluded.jsonl` by reason.
 pub(crate) type ExcludedCounts = BTreeMap<String, u64>;
@@ -79,9 +82,38 @@ pub(crate) fn write_derived(
     if !is_cut_short {
         round::note_over(&*frontier, &visits.round)?;
     }
-    directory::note_waiting(&config.output, waiting)?;
+    let mut waiting = waiting.to_vec();
+    list_unreachable(&*frontier, &mut waiting)?;
+    directory::note_waiting(&config.output, &waiting)?;
     directory::note_end(&*frontier)?;
     count_by_reason(config)
+}
+
+/// Lists the first URLs of each origin whose robots.txt can't be had.
+fn list_unreachable(
+    frontier: &dyn Frontier,
+    waiting: &mut [WaitingRow],
+) -> Result<(), EngineError> {
+    let mut unreachable: HashMap<String, &mut WaitingRow> = waiting
+        .iter_mut()
+        .filter(|row| row.reason == "robots")
+        .filter_map(|row| Some((row.origin.clone()?, row)))
+        .collect();
+    if unreachable.is_empty() {
+        return Ok(());
+    }
+    frontier.each_pending(&mut |pending| {
+        if let Some(row) = unreachable.get_mut(pending.url.origin().as_str())
+            && row.listed.len() < MAX_LISTED_URLS
+        {
+            row.listed.push(ListedUrl {
+                url: pending.url.to_string(),
+                found_on: pending.via.map(ToString::to_string),
+            });
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(())
 }
 
 type Visit<'a> = dyn FnMut(WaitingUrl<'_>) -> ControlFlow<()> + 'a;
