@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use crawl_archive::{BoundedLine, LineReader, open_regular, read_text};
 
@@ -157,6 +157,9 @@ fn read_manifest(
             _ => None,
         };
         match parsed {
+            Some((_, path)) if !is_within(&path) => {
+                verification.line(name, number, "it names a file outside of the bundle");
+            }
             Some((sha256, path)) => {
                 if files.last().is_some_and(|(_, _, before)| *before >= path) {
                     verification.line(name, number, "it belongs before the line above it");
@@ -167,6 +170,12 @@ fn read_manifest(
         }
     }
     Ok(Manifest { files })
+}
+
+/// Returns whether a listed path leads nowhere but below the folder that it is listed in.
+fn is_within(path: &str) -> bool {
+    let mut parts = Path::new(path).components();
+    parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 fn listed_file(line: &str) -> Option<(String, String)> {

@@ -45,6 +45,15 @@ fn read_rules(path: &Path) -> Result<SearchRules, CommandError> {
     })
 }
 
+/// Opens the index of the crawl in `dir`, if it has one.
+pub(crate) fn open_if_any(dir: &Path) -> Result<Option<SearchIndex>, CommandError> {
+    let is_crawl = dir.join("pages.jsonl").exists() || dir.join("state").exists();
+    match is_crawl && !dir.join(FOLDER).exists() {
+        true => Ok(None),
+        false => open(dir).map(Some),
+    }
+}
+
 /// Opens the index of the crawl in `dir`.
 pub(crate) fn open(dir: &Path) -> Result<SearchIndex, CommandError> {
     let is_crawl = dir.join("pages.jsonl").exists() || dir.join("state").exists();

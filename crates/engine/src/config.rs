@@ -23,6 +23,9 @@ use crate::time::whole_seconds;
 /// ([`Config::own_site`]).
 pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
 
+/// Names that are looked up at once, ahead of need.
+const LOOK_UPS: u32 = 256;
+
 /// The most requests in flight at a host of others; more need such an operator.
 pub const MAX_PER_OTHERS_HOST: u32 = 4;
 
@@ -163,7 +166,10 @@ impl Config {
             forms: false,
             resources: Resources::Off,
             max_sitemap_urls: Some(250_000),
-            politeness: Politeness::default(),
+            politeness: Politeness {
+                look_ups: LOOK_UPS,
+                ..Politeness::default()
+            },
             own_site: false,
             hosts_in_memory: 500_000,
             host_locks: None,

@@ -667,11 +667,11 @@ pub(crate) struct McpArgs {
 
 /// Serve a search page, the report and the live state in a browser
 ///
-/// DIR is a crawl with a search index (`crawl index DIR`, or `--index on`). The search page is
-/// at /, the JSON API at /api/search (described by /api/openapi.json), the snippet that puts a
+/// The search page is at / where the crawl has a search index (`crawl index DIR`, or `--index on`),
+/// the JSON API at /api/search (described by /api/openapi.json), the snippet that puts a
 /// search box on another page at /embed.js, the report and the running crawl at /crawl. Ends on
 /// SIGINT and SIGTERM once what is under way has ended. Exit code 0: it ended so; 2: DIR holds
-/// no crawl or no index, or a flag is wrong; 3: the index can't be read, or the port is taken.
+/// no crawl, or a flag is wrong; 3: the index can't be read, or the port is taken.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// The crawl's directory

@@ -53,8 +53,12 @@ async fn serve(options: &Options, searcher: Searcher) -> Result<(), CommandError
     let (listener, address) = listen(options.listen, "--listen").await?;
     let (stop, stopped) = watch::channel(false);
     listen_for_signals(stop)?;
+    let has_index = searcher.has_index();
     let router = app::router(options, searcher, stopped.clone());
     say(&format!("listening on http://{address}/"));
+    if !has_index {
+        say("there is no search index yet; how the crawl goes is at /crawl");
+    }
     let room = ConnectionRoom {
         connections: MAX_CONNECTIONS,
         per_client: (!options.behind_proxy).then_some(MAX_CONNECTIONS_PER_CLIENT),

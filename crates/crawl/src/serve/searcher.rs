@@ -1,11 +1,14 @@
 //! The index, asked on threads of its own.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use crawl_index::{IndexError, IndexStats, IndexedPage, SearchIndex, SearchOptions, SearchResults};
+use axum::http::StatusCode;
+use crawl_index::{
+    IndexError, IndexStats, IndexedPage, SearchIndex, SearchOptions, SearchResults, SearchRules,
+};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -25,21 +28,56 @@ const MAX_THREADS: usize = 16;
 /// Searches, as many at once as there are processors. Others wait their turn, and nothing
 /// that is slow there holds up the rest of the server.
 pub(crate) struct Searcher {
-    index: Arc<SearchIndex>,
+    dir: PathBuf,
+    rules: SearchRules,
+    /// Empty until the crawl has an index.
+    index: OnceLock<Arc<SearchIndex>>,
     turns: Arc<Semaphore>,
     stats: Mutex<Option<(Instant, Arc<IndexStats>)>>,
 }
 
 impl Searcher {
-    /// Opens the index of the crawl in `dir`, to be searched by the rules in a file.
+    /// Opens the index of the crawl in `dir`, if it has one by now, to be searched by the rules in a
+    /// file.
     pub(crate) fn open(dir: &Path, rules: Option<&Path>) -> Result<Searcher, CommandError> {
-        let index = search_index::open_with_rules(dir, rules)?;
+        let rules = search_index::rules(rules)?;
+        let index = search_index::open_if_any(dir)?;
+        let index = index.map(|index| Arc::new(index.with_rules(rules.clone())));
         let threads = available_parallelism().map_or(2, usize::from);
         Ok(Searcher {
-            index: Arc::new(index),
+            dir: dir.to_owned(),
+            rules,
+            index: index.map(OnceLock::from).unwrap_or_default(),
             turns: Arc::new(Semaphore::new(threads.clamp(2, MAX_THREADS))),
             stats: Mutex::new(None),
         })
+    }
+
+    /// Returns whether the crawl has an index by now.
+    pub(crate) fn has_index(&self) -> bool {
+        self.index().is_ok()
+    }
+
+    fn index(&self) -> Result<&Arc<SearchIndex>, Problem> {
+        if let Some(index) = self.index.get() {
+            return Ok(index);
+        }
+        match search_index::open_if_any(&self.dir) {
+            Ok(Some(index)) => {
+                let rules = self.rules.clone();
+                Ok(self.index.get_or_init(|| Arc::new(index.with_rules(rules))))
+            }
+            Ok(None) => {
+                let what = "this crawl has no search index";
+                let problem = Problem::new(StatusCode::NOT_FOUND, what);
+                Err(problem
+                    .hint("how the crawl goes is at `/crawl`; `crawl index` builds an index"))
+            }
+            Err(why) => {
+                tracing::error!(%why, "the index can't be opened");
+                Err(unreadable())
+            }
+        }
     }
 
     /// The best pages for what is asked. `now` is in seconds since 1970 UTC.
@@ -89,11 +127,11 @@ impl Searcher {
         &self,
         question: impl FnOnce(&SearchIndex) -> Result<T, IndexError> + Send + 'static,
     ) -> Result<T, Problem> {
+        let index = Arc::clone(self.index()?);
         let turn = timeout(QUEUE_TIMEOUT, Arc::clone(&self.turns).acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
             return Err(Problem::busy("too many searches are under way"));
         };
-        let index = Arc::clone(&self.index);
         let answer = spawn_blocking(move || {
             let answer = question(&index);
             // Held to the end even where nobody waits for the answer any more.
@@ -116,9 +154,13 @@ fn problem(why: &IndexError) -> Problem {
         IndexError::Query(why) => Problem::bad_request(why.to_string()),
         why => {
             tracing::error!(%why, "the index can't be searched");
-            // Paths of this machine are nobody's business.
-            Problem::internal("the search index can't be read")
-                .hint("the server's owner finds the reason in its log")
+            unreadable()
         }
     }
+}
+
+/// Paths of this machine are nobody's business.
+fn unreadable() -> Problem {
+    Problem::internal("the search index can't be read")
+        .hint("the server's owner finds the reason in its log")
 }

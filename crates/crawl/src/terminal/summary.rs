@@ -15,8 +15,12 @@ use crate::error::{FINISHED, INTERRUPTED, NOTHING_DONE};
 const MAX_NAMED: usize = 10;
 
 /// Links that a user may want to know of, by the name that they are counted under.
-const LEFT_OUT: [(&str, &str); 2] = [
+const LEFT_OUT: [(&str, &str); 3] = [
     ("sitemap_limit", "URLs of sitemaps, by --max-sitemap-urls"),
+    (
+        "sitemap_elsewhere",
+        "sitemaps of other hosts that robots.txt names; --host HOST takes one in",
+    ),
     ("secret", "links with a secret of [site] in them"),
 ];
 

@@ -360,6 +360,7 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
         "c",
         "--hops-off-scope",
         "1",
+        "--allow-private",
         "--delay",
         "0s",
         "--delay-factor",
@@ -370,8 +371,11 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
         "off",
     ]);
     assert!(ran.stderr.contains("unreachable: "), "{}", ran.stderr);
-    let faults: Value =
-        serde_json::from_str(&cmd.run(&["report", "c", "--faults", "--json"]).ok()).unwrap();
+    let faults: Value = serde_json::from_str(
+        &cmd.run(&["report", "c", "--faults", "--format", "json"])
+            .ok(),
+    )
+    .unwrap();
     let told: Vec<_> = faults["faults"]
         .as_array()
         .unwrap()

@@ -408,8 +408,8 @@ fn what_can_be_no_wacz_file_is_refused() {
             "export", "empty", "--to", "csv", "--out", "t", "--round", "1",
         ],
         expect![[r#"
-            2
-            error: --round is for wacz alone
-            hint: leave it out: the other formats hold all rounds, or the last state of each page"#]],
+            0
+            t written: pages 0 rows, hosts 0 rows, requests 0 rows, excluded 0 rows, robots 0 rows
+            no table of links: the crawl kept none (`--links on` keeps them)"#]],
     );
 }

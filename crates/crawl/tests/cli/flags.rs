@@ -109,6 +109,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--site-delay", "100ms"], "site-delay = \"100ms\""),
     (&["--max-rate", "2.5"], "max-rate = 2.5"),
     (&["--concurrency", "64"], "concurrency = 64"),
+    (&["--look-ups", "9"], "look-ups = 9"),
     (&["--hosts-in-memory", "10"], "hosts-in-memory = 10"),
     (&["--wait-unreachable", "1d"], "wait-unreachable = \"1d\""),
     (&["--own-site"], "own-site = \"on\""),

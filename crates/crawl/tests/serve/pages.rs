@@ -236,3 +236,25 @@ fn crawlers_are_told_to_keep_to_the_pages_themselves() {
     "]]
     .assert_eq(&robots);
 }
+
+#[test]
+fn a_crawl_without_an_index_shows_how_it_goes() {
+    let site = Site::without_index(ORIGIN);
+    let server = Server::start(site.path(), &[]);
+    let reply = server.get_with("/?q=tea", &[("accept", "text/html")]);
+    assert_eq!(
+        (reply.status, reply.field("location")),
+        (303, Some("/crawl"))
+    );
+    assert_eq!(page(&server, "/crawl").status, 200);
+    let search = server.get_with("/api/search?q=tea", &[]);
+    assert_eq!(search.status, 404);
+    assert!(
+        search.body.contains("this crawl has no search index"),
+        "{}",
+        search.body
+    );
+    // It is searched as soon as it is there.
+    site.index(ORIGIN);
+    assert_eq!(page(&server, "/?q=lantern").status, 200);
+}

@@ -42,15 +42,6 @@ fn a_directory_that_can_t_be_served_is_refused() {
             hint: give the directory that a crawl left, such as crawl-example.org
         "#]],
     );
-    check(
-        site.path(),
-        &["."],
-        expect![[r#"
-            2
-            error: the crawl in `.` has no search index
-            hint: `crawl index .` builds one; `--index on` has a crawl build it as it goes
-        "#]],
-    );
 }
 
 #[test]

@@ -24,7 +24,10 @@ pub(super) fn at(second: u64) -> Tick {
 pub(super) fn config() -> Config {
     let seed = canonicalize(None, "http://a.example/").unwrap();
     let agent = ProductToken::new("crawl").unwrap();
-    Config::new(agent, "0.0", None, vec![seed], "c")
+    let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
+    // Permits are used as they are issued, but where a test says otherwise.
+    config.politeness.look_ups = 0;
+    config
 }
 
 /// A crawl that begins at second 10, of which nothing is known.

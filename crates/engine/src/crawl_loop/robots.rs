@@ -6,7 +6,8 @@ use crawl_fetcher::robots::{
     CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmFile,
 };
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Secrets, Validators};
-use crawl_frontier::{Admission, Exclusion, FrontierError, Reason};
+use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, Reason};
+use crawl_policy::scope::ScopeVerdict;
 use crawl_scheduler::{Purpose, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
@@ -15,6 +16,9 @@ use super::robots_state::PendingRobotsFetch;
 use crate::admissions::{sitemap_admission, sitemap_guess};
 use crate::messages::{Effect, Job, RobotsExchange, WriterMessage};
 use crate::secrets::SECRET_IN_URL;
+
+/// The name under which sitemaps are counted that lie on hosts outside of the scope.
+const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";
 
 /// Why rules can't be had that lie on a host of another worker: this one may not ask it.
 const OTHER_WORKERS_HOST: &str = "it redirects to a host that another worker asks";
@@ -247,11 +251,34 @@ impl Coordinator {
         if with_secret > 0 {
             *self.unusable.entry(SECRET_IN_URL).or_default() += with_secret;
         }
-        if named.is_empty() {
+        let is_guess = named.is_empty();
+        if is_guess {
             sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
         }
         let host = of.host_key();
-        sitemaps.retain(|sitemap| self.may_read_sitemap(&sitemap.url, &host));
+        let is_off = self.scope.hops_off() > 0 && !self.scope.holds_some_of_host(&robots_url);
+        let mut elsewhere = 0;
+        for sitemap in &mut sitemaps {
+            if self.may_read_sitemap(&sitemap.url, &host) {
+                continue;
+            }
+            // It stands in `excluded.jsonl`, as its pages are missing.
+            elsewhere += u64::from(sitemap.url.host_key() != host);
+            let rule = match self.scope.judge(&sitemap.url, 0) {
+                ScopeVerdict::Out { rule, .. } => rule,
+                ScopeVerdict::In => "hops-off-scope".to_owned(),
+            };
+            sitemap.state = NewState::Excluded(Exclusion {
+                rule: Some(rule),
+                ..Exclusion::of(Reason::Scope)
+            });
+        }
+        if elsewhere > 0 && !is_off {
+            *self.unusable.entry(SITEMAP_ELSEWHERE).or_default() += elsewhere;
+        }
+        // A guess that may not be asked is nothing that anyone named.
+        let is_told = !is_guess && !is_off;
+        sitemaps.retain(|sitemap| sitemap.state == NewState::Pending || is_told);
         sitemaps
     }
 }

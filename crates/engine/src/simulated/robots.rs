@@ -113,7 +113,7 @@ fn ours_an_origin_that_may_not_be_connected_to_has_its_urls_excluded() {
         excluded http://b.example/1: address: as the test says
         excluded http://b.example/2: address: as the test says
         1 pages, 0 failed, 1 seeds, 1 pending
-        unreachable: c.example until Some(302), robots.txt: address_refused, after 3 s
+        unreachable: c.example until Some(302), http://c.example/robots.txt: address_refused, after 3 s
     "#]]
     .assert_eq(&told);
 }
@@ -125,11 +125,11 @@ fn rfc9309_2_3_1_4_where_no_robots_txt_can_be_had_nothing_is_asked_for() {
             "503",
             vec![answer(503, "")],
             expect![[r#"
-            503
-            0.000 robots http://a.example/robots.txt 503
-            0 pages, 0 failed, 0 seeds, 1 pending
-            unreachable: a.example until Some(300), robots.txt answered 503, after 0 s
-        "#]],
+                503
+                0.000 robots http://a.example/robots.txt 503
+                0 pages, 0 failed, 0 seeds, 1 pending
+                unreachable: a.example until Some(300), http://a.example/robots.txt answered 503, after 0 s
+            "#]],
         ),
         (
             "503 for 400 s",
@@ -138,7 +138,7 @@ fn rfc9309_2_3_1_4_where_no_robots_txt_can_be_had_nothing_is_asked_for() {
                 503 for 400 s
                 0.000 robots http://a.example/robots.txt 503
                 0 pages, 0 failed, 0 seeds, 1 pending
-                unreachable: a.example until Some(400), robots.txt answered 503, after 0 s
+                unreachable: a.example until Some(400), http://a.example/robots.txt answered 503, after 0 s
             "#]],
         ),
         (
@@ -148,7 +148,7 @@ fn rfc9309_2_3_1_4_where_no_robots_txt_can_be_had_nothing_is_asked_for() {
                 coding
                 0.000 robots http://a.example/robots.txt 200
                 0 pages, 0 failed, 0 seeds, 1 pending
-                unreachable: a.example until Some(300), robots.txt answered 200 in an encoding that can't be undone, after 0 s
+                unreachable: a.example until Some(300), http://a.example/robots.txt answered 200 in an encoding that can't be undone, after 0 s
             "#]],
         ),
         (
@@ -158,18 +158,18 @@ fn rfc9309_2_3_1_4_where_no_robots_txt_can_be_had_nothing_is_asked_for() {
                 no connection
                 0.000 robots http://a.example/robots.txt connect_refused
                 0 pages, 0 failed, 0 seeds, 1 pending
-                unreachable: a.example until Some(300), robots.txt: connect_refused, after 0 s
+                unreachable: a.example until Some(300), http://a.example/robots.txt: connect_refused, after 0 s
             "#]],
         ),
         (
             "TLS",
             vec![fails(FailureKind::TlsFailed)],
             expect![[r#"
-            TLS
-            0.000 robots http://a.example/robots.txt tls_failed
-            0 pages, 0 failed, 0 seeds, 1 pending
-            unreachable: a.example until Some(300), robots.txt: tls_failed: as the test says, after 0 s
-        "#]],
+                TLS
+                0.000 robots http://a.example/robots.txt tls_failed
+                0 pages, 0 failed, 0 seeds, 1 pending
+                unreachable: a.example until Some(300), http://a.example/robots.txt: tls_failed: as the test says, after 0 s
+            "#]],
         ),
     ] {
         let told = crawl(
@@ -321,6 +321,8 @@ fn ours_sitemaps_are_read_where_robots_txt_names_them_or_one_is_guessed() {
         page http://a.example/: 200, 0 bytes
         page http://a.example/own.xml: 200, 57 bytes
         page http://a.example/p: 200, 0 bytes
+        excluded http://a.example/no/x.xml: scope: exclude /no/
+        excluded http://b.example/s.xml: scope: host
         3 pages, 0 failed, 1 seeds, 0 pending
         Finished, after 3 s
     "#]]
@@ -343,7 +345,7 @@ fn ours_sitemaps_are_read_where_robots_txt_names_them_or_one_is_guessed() {
     expect![[r#"
         0.000 robots http://a.example/robots.txt 503
         0 pages, 0 failed, 0 seeds, 1 pending
-        unreachable: a.example until Some(300), robots.txt answered 503, after 0 s
+        unreachable: a.example until Some(300), http://a.example/robots.txt answered 503, after 0 s
     "#]]
     .assert_eq(&unknown);
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use crawl_weburl::safe_line;
 use maud::{Markup, html};
 
@@ -31,6 +31,9 @@ pub(crate) async fn search(
     parameters: Result<Query<Parameters>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let asked = SearchRequest::of_page(readable(parameters)?)?;
+    if !app.searcher.has_index() {
+        return Ok(Redirect::to("/crawl").into_response());
+    }
     let stats = app.searcher.stats().await?;
     let answer = match &asked {
         Some(asked) => Some(app.searcher.search(asked.clone(), seconds_now()).await?),
