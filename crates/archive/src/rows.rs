@@ -391,19 +391,19 @@ pub struct OrderRow {
     /// cause: `e7` is what came of the 7th request of the run that ended, `t7` of its 7th turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Vec<String>>,
-    /// A person's command was carried out.
+    /// An operator's command took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandTaken>,
 }
 
-/// A person's command that changes what is asked for, or when.
+/// An operator's command that changes which requests are sent, or when.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandTaken {
     /// When, in milliseconds since the Unix epoch, UTC.
     pub at: u64,
     /// `add`, `delay`, `park` or `unpark`.
     pub command: String,
-    /// The URL that was added, or the host; null: every host.
+    /// The added URL, or the host; null: every host.
     pub about: Option<String>,
     /// The delay that was set, in milliseconds.
     pub delay: Option<u64>,
@@ -466,10 +466,10 @@ pub struct ExcludedRow {
     /// The label of the seed in whose area the URL lies; null where that seed has none.
     #[serde(default)]
     pub label: Option<String>,
-    /// The round in which it was excluded, from 1; null in rows of older versions.
+    /// The round that excluded it, from 1; null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
-    /// When the page was fetched that was settled last before it; null in rows of older versions.
+    /// Fetch time of the last page settled before it; null in rows of older versions.
     #[serde(default)]
     pub at: Option<Timestamp>,
 }
@@ -486,8 +486,8 @@ pub struct WaitingRow {
     pub reason: String,
     /// The budget's name, or why the host was not asked.
     pub detail: Option<String>,
-    /// The first of them where the robots.txt of the origin can't be had, at most 100: each is a link
-    /// to a server that does not answer.
+    /// The first 100 URLs of an origin without a reachable robots.txt. Each is a link to a server that
+    /// does not answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<WaitingUrl>,
 }
@@ -512,7 +512,7 @@ pub struct LinkRow {
     pub rel: Option<String>,
     /// Its text.
     pub text: Option<String>,
-    /// The round in which the page was read, from 1; null in rows of older versions.
+    /// The round that read the page, from 1; null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
     /// When the page was fetched; null in rows of older versions.

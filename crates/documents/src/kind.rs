@@ -19,10 +19,10 @@ pub enum DocumentKind {
     Pdf,
 }
 
-/// Bytes of Markdown that are read without a process of their own. The reader holds some 100 times as
-/// much where every letter is a mark.
+/// Maximum bytes of Markdown to parse in this process. Dense markup makes the parser hold about 100
+/// times the size of the text.
 const SMALL_MARKDOWN: usize = 256 << 10;
-/// Bytes of Markdown that are read; the rest is left out. So the reader stays below 512 MiB.
+/// Maximum bytes of Markdown to parse; the rest is ignored. This keeps the parser below 512 MiB.
 const MAX_MARKDOWN: usize = 4 << 20;
 
 impl DocumentKind {
@@ -64,8 +64,8 @@ impl DocumentKind {
         }
     }
 
-    /// Returns whether a document of so many bytes is to be read in a process of its own: its reader
-    /// may take any time and memory, or panic.
+    /// Returns whether to read a document of `bytes` bytes in a separate process, because its parser may
+    /// take unbounded time or memory, or panic.
     #[must_use]
     pub fn needs_process(self, bytes: usize) -> bool {
         match self {
@@ -87,9 +87,9 @@ impl DocumentKind {
         limits: &DocumentLimits,
         last_modified: Option<&str>,
     ) -> Result<String, Unreadable> {
-        let text = |most: usize| {
-            let most = bytes.len().min(limits.html_bytes).min(most);
-            String::from_utf8_lossy(&bytes[..most])
+        let text = |max: usize| {
+            let length = bytes.len().min(limits.html_bytes).min(max);
+            String::from_utf8_lossy(&bytes[..length])
         };
         match self {
             DocumentKind::Text => {

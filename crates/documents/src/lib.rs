@@ -5,10 +5,9 @@
 //! come in, text goes out. It never runs a script, opens a file or follows a link of a document.
 //!
 //! [`DocumentKind::of`] tells what a document is; [`DocumentKind::to_html`] turns it into HTML.
-//! Text and Markdown are read in time and memory linear in their length, and can't fail; of long
-//! Markdown the memory is a hundred times its length. PDF and DOCX are compressed programs and trees:
-//! their readers may take any time and memory, and a library may panic. Who reads those of strangers
-//! does it in a process of its own ([`DocumentKind::needs_process`]).
+//! Text and Markdown take linear time and memory, and can't fail, but Markdown may take a hundred times
+//! its size. PDF and DOCX are compressed programs and trees: their parsers may take unbounded time and
+//! memory, or panic. Read untrusted ones in a separate process ([`DocumentKind::needs_process`]).
 //!
 //! ```
 //! use crawl_documents::{DocumentKind, DocumentLimits};

@@ -23,13 +23,13 @@ use crate::time::whole_seconds;
 /// ([`Config::own_site`]).
 pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
 
-/// Names that are looked up at once, ahead of need.
+/// Default number of concurrent name look-ups.
 const LOOK_UPS: u32 = 256;
 
 /// The most requests in flight at a host of others; more need such an operator.
 pub const MAX_PER_OTHERS_HOST: u32 = 4;
 
-/// Whose crawl it is; what is not said is `None`.
+/// The study that the crawl is part of. Unknown facts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Study {
     /// The name of the operator.
@@ -57,7 +57,7 @@ pub struct Config {
     pub user_agent: String,
     /// Who answers for the crawl.
     pub contact: Option<Contact>,
-    /// Whose crawl it is, for the head of each WARC file.
+    /// The operator's study, for the `warcinfo` record of each WARC file.
     pub study: Study,
     /// The rules by which robots.txt is read.
     pub profile: Profile,

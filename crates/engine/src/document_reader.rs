@@ -1,5 +1,5 @@
-//! Documents that are not HTML, as HTML for the index: text and short Markdown in this process, what
-//! may be hostile (PDF, DOCX, long Markdown) in one of its own, with bounds on time, memory and output.
+//! Converts documents other than HTML to HTML for the index: text and short Markdown in this process,
+//! PDF, DOCX and long Markdown in a separate process with bounds on time, memory and output.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};

@@ -15,8 +15,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, Site};
 pub enum AreaKind {
     /// The seed alone.
     Page,
-    /// Its folder: its host, and its path up to the last `/`. `/products`, right below the root, is a folder
-    /// itself.
+    /// Its host, and its path up to the last `/`. `/products`, directly below the root, is a folder itself.
     Prefix,
     /// Its host; http and https alike, on loopback the port counts.
     Host,

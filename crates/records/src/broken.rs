@@ -53,8 +53,8 @@ pub struct BrokenPage {
     pub status: Option<u16>,
     /// The error, where there was no answer.
     pub error: Option<String>,
-    /// When it was asked for last, RFC 3339; of a page whose robots.txt can't be had, when the last
-    /// page of the crawl was.
+    /// Time of the last request, RFC 3339. For a host without a reachable robots.txt, time of the crawl's
+    /// last page.
     pub fetched_at: String,
     /// In which round that was.
     pub round: u32,
@@ -152,8 +152,7 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     Ok(found)
 }
 
-/// Adds the URLs that wait for a server which gave no robots.txt, so that none of its pages was asked
-/// for. One that asks us to wait is not among them.
+/// Adds the pending URLs of origins without a reachable robots.txt, except those that answered 429.
 fn add_unreachable(
     dir: &Path,
     latest: &LatestRows,

@@ -1,4 +1,4 @@
-//! The rows that hold once a round is over: of each URL its last visit, and the links of that.
+//! Selects the rows of a round: the last visit to each URL, and the links found then.
 
 use std::path::Path;
 
@@ -9,23 +9,23 @@ use crate::error::RecordsError;
 use crate::hosts::LastLines;
 use crate::rows::{RowsOf, excluded, pages};
 
-/// The rounds whose rows are looked at.
+/// Selects rounds of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rounds {
-    /// Of each URL the last visit.
+    /// The last visit to each URL.
     #[default]
     Last,
-    /// Of each URL the last visit up to this round, from 1.
+    /// The last visit to each URL up to this round, from 1.
     UpTo(u32),
     /// Every visit.
     All,
 }
 
-/// Tells which rows of a crawl hold. Pages of a crawl with several rounds take 40 bytes each.
+/// Filters the rows of a crawl by round. Takes 40 bytes per page in a crawl with several rounds.
 #[derive(Debug)]
 pub struct RoundView {
-    most: u32,
-    /// None where each URL has one visit, or all of them are wanted.
+    last_round: u32,
+    /// `None` if each URL has one visit, or if all visits are selected.
     several: Option<SeveralRounds>,
 }
 
@@ -33,7 +33,7 @@ pub struct RoundView {
 struct SeveralRounds {
     pages: LastLines,
     excluded: LastLines,
-    /// In the order of their keys.
+    /// Sorted by key.
     urls: Vec<VisitedUrl>,
 }
 
@@ -42,7 +42,7 @@ struct VisitedUrl {
     key: u64,
     /// The round of its last visit.
     visited: u32,
-    /// The round of the visit whose links hold.
+    /// The round of the last visit that read the page.
     read: u32,
 }
 
@@ -50,36 +50,38 @@ impl RoundView {
     /// Reads `pages.jsonl` and `excluded.jsonl` of the crawl in `dir`, where it has several rounds.
     ///
     /// # Errors
-    /// Errors of the file system. Lines that are no rows are skipped.
+    /// File system errors. Malformed lines are skipped.
     pub fn read(dir: &Path, rounds: Rounds) -> Result<RoundView, RecordsError> {
-        let most = match rounds {
-            Rounds::UpTo(most) => most,
+        let last_round = match rounds {
+            Rounds::UpTo(round) => round,
             Rounds::Last | Rounds::All => u32::MAX,
         };
         let has_several = rounds != Rounds::All && has_several_rounds(dir)?;
-        let several = has_several.then(|| SeveralRounds::read(dir, most));
+        let several = has_several.then(|| SeveralRounds::read(dir, last_round));
         let several = several.transpose()?;
-        Ok(RoundView { most, several })
+        Ok(RoundView {
+            last_round,
+            several,
+        })
     }
 
-    /// Returns whether a row of `pages.jsonl` in this line holds.
+    /// Returns whether to keep a row on this line of `pages.jsonl`.
     #[must_use]
     pub fn holds_page(&self, line: u64, row: &PageRow) -> bool {
         let several = self.several.as_ref();
-        row.round <= self.most && several.is_none_or(|it| it.pages.holds(line))
+        row.round <= self.last_round && several.is_none_or(|it| it.pages.holds(line))
     }
 
-    /// Returns whether a row of `links.jsonl` holds: it is of the visit that read its page last. One
-    /// of an older version, which names no round, always does.
+    /// Returns whether to keep a row of `links.jsonl`: it comes from the last visit that read its page.
+    /// Rows of older versions have no round and are always kept.
     #[must_use]
     pub fn holds_link(&self, row: &LinkRow) -> bool {
         let Some(round) = row.round else { return true };
         let read = self.several.as_ref().and_then(|it| it.url(&row.from));
-        round <= self.most && read.is_none_or(|url| url.read == round)
+        round <= self.last_round && read.is_none_or(|url| url.read == round)
     }
 
-    /// Returns whether a row of `excluded.jsonl` in this line holds: the URL was not visited in a later
-    /// round.
+    /// Returns whether to keep a row on this line of `excluded.jsonl`: no later round visited the URL.
     #[must_use]
     pub fn holds_excluded(&self, line: u64, row: &ExcludedRow) -> bool {
         let Some(round) = row.round else { return true };
@@ -87,15 +89,15 @@ impl RoundView {
             let later = it.url(&row.url).is_some_and(|url| url.visited > round);
             it.excluded.holds(line) && !later
         });
-        round <= self.most && is_last
+        round <= self.last_round && is_last
     }
 }
 
 impl SeveralRounds {
-    fn read(dir: &Path, most: u32) -> Result<SeveralRounds, RecordsError> {
+    fn read(dir: &Path, last_round: u32) -> Result<SeveralRounds, RecordsError> {
         let (mut lines, mut visits) = (Vec::new(), Vec::new());
         each(pages(dir)?, |line, row: PageRow| {
-            if row.round <= most {
+            if row.round <= last_round {
                 let key = key(&row.url);
                 lines.push((key, line));
                 let reads = row.change.is_some() && !row.repeats_body();
@@ -105,7 +107,7 @@ impl SeveralRounds {
         let pages = LastLines::of(lines);
         let mut lines = Vec::new();
         each(excluded(dir)?, |line, row: ExcludedRow| {
-            if row.round.is_none_or(|round| round <= most) {
+            if row.round.is_none_or(|round| round <= last_round) {
                 lines.push((key(&row.url), line));
             }
         })?;
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_url_the_last_visit_holds_with_the_links_that_it_had_then() {
+    fn the_last_visit_to_each_url_is_kept_with_its_links() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, lines: &[String]| {
             fs::write(dir.path().join(name), lines.join("\n") + "\n").unwrap();

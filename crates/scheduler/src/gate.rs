@@ -17,11 +17,11 @@ use crate::tick::Tick;
 pub(crate) enum GateKey {
     Address(IpAddr),
     Site(Site),
-    /// The look-ups of hosts whose address is not known.
+    /// Look-ups of hosts with an unknown address.
     LookUps,
 }
 
-/// An address, a site or the look-ups: so many requests in flight, so long between two.
+/// A limit on concurrent requests and their spacing, for an address, a site or all look-ups.
 pub(crate) struct Gate {
     pub(crate) key: GateKey,
     limit: u32,
@@ -101,7 +101,7 @@ impl Gates {
         }
     }
 
-    /// The number of the gate of look-ups, which stays.
+    /// Creates the permanent gate of look-ups, and returns its number.
     pub(crate) fn open_look_ups(&mut self, limit: u32) -> u32 {
         self.join(Tick::ZERO, GateKey::LookUps, (limit.max(1), Duration::ZERO))
     }

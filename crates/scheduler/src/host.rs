@@ -29,7 +29,7 @@ pub(crate) struct Host {
     pub(crate) at: Tick,
     pub(crate) order: u64,
     pub(crate) in_flight: u32,
-    /// Permits among them that were set aside: they may be given back, and then took no slot.
+    /// The part of `in_flight` that is set aside. Such a permit may be given back unused.
     pub(crate) set_aside: u32,
     /// Origins with something to ask now; see [`OriginEntry::standing`].
     pub(crate) due: u32,
@@ -112,8 +112,8 @@ impl Host {
     /// end is forgotten that is later than another's. One stays in any case: were more allowed
     /// again while requests are in flight, its gap is still to be kept.
     pub(crate) fn drop_slots(&mut self, per_host: u32) {
-        let asked = self.in_flight - self.set_aside;
-        let room = per_host.saturating_sub(asked).max(1);
+        let requests = self.in_flight - self.set_aside;
+        let room = per_host.saturating_sub(requests).max(1);
         while self.slots.len() > room as usize {
             let slots = &self.slots;
             let first = (0..slots.len()).min_by_key(|index| slots[*index].next_at);

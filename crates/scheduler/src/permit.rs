@@ -75,9 +75,9 @@ pub enum GapReason {
 
 /// Leave to send one request to one host, now.
 ///
-/// Minted by [`Scheduler::poll`](crate::Scheduler::poll) only. Where addresses are found out first
-/// ([`Politeness::look_ups`](crate::Politeness::look_ups)), it goes through
-/// [`Scheduler::admit`](crate::Scheduler::admit) before its request is sent. It ends either in
+/// Minted by [`Scheduler::poll`](crate::Scheduler::poll) only. With
+/// [`Politeness::look_ups`](crate::Politeness::look_ups), a permit for a host with an unknown address
+/// passes [`Scheduler::admit`](crate::Scheduler::admit) before its request is sent. It ends either in
 /// [`Permit::spend`] and [`Scheduler::done`](crate::Scheduler::done), or, where nothing was
 /// sent, in [`Scheduler::give_back`](crate::Scheduler::give_back). One that is dropped keeps
 /// its host's slot for ever.
@@ -116,9 +116,9 @@ pub(crate) struct PermitData {
     pub(crate) slot: Option<Slot>,
     pub(crate) address: Option<GateCharge>,
     pub(crate) site: Option<GateCharge>,
-    /// Its place among the look-ups, until it is admitted.
+    /// The look-up that it counts as while it is set aside.
     pub(crate) look_up: Option<GateCharge>,
-    /// Its number among those that the total rate counts; none while it is set aside.
+    /// Sequence number for the total rate; `None` while it is set aside.
     pub(crate) number: Option<u64>,
     /// It came from `queue_request`, not from a waiting url.
     pub(crate) asked: bool,
@@ -147,14 +147,14 @@ pub(crate) struct GateCharge {
 pub enum Admission {
     /// Send its request now.
     Send(Permit),
-    /// There is no room for it yet: try again after a `done`, or at this tick, whichever comes first.
+    /// No capacity yet: try again after a `done`, or at this tick, whichever comes first.
     Wait(Permit, Option<Tick>),
-    /// It was given back, since its host has to wait by now.
+    /// The permit was given back because its host must wait.
     GivenBack,
 }
 
 impl Permit {
-    /// Returns whether it is set aside until the address of its host was looked for.
+    /// Returns whether it is set aside until the look-up of its host ends.
     #[must_use]
     pub fn is_set_aside(&self) -> bool {
         self.0.look_up.is_some()

@@ -33,8 +33,8 @@ pub struct Politeness {
     pub max_rate: Option<f64>,
     /// Requests in flight in all.
     pub concurrency: u32,
-    /// Permits that may wait for the address of their host, beside those of `concurrency`; 0: a host
-    /// is asked without its address being found out first.
+    /// Maximum permits waiting for a look-up, not counted in `concurrency`. 0: no look-up before the
+    /// request.
     pub look_ups: u32,
     /// A longer Retry-After is cut to this, and so is what rate-limit fields ask for.
     pub max_retry_after: Duration,

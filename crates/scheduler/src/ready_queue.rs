@@ -70,7 +70,7 @@ impl Scheduler {
         self.next_look_up()
     }
 
-    /// A permit of a host whose address is to be found out: it needs no room but among the look-ups.
+    /// Issues a permit for a look-up, which needs no room among the requests in flight.
     fn next_look_up(&mut self) -> Option<Permit> {
         let number = self.look_ups;
         loop {
@@ -222,8 +222,8 @@ impl Scheduler {
     }
 
     /// Issues a permit to a ready host that was taken from its place, unless the hour bars it or
-    /// a gate is closed: then it waits for its hour, or queues there. If its name was looked up just
-    /// now, it is asked even if that gave no address.
+    /// a gate is closed: then it waits for its hour, or queues there. After a look-up (`is_looked_up`)
+    /// an unknown address is no obstacle.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {
@@ -258,7 +258,7 @@ impl Scheduler {
         host.has_work() && (!host.is_timed(limits) || host.earliest(limits, self.now).0 <= self.now)
     }
 
-    /// The gate that a ready host must wait for; that of its address is `look_up` if it isn't known.
+    /// The gate that a ready host must wait for. `look_up` takes the place of an unknown address's gate.
     fn closed_gate(&mut self, id: u32, look_up: u32) -> Option<u32> {
         let host = &self.hosts[id];
         let (site, address, reserved) = (host.site, host.address, host.reserved);

@@ -35,9 +35,9 @@ pub struct Scheduler {
     /// The host's number and the origin's place in it.
     pub(crate) by_origin: HashMap<Origin, (u32, u32), RandomState>,
     pub(crate) gates: Gates,
-    /// The gate of look-ups.
+    /// Number of the gate of look-ups.
     pub(crate) look_ups: u32,
-    /// Hosts whose address is not known wait there.
+    /// Whether hosts with an unknown address wait there.
     pub(crate) looks_up_first: bool,
     /// Hosts by the moment they will be ready, and closed gates by the moment they open.
     pub(crate) later: BTreeSet<(Tick, u64, Waiter)>,
@@ -206,8 +206,8 @@ impl Scheduler {
         self.refresh(id);
     }
 
-    /// Takes a permit out of the requests in flight while the address of its host is found out: it
-    /// counts among the look-ups until it is admitted.
+    /// Sets a permit aside during a look-up: until [`Scheduler::admit`] it counts as a look-up, not as a
+    /// request in flight.
     pub fn set_aside(&mut self, now: Tick, mut permit: Permit) -> Permit {
         self.advance(now);
         if permit.0.look_up.is_none() {
@@ -221,10 +221,10 @@ impl Scheduler {
         permit
     }
 
-    /// Exchanges a permit that was set aside for one to use now. Its request goes to `address`, if
-    /// one was found: it counts there, and so do the host's next ones.
+    /// Exchanges a permit that was set aside for one to use now. `address` is the look-up's result; this
+    /// and later requests of the host count there.
     ///
-    /// Time has passed, so every rule is applied anew, and the new permit may be for another request
+    /// Every rule is checked again, because time has passed. The new permit may be for another request
     /// of the host.
     pub fn admit(&mut self, now: Tick, permit: Permit, address: Option<IpAddr>) -> Admission {
         self.advance(now);
@@ -249,7 +249,7 @@ impl Scheduler {
             Purpose::Hop { .. } => None,
         };
         if let Some(&(_, index)) = origin {
-            // So that the same comes first again.
+            // Prefer the same origin again.
             self.hosts[id].turn = index;
         }
         self.give_back(now, permit);
@@ -258,7 +258,7 @@ impl Scheduler {
             host.position,
             QueuePosition::Ready | QueuePosition::AtGate(_)
         );
-        // Who waits at an address already goes before who comes to it.
+        // Hosts already waiting at the address go first.
         let is_first = |gate: &Gate| has_place || gate.queue.is_empty();
         if is_ready && self.gates.get(number).is_none_or(is_first) {
             self.dequeue(id);
@@ -423,7 +423,7 @@ impl Scheduler {
         self.in_flight
     }
 
-    /// Permits that are set aside.
+    /// Number of permits set aside.
     #[must_use]
     pub fn look_ups(&self) -> u32 {
         self.gates

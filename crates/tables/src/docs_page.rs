@@ -25,6 +25,9 @@ Of a crawl that runs, the tables have the rows that were written by then.
 - **`source`** of a column is the column or key that it is from: of the row file where the table is one of rows, of
   `crawl report --json` where it is one of sums. So sums over the tables equal the report.
 - **Null** is what is not known. Nothing is guessed: of Common Crawl's columns some are always null here.
+- **Rounds**: `pages`, `links` and `excluded` contain the last visit to each URL, its links, and exclusions still in
+  force. `--round N` ignores visits after round N, and `--round all` keeps every visit. The other tables always cover
+  all rounds.
 - **Rows keep the order** of their file, but in Parquet `pages` is sorted by `url_surtkey` within each row group. A
   crawl of some 80,000 pages is one row group.
 - **Bad lines** are left out, counted and told.

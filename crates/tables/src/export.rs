@@ -76,14 +76,14 @@ pub enum TablesError {
     },
 }
 
-/// Writes the tables of the crawl in `dir` into the empty folder `out`, a file for each. `pages`,
-/// `links` and `excluded` are as they stood after `rounds`; the other tables are of all rounds. Memory
-/// is bounded however many rows there are; hosts take some 600 bytes each, and pages of a crawl with
-/// several rounds 40. Of a crawl that runs, the rows that it has by now. Without `links.jsonl` there is no table `links`.
+/// Writes the tables of the crawl in `dir` into the empty folder `out`, one file per table. `rounds`
+/// selects the rows of `pages`, `links` and `excluded`; the other tables cover all rounds. Memory is
+/// bounded except for about 600 bytes per host, and 40 per page in a crawl with several rounds. A running
+/// crawl exports its current rows. The table `links` requires `links.jsonl`.
 ///
 /// # Errors
-/// [`RecordsError::NoCrawl`] where `dir` holds none, and errors of the file system. Lines that are
-/// no rows are counted, not an error.
+/// [`RecordsError::NoCrawl`] if `dir` contains no crawl, and file system errors. Malformed lines are
+/// counted, not an error.
 pub fn export(
     dir: &Path,
     out: &Path,
@@ -197,7 +197,7 @@ impl Folder<'_> {
         })
     }
 
-    /// A row of the table for each row of a file, by its line, that `make` makes one of.
+    /// Writes the table row that `make` returns for each row of a file and its line.
     fn copy<T: DeserializeOwned, R>(
         &self,
         table: &'static Table<R>,
@@ -286,7 +286,7 @@ pub(crate) fn each_row<T: DeserializeOwned>(
     each_line(rows, |_, row| each(row))
 }
 
-/// As [`each_row`], with the line that each row stands in, from 1.
+/// Like [`each_row`], with the line number of each row, from 1.
 pub(crate) fn each_line<T: DeserializeOwned>(
     mut rows: RowsOf<T>,
     mut each: impl FnMut(u64, T) -> Result<(), TablesError>,

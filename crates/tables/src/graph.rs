@@ -37,7 +37,7 @@ pub struct WrittenGraph {
     pub nodes: u64,
     /// Nodes among them that are pages.
     pub pages: u64,
-    /// Edges: rows of `links.jsonl` that hold.
+    /// Edges: selected rows of `links.jsonl`.
     pub edges: u64,
     /// Pairs of hosts in the list of their links.
     pub host_pairs: u64,
@@ -58,9 +58,8 @@ struct Visit {
     depth: u32,
 }
 
-/// Writes the link graph of the crawl in `dir`, as it stood after `rounds`, into the empty folder
-/// `out`: `pages.graphml` and `hosts.csv`. Pages of a crawl with several rounds take 40 bytes each; else
-/// memory is bounded however many pages and links there are; what is sorted waits in
+/// Writes the link graph of the crawl in `dir` for `rounds` into the empty folder `out`:
+/// `pages.graphml` and `hosts.csv`. A crawl with several rounds takes 40 bytes per page; otherwise memory is bounded however many pages and links there are; what is sorted waits in
 /// files in `out` meanwhile.
 ///
 /// # Errors
@@ -123,13 +122,13 @@ fn write_pages(
     });
     written.map_err(in_file)?;
     // Of a crawl that runs there may be more links by now, whose ends are no nodes.
-    let mut known = graph.link_rows.rows;
+    let mut rows_left = graph.link_rows.rows;
     each_row(links(dir)?, |row: LinkRow| {
-        if known == 0 || !view.holds_link(&row) {
-            known = known.saturating_sub(1);
+        if rows_left == 0 || !view.holds_link(&row) {
+            rows_left = rows_left.saturating_sub(1);
             return Ok(());
         }
-        known -= 1;
+        rows_left -= 1;
         graph.edges += 1;
         xml.edge(&row).map_err(in_file)
     })?;

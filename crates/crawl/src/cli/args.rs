@@ -575,8 +575,8 @@ pub(crate) struct ExportArgs {
     /// else the file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// With wacz: this round alone, from 1. With tables and graph: pages, links and exclusions as they
-    /// stood after this round, or `all`: of every visit [default: the last visit of each URL]
+    /// With wacz: only this round, from 1. With tables and graph: pages, links and exclusions as of the
+    /// end of this round, or `all` for every visit [default: the last visit of each URL]
     #[arg(long, value_name = "N|all")]
     pub(crate) round: Option<RoundChoice>,
     /// With wacz and --round: the WACZ file of an earlier round, to which revisits of its payloads
@@ -589,7 +589,7 @@ pub(crate) struct ExportArgs {
     pub(crate) search_rules: Option<PathBuf>,
 }
 
-/// A round by its number, or all of them.
+/// Selects one round or all rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoundChoice {
     All,

@@ -192,7 +192,7 @@ fn robots_times(settings: &Settings) -> RobotsTimes {
 
 fn study(settings: &Settings) -> Study {
     let operator = &settings.operator;
-    let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let non_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let parts = [&operator.study, &operator.study_page];
     let parts: Vec<&str> = parts
         .into_iter()
@@ -200,9 +200,9 @@ fn study(settings: &Settings) -> Study {
         .filter(|part| !part.is_empty())
         .collect();
     Study {
-        operator_name: said(&operator.operator_name),
-        institution: said(&operator.institution),
-        study: said(&parts.join(", ")),
+        operator_name: non_empty(&operator.operator_name),
+        institution: non_empty(&operator.institution),
+        study: non_empty(&parts.join(", ")),
     }
 }
 

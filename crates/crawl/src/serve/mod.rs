@@ -57,7 +57,7 @@ async fn serve(options: &Options, searcher: Searcher) -> Result<(), CommandError
     let router = app::router(options, searcher, stopped.clone());
     say(&format!("listening on http://{address}/"));
     if !has_index {
-        say("there is no search index yet; how the crawl goes is at /crawl");
+        say("no search index yet; /crawl shows the crawl");
     }
     let room = ConnectionRoom {
         connections: MAX_CONNECTIONS,

@@ -37,8 +37,8 @@ pub(crate) struct Searcher {
 }
 
 impl Searcher {
-    /// Opens the index of the crawl in `dir`, if it has one by now, to be searched by the rules in a
-    /// file.
+    /// Opens the index of the crawl in `dir`, or prepares to open it later if it doesn't exist yet.
+    /// `rules` is a file of search rules.
     pub(crate) fn open(dir: &Path, rules: Option<&Path>) -> Result<Searcher, CommandError> {
         let rules = search_index::rules(rules)?;
         let index = search_index::open_if_any(dir)?;
@@ -53,7 +53,7 @@ impl Searcher {
         })
     }
 
-    /// Returns whether the crawl has an index by now.
+    /// Returns whether the crawl has an index.
     pub(crate) fn has_index(&self) -> bool {
         self.index().is_ok()
     }
@@ -68,10 +68,9 @@ impl Searcher {
                 Ok(self.index.get_or_init(|| Arc::new(index.with_rules(rules))))
             }
             Ok(None) => {
-                let what = "this crawl has no search index";
-                let problem = Problem::new(StatusCode::NOT_FOUND, what);
-                Err(problem
-                    .hint("how the crawl goes is at `/crawl`; `crawl index` builds an index"))
+                let error = "this crawl has no search index";
+                let problem = Problem::new(StatusCode::NOT_FOUND, error);
+                Err(problem.hint("`/crawl` shows the crawl; `crawl index` builds an index"))
             }
             Err(why) => {
                 tracing::error!(%why, "the index can't be opened");
@@ -159,7 +158,7 @@ fn problem(why: &IndexError) -> Problem {
     }
 }
 
-/// Paths of this machine are nobody's business.
+/// Hides the paths of this machine from clients.
 fn unreadable() -> Problem {
     Problem::internal("the search index can't be read")
         .hint("the server's owner finds the reason in its log")

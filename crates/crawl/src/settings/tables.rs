@@ -474,7 +474,7 @@ tables! {
         /// Requests in flight in all
         #[arg(value_name = "N")]
         concurrency: u32 = 256, GoesOn;
-        /// Names looked up at once, ahead of need; beside the requests in flight
+        /// Concurrent name look-ups, ahead of need; not counted in --concurrency
         #[arg(value_name = "N")]
         look_ups: u32 = 256, GoesOn;
         /// Hosts in memory at which idle ones are let go; they are kept on disk

@@ -376,7 +376,7 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
             .ok(),
     )
     .unwrap();
-    let told: Vec<_> = faults["faults"]
+    let listed: Vec<_> = faults["faults"]
         .as_array()
         .unwrap()
         .iter()
@@ -389,7 +389,7 @@ fn links_to_hosts_that_give_no_robots_txt_are_unreachable() {
         })
         .collect();
     assert_eq!(
-        told,
+        listed,
         [
             (json!(refused), json!("unreachable"), json!("one")),
             (json!(down), json!("unreachable"), json!("two")),

@@ -282,7 +282,7 @@ fn a_hostile_document_costs_itself_alone() {
             file("application/pdf", "%PDF-1.4 and no more"),
         ),
         ("/closed.pdf", closed),
-        // Each letter of it is a mark, of which the reader holds a hundred times as much.
+        // Dense markup makes the parser hold about a hundred times the size of the text.
         (
             "/dense.md",
             file("text/markdown", "*a*\n\n".repeat(600_000)),

@@ -287,9 +287,12 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
     assert_eq!(dir.rows("c/tombstones.jsonl").len(), 1);
     let ran = cmd.run(&["replay", "c", "--output", "again"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let asked = dir.rows("again/requests.jsonl");
-    assert!(!asked.is_empty());
-    assert!(!asked.iter().any(|row| row["url"] == gone), "{asked:?}");
+    let requests = dir.rows("again/requests.jsonl");
+    assert!(!requests.is_empty());
+    assert!(
+        !requests.iter().any(|row| row["url"] == gone),
+        "{requests:?}"
+    );
     let ran = cmd.run(&["forget", "c", &format!("{gone}-never")]);
     assert_eq!(ran.code, 2);
     assert!(

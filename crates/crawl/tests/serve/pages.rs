@@ -254,7 +254,7 @@ fn a_crawl_without_an_index_shows_how_it_goes() {
         "{}",
         search.body
     );
-    // It is searched as soon as it is there.
+    // The server opens a new index without a restart.
     site.index(ORIGIN);
     assert_eq!(page(&server, "/?q=lantern").status, 200);
 }

@@ -25,7 +25,7 @@ pub(super) fn config() -> Config {
     let seed = canonicalize(None, "http://a.example/").unwrap();
     let agent = ProductToken::new("crawl").unwrap();
     let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
-    // Permits are used as they are issued, but where a test says otherwise.
+    // Tests use permits directly unless they test look-ups.
     config.politeness.look_ups = 0;
     config
 }

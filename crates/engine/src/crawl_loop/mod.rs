@@ -106,9 +106,9 @@ pub(crate) struct Coordinator {
     /// Requests of this run that ended.
     ended: u64,
     started: Tick,
-    /// Requests and look-ups under way, and permits whose address was found.
+    /// Requests, look-ups, and permits in `found`.
     in_flight: u32,
-    /// Permits to use, and the address of their host, if there is one.
+    /// Permits whose look-up ended, with the address found.
     found: VecDeque<(Permit, Option<IpAddr>)>,
     /// Items and jobs handed out whose end was not committed yet.
     unsettled: u64,
@@ -244,7 +244,7 @@ impl Coordinator {
             Event::Fetched(ended) => self.fetched(now, ended, out),
             Event::AddressFound { permit, address } => {
                 self.found.push_back((permit, address));
-                // In a replay nothing else goes on with the turn.
+                // A replay drives turns itself and never calls `advance` for them.
                 if self.turn.is_recorded() {
                     let _ = self.use_found(now, out);
                 }
@@ -319,11 +319,11 @@ impl Coordinator {
                 self.ending = Some(Ended::Budget(budget));
                 break;
             }
-            let found = match self.use_found(now, out) {
+            let admission_due = match self.use_found(now, out) {
                 Ok(()) => continue,
                 Err(until) => until,
             };
-            wake = found.into_iter().chain(wake).min();
+            wake = admission_due.into_iter().chain(wake).min();
             match self.scheduler.poll(now) {
                 Poll::Issue(permit) => self.issue(now, permit, out),
                 Poll::SleepUntil(tick) => {

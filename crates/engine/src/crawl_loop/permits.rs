@@ -27,7 +27,7 @@ impl Coordinator {
                 self.in_flight += 1;
                 out.push(Effect::FindAddress { permit, url });
             }
-            // Nothing is asked of its host.
+            // No request follows, for example to an excluded host.
             None if permit.is_set_aside() => {
                 self.in_flight += 1;
                 self.found.push_back((permit, None));
@@ -59,8 +59,10 @@ impl Coordinator {
         }
     }
 
-    /// Uses the permit whose address was found first, if there is room for its request. Returns
-    /// whether there was one to use, or else when there may be.
+    /// Uses the oldest permit whose look-up ended.
+    ///
+    /// # Errors
+    /// No such permit, or no room for its request before the given tick.
     pub(super) fn use_found(
         &mut self,
         now: Tick,
@@ -81,7 +83,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Gives all permits back whose address was found, as nothing is to be asked any more.
+    /// Gives back all permits whose look-up ended, because the run sends no more requests.
     pub(super) fn give_found_back(&mut self, now: Tick) {
         for (permit, _) in self.found.drain(..) {
             self.in_flight -= 1;
@@ -181,7 +183,7 @@ mod tests {
         coordinator.told(at(20), PostedCommand { command, answer }, &mut Vec::new());
     }
 
-    /// Takes in that the address of a permit's host was looked for, and goes on.
+    /// Handles the end of a permit's look-up, and advances.
     fn address_found(
         coordinator: &mut Coordinator,
         permit: Permit,
@@ -190,8 +192,8 @@ mod tests {
         let mut out = Vec::new();
         let permit = coordinator.scheduler.set_aside(at(20), permit);
         coordinator.in_flight += 1;
-        let found = Event::AddressFound { permit, address };
-        coordinator.handle(at(20), found, &mut out);
+        let event = Event::AddressFound { permit, address };
+        coordinator.handle(at(20), event, &mut out);
         let _ = coordinator.advance(at(20), &mut out);
         out
     }
@@ -220,8 +222,8 @@ mod tests {
             hold(&mut coordinator);
             let out = address_found(&mut coordinator, permit, None);
             assert_eq!(sent(&out), usize::from(!is_held), "{number}");
-            let asked = coordinator.scheduler.in_flight();
-            assert_eq!(asked, u32::from(!is_held), "{number}");
+            let in_flight = coordinator.scheduler.in_flight();
+            assert_eq!(in_flight, u32::from(!is_held), "{number}");
         }
     }
 
@@ -266,12 +268,12 @@ mod tests {
         let mut requests = 0;
         for permit in permits {
             let address = None;
-            let found = Event::AddressFound { permit, address };
-            coordinator.handle(at(20), found, &mut out);
+            let event = Event::AddressFound { permit, address };
+            coordinator.handle(at(20), event, &mut out);
             let _ = coordinator.advance(at(20), &mut out);
             requests = sent(&out);
         }
-        // One at a time; the others wait for it, and their names are not looked up again.
+        // The concurrency is 1, so two wait, without another look-up.
         assert_eq!((requests, coordinator.found.len()), (1, 2));
         coordinator.stop = Stop::Drain;
         let _ = coordinator.advance(at(20), &mut out);

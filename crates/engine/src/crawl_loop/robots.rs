@@ -17,7 +17,7 @@ use crate::admissions::{sitemap_admission, sitemap_guess};
 use crate::messages::{Effect, Job, RobotsExchange, WriterMessage};
 use crate::secrets::SECRET_IN_URL;
 
-/// The name under which sitemaps are counted that lie on hosts outside of the scope.
+/// Counter of sitemaps on out-of-scope hosts.
 const SITEMAP_ELSEWHERE: &str = "sitemap_elsewhere";
 
 /// Why rules can't be had that lie on a host of another worker: this one may not ask it.
@@ -262,7 +262,7 @@ impl Coordinator {
             if self.may_read_sitemap(&sitemap.url, &host) {
                 continue;
             }
-            // It stands in `excluded.jsonl`, as its pages are missing.
+            // Its pages will be missing, so record why.
             elsewhere += u64::from(sitemap.url.host_key() != host);
             let rule = match self.scope.judge(&sitemap.url, 0) {
                 ScopeVerdict::Out { rule, .. } => rule,
@@ -276,7 +276,7 @@ impl Coordinator {
         if elsewhere > 0 && !is_off {
             *self.unusable.entry(SITEMAP_ELSEWHERE).or_default() += elsewhere;
         }
-        // A guess that may not be asked is nothing that anyone named.
+        // A guessed sitemap has no entry: nobody named it.
         let is_told = !is_guess && !is_off;
         sitemaps.retain(|sitemap| sitemap.state == NewState::Pending || is_told);
         sitemaps

@@ -350,21 +350,21 @@ impl RobotsStates {
         origins.insert(origin.clone(), why);
     }
 
-    /// Why the robots.txt of an origin can't be had.
+    /// Returns why an origin's robots.txt is unreachable.
     pub(crate) fn why_unreachable(&self, origin: &Origin) -> Option<&str> {
         let origins = self.unreachable.get(&origin.host_key())?;
         origins.get(origin).map(String::as_str)
     }
 
-    /// Why the robots.txt files of a host can't be had, each by its URL.
+    /// Returns why a host's robots.txt files are unreachable, with the URL of each.
     pub(crate) fn why_unreachable_host(&self, host: &HostKey) -> Option<String> {
         let origins = self.unreachable.get(host)?;
-        let told = origins.iter().map(|(origin, why)| {
+        let reasons = origins.iter().map(|(origin, why)| {
             let words = why.strip_prefix("robots.txt").unwrap_or(why);
             format!("{}{words}", origin.robots_url())
         });
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| told.join("; "))
+        let reasons: Vec<String> = reasons.collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
     pub(crate) fn keep(&mut self, copy: RobotsCopy) -> Arc<CompiledRobots> {

@@ -24,13 +24,13 @@ impl Coordinator {
         let totals = self.totals();
         let of_round = totals.since(&self.visits.round.before);
         let mut seeds_failed = std::mem::take(&mut self.seeds_failed);
-        // Another worker may have fetched the seeds of a crawl that several share. Where the database
-        // can't be asked, nobody says that none did.
-        let kept = self
+        // Another worker of a shared crawl may have fetched the seeds. If the database can't be read,
+        // assume so rather than report a failure.
+        let seed_mark = self
             .shared
             .is_some()
             .then(|| self.frontier.meta(META_SHARED_SEED));
-        let by_others = u64::from(kept.is_some_and(|kept| !matches!(kept, Ok(None))));
+        let by_others = u64::from(seed_mark.is_some_and(|mark| !matches!(mark, Ok(None))));
         if totals.seeds_fetched + by_others == 0 && seeds_failed.is_empty() {
             seeds_failed = unfetched_seeds(&self.config, &*self.frontier);
         }

@@ -72,7 +72,7 @@ impl Coordinator {
     /// Carries a command out. What is to be durable is answered when it is.
     pub(crate) fn told(&mut self, now: Tick, ask: PostedCommand, out: &mut Vec<Effect>) {
         let PostedCommand { command, answer } = ask;
-        let noted = self.note_of(now, &command);
+        let entry = self.log_entry(now, &command);
         let done = match command {
             Command::Pause => {
                 self.steering.paused_since.get_or_insert(now);
@@ -86,27 +86,27 @@ impl Coordinator {
             Command::Delay { host, delay } => {
                 let done = self.delay(now, host, delay, out);
                 if done.is_ok() {
-                    out.extend(noted);
+                    out.extend(entry);
                 }
                 done
             }
             Command::State => Ok(CommandAnswer::State(Box::new(self.live(now)))),
             Command::Add(url) => match self.seed(&url) {
                 Ok(order) => {
-                    out.extend(noted);
+                    out.extend(entry);
                     return self.order(order, answer, out);
                 }
                 Err(refused) => Err(refused),
             },
             Command::Park(host) => match self.park(now, &host) {
                 Ok(()) => {
-                    out.extend(noted);
+                    out.extend(entry);
                     return self.order_parked(answer, out);
                 }
                 Err(refused) => Err(refused),
             },
             Command::Unpark(host) if self.scheduler.unpark(now, &host) => {
-                out.extend(noted);
+                out.extend(entry);
                 return self.order_parked(answer, out);
             }
             Command::Unpark(host) => Err(Refused::NotParked(host)),
@@ -116,9 +116,9 @@ impl Coordinator {
         let _ = answer.send(done);
     }
 
-    /// The note of a command by which a replay carries it out again. Of a pause it shows in the times of
-    /// requests, and of rules in the settings.
-    fn note_of(&self, now: Tick, command: &Command) -> Option<Effect> {
+    /// Returns the log entry that lets a replay repeat a command. Pauses show in request times, and rules
+    /// in the settings, so neither has an entry.
+    fn log_entry(&self, now: Tick, command: &Command) -> Option<Effect> {
         let (command, about, delay) = match command {
             Command::Add(url) => ("add", Some(url.clone()), None),
             Command::Delay { host, delay } => {

@@ -499,7 +499,7 @@ fn ours_so_many_hosts_have_a_delay_of_their_own_and_no_more() {
                 "{answer:?}"
             ),
         }
-        // It is noted for a replay, and among the delays.
+        // One effect for the log of delays, and one for replays.
         assert_eq!(out.len(), if number < MAX_DELAYS { 2 } else { 0 });
     }
     // That of every host is none of them.

@@ -181,18 +181,6 @@ pub fn find_tombstone(dir: &Path, url: &CanonicalUrl) -> Result<Option<Tombstone
     tombstone_of(dir, frontier.meta(META_TOMBSTONE_KEY)?, url)
 }
 
-/// The pages and hosts that the crawl in `dir` was made to forget.
-///
-/// # Errors
-/// As for [`find_tombstone`].
-pub(crate) fn tombstones_of(dir: &Path) -> Result<Tombstones, EngineError> {
-    if !dir.join(TOMBSTONES).is_file() {
-        return Ok(Tombstones::default());
-    }
-    let frontier = open_at_rest(dir)?;
-    Tombstones::read(dir, frontier.meta(META_TOMBSTONE_KEY)?)
-}
-
 /// Takes pages and hosts out of the crawl in `dir`. Its index, `report.json`, `report.html` and
 /// `hosts.jsonl` go, as they are derived: who calls makes them anew.
 ///

@@ -185,7 +185,7 @@ pub(crate) enum Effect {
     /// Note the turn of a host in `state/order.jsonl`, before the row of its request and before what
     /// comes of it is committed.
     NoteTurn(HostTurn),
-    /// Note a person's command in `state/order.jsonl`, before what comes of it is committed.
+    /// Append an operator's command to `state/order.jsonl`, before its results are committed.
     NoteCommand(CommandTaken),
     /// Note in `state/delays.jsonl` that a delay is another, before it holds.
     NoteDelay(DelayRow),

@@ -235,8 +235,7 @@ impl Replay {
         Ok(Err(Lost(Some(turn.origin.clone()))))
     }
 
-    /// Carries a person's command out again. One that is refused by now changes nothing, and the first
-    /// request that differs says so.
+    /// Repeats an operator's command. If the replay refuses it, the first differing request shows that.
     fn follow_command(&mut self, taken: &CommandTaken) -> Step {
         if let Err(lost) = self.end_requests(taken.ended, u64::MAX)? {
             return Ok(Err(lost));
@@ -248,7 +247,7 @@ impl Replay {
         let Some(command) = command_of(taken) else {
             return Ok(Err(Lost(taken.about.clone())));
         };
-        // Nobody waits for the answer.
+        // The answer is discarded.
         let (answer, _) = oneshot::channel();
         let posted = Event::Command(PostedCommand { command, answer });
         self.coordinator.handle(self.now, posted, &mut self.effects);
@@ -328,7 +327,7 @@ impl Replay {
     }
 }
 
-/// A command as it was noted; none where this version knows no such command.
+/// Parses a logged command. Returns `None` for an unknown command.
 fn command_of(taken: &CommandTaken) -> Option<Command> {
     let about = taken.about.as_deref();
     let host = about.map(|host| HostKey::parse(host).ok());

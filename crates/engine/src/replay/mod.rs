@@ -34,7 +34,6 @@ use self::script::Script;
 use crate::config::Config;
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
-use crate::forget::tombstones_of;
 use crate::messages::key::{Keyed, MessageKey, MessageKeys};
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
@@ -279,7 +278,7 @@ impl Replay {
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
             .sampling(sampling)
-            .leaving_out(tombstones_of(answers.crawl.dir())?)
+            .leaving_out(directory::tombstones_at_rest(answers.crawl.dir())?)
             .telling(TraceEvents::new(config));
         let no_starts: Box<dyn Iterator<Item = Tick>> = Box::new(std::iter::empty());
         Ok(Replay {

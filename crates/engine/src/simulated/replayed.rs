@@ -163,7 +163,7 @@ struct LateRun {
     /// Messages for the next commit.
     came: Vec<Keyed>,
     is_committing: bool,
-    /// What a person says, each after so many happenings.
+    /// Commands, each with the number of events before it.
     commands: VecDeque<(u64, Command)>,
     happened: u64,
 }
@@ -297,11 +297,11 @@ impl LateRun {
         }
     }
 
-    /// A person tells the crawl something.
-    fn tell(&mut self, command: Command) {
+    /// Sends an operator's command.
+    fn command(&mut self, command: Command) {
         let (answer, _) = oneshot::channel();
-        let told = Event::Command(PostedCommand { command, answer });
-        self.coordinator.handle(self.now, told, &mut self.effects);
+        let event = Event::Command(PostedCommand { command, answer });
+        self.coordinator.handle(self.now, event, &mut self.effects);
     }
 
     /// Goes on until the run is over, or was killed after so many happenings.
@@ -312,7 +312,7 @@ impl LateRun {
                 && *after <= self.happened
                 && let Some((_, command)) = self.commands.pop_front()
             {
-                self.tell(command);
+                self.command(command);
             }
             self.perform(servers);
             let next = self.coordinator.advance(self.now, &mut self.effects);
@@ -385,7 +385,7 @@ fn crawl(dir: &Path, seed: u64, kills: u64, rounds: u32) -> Config {
     crawl_steered(dir, seed, kills, rounds, Vec::new)
 }
 
-/// As [`crawl`], and a person steers each run.
+/// Like [`crawl`], with commands in each run.
 fn crawl_steered(
     dir: &Path,
     seed: u64,
@@ -480,11 +480,11 @@ fn ours_the_order_of_a_crawl_that_was_killed_is_that_of_its_replay() {
 }
 
 #[test]
-fn what_a_person_told_a_crawl_is_told_to_its_replay() {
+fn a_replay_repeats_the_commands_of_its_crawl() {
     let commands = || {
         let host = |name: &str| HostKey::parse(name).unwrap();
         vec![
-            // No page links to it.
+            // No page links here.
             (30, Command::Add("http://h7.example/p2".to_owned())),
             (60, Command::Park(host("h2.example"))),
             (
@@ -499,8 +499,8 @@ fn what_a_person_told_a_crawl_is_told_to_its_replay() {
     };
     let dir = tempfile::tempdir().unwrap();
     let config = crawl_steered(dir.path(), 60, 0, 1, commands);
-    let asked = requests(&config.output);
-    assert!(asked.iter().any(|row| row.host == "h7.example"));
+    let sent = requests(&config.output);
+    assert!(sent.iter().any(|row| row.host == "h7.example"));
     for seed in 60..63 {
         check_steered(seed, seed % 2, 1, commands);
     }

@@ -384,7 +384,19 @@ fn open_journal(
     }
 }
 
-/// Name and contact, as far as there are any.
+/// Reads the tombstones of the crawl in `dir`, which no run may be using.
+///
+/// # Errors
+/// A crawl in use, or unreadable tombstones.
+pub(crate) fn tombstones_at_rest(dir: &Path) -> Result<Tombstones, EngineError> {
+    if !dir.join(TOMBSTONES).is_file() {
+        return Ok(Tombstones::default());
+    }
+    let frontier = open_at_rest(dir)?;
+    Tombstones::read(dir, frontier.meta(META_TOMBSTONE_KEY)?)
+}
+
+/// Combines the operator's name and contact.
 fn operator(config: &Config) -> Option<String> {
     let contact = config.contact.as_ref().map(ToString::to_string);
     match (config.study.operator_name.clone(), contact) {

@@ -69,7 +69,7 @@ impl OrderLog {
         }))
     }
 
-    /// Notes a person's command, behind all turns so far.
+    /// Appends an operator's command after all turns so far.
     ///
     /// # Errors
     /// Those of the file system.

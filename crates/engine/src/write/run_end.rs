@@ -16,7 +16,7 @@ use crate::scope_seeds::ScopeSeeds;
 use crate::state::directory;
 use crate::summary::Ended;
 
-/// URLs that are listed of each origin whose robots.txt can't be had.
+/// Maximum URLs to list for each origin with an unreachable robots.txt.
 const MAX_LISTED_URLS: usize = 100;
 
 /// Rows of `excluded.jsonl` by reason.
@@ -62,7 +62,7 @@ pub(crate) fn write_derived(
             |visit| frontier.each_deferred(visit),
         )?;
     }
-    // A host or group whose budget is spent is left out however the run ends.
+    // Spent budgets are recorded however the run ends.
     let has_spent = waiting.iter().any(|row| row.reason == "budget");
     if has_spent && (shared.is_none() || !is_cut_short) {
         let exclusion = by_budget(waiting);
@@ -89,7 +89,7 @@ pub(crate) fn write_derived(
     count_by_reason(config)
 }
 
-/// Lists the first URLs of each origin whose robots.txt can't be had.
+/// Adds the first URLs of each origin with an unreachable robots.txt.
 fn list_unreachable(
     frontier: &dyn Frontier,
     waiting: &mut [WaitingRow],

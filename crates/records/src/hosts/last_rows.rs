@@ -62,11 +62,11 @@ impl LastLines {
         Ok(LastLines::of(lines))
     }
 
-    /// Of lines by the keys of their URLs.
+    /// Builds the set from pairs of URL key and line.
     pub(crate) fn of(mut lines: Vec<(u64, u64)>) -> LastLines {
-        let most = lines.iter().map(|(_, line)| *line).max().unwrap_or(0) / 64 + 1;
+        let words = lines.iter().map(|(_, line)| *line).max().unwrap_or(0) / 64 + 1;
         lines.sort_unstable();
-        let mut bits = vec![0; usize::try_from(most).unwrap_or(usize::MAX)];
+        let mut bits = vec![0; usize::try_from(words).unwrap_or(usize::MAX)];
         for (at, (url, line)) in lines.iter().enumerate() {
             if lines.get(at + 1).is_none_or(|(next, _)| next != url) {
                 let (word, bit) = place(*line);

@@ -115,7 +115,7 @@ fn ours_a_request_counts_at_the_address_that_is_found_for_it() {
 }
 
 #[test]
-fn addresses_are_found_out_ahead_of_need_and_beside_the_requests_in_flight() {
+fn look_ups_run_ahead_and_do_not_count_as_requests_in_flight() {
     let mut stage = Stage::new(Politeness {
         concurrency: 2,
         look_ups: 3,
@@ -132,16 +132,16 @@ fn addresses_are_found_out_ahead_of_need_and_beside_the_requests_in_flight() {
         .partition(Permit::is_set_aside);
     assert_eq!((aside.len(), asked.len()), (3, 1));
     assert_eq!(stage.scheduler.in_flight(), 1);
-    // No name needs to be found for the requests in flight to go on.
+    // An ended look-up takes part in the concurrency only when it is admitted.
     let mut aside = aside.into_iter();
     let found = aside.next().unwrap();
     asked.extend(sent(stage.scheduler.admit(stage.now, found, None)));
     assert_eq!((asked.len(), stage.scheduler.in_flight()), (2, 2));
-    // A place among the look-ups is free again, and needs no room among the requests.
+    // The freed look-up is used although the concurrency is exhausted.
     let next = permits(&mut stage);
     assert_eq!(next.len(), 1);
     assert!(next[0].is_set_aside());
-    // What was found waits for room.
+    // The next one must wait.
     let found = aside.next().unwrap();
     let other = "192.0.2.2".parse().unwrap();
     let Admission::Wait(found, None) = stage.scheduler.admit(stage.now, found, Some(other)) else {
@@ -153,7 +153,7 @@ fn addresses_are_found_out_ahead_of_need_and_beside_the_requests_in_flight() {
 }
 
 #[test]
-fn what_is_found_waits_for_the_rate() {
+fn ended_look_ups_wait_for_the_rate() {
     let mut stage = Stage::new(Politeness {
         max_rate: Some(1.0),
         look_ups: 3,

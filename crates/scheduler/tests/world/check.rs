@@ -239,7 +239,7 @@ impl Check {
         }
     }
 
-    /// The address of a host was found out.
+    /// Records the result of a look-up.
     pub(crate) fn found(&mut self, host: u32, address: u32) {
         self.hosts[host as usize].address = Some(address);
     }

@@ -34,7 +34,7 @@ pub(crate) struct World {
     ends: BinaryHeap<Reverse<(Tick, u32)>>,
     /// When more urls of an origin are found.
     finds: BinaryHeap<Reverse<(Tick, u32)>>,
-    /// Permits whose address is found out, by when it is, and those whose was found.
+    /// Look-ups under way, by their end, and ended ones.
     look_ups: BTreeMap<(Tick, u64), Permit>,
     found: VecDeque<Permit>,
     evicted: HashMap<u32, Vec<u8>>,
@@ -233,8 +233,7 @@ impl World {
         }
     }
 
-    /// Has the address of a host found out before it is asked, where the scheduler wants that, and
-    /// now and then where it does not.
+    /// Starts a look-up if the scheduler wants one, and sometimes if it doesn't.
     fn look_up(&mut self, permit: Permit) {
         let is_asked = self.plan.politeness.look_ups > 0 && self.dice.percent(10);
         if !permit.is_set_aside() && !is_asked {
@@ -245,14 +244,14 @@ impl World {
         self.look_ups.insert((until, self.tally.polls), permit);
     }
 
-    /// Sends a request whose address was found, unless it has to wait: until then, if that is known.
+    /// Sends the request of the oldest ended look-up. Returns whether it did anything, and when to retry.
     fn admit(&mut self) -> (bool, Option<Tick>) {
         let Some(permit) = self.found.pop_front() else {
             return (false, None);
         };
         let host = host_number(permit.host().as_str());
-        let known = self.dice.percent(80);
-        let number = known.then(|| self.hosts[host as usize].address);
+        let is_found = self.dice.percent(80);
+        let number = is_found.then(|| self.hosts[host as usize].address);
         let address = number.map(|address| address.to_be_bytes().into());
         let admission = self.scheduler.admit(self.now, permit, address);
         if let Admission::Wait(permit, until) = admission {

@@ -1,4 +1,4 @@
-//! The time that look-ups of names add to a crawl of many hosts.
+//! Measures how much a slow name server delays a crawl of many hosts.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,13 +17,13 @@ use xtask::workspace::Workspace;
 
 #[derive(Args)]
 pub(crate) struct NamesArgs {
-    /// Hosts, each with a name and an address of its own
+    /// Number of hosts, each with its own name and address
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     hosts: u32,
-    /// The time that each page takes, in milliseconds
+    /// Response time of each page, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50)]
     latency: u64,
-    /// Crawls of each kind, in turn
+    /// Crawls with each name server, alternating
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
     /// Measure the program of the dev profile, which is built sooner
@@ -32,19 +32,19 @@ pub(crate) struct NamesArgs {
 }
 
 const DOMAIN: &str = "names.example";
-/// Of 100 names so many get no answer, and so many a late one.
+/// Names in 100 without an answer, and with a late answer.
 const DEAD: u32 = 2;
 const LATE: u32 = 5;
 const LATE_BY: Duration = Duration::from_millis(300);
-/// Bytes of a question at most.
+/// Maximum bytes of a query.
 const MAX_QUESTION: usize = 512;
 
 /// The behaviour of the name server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It answers at once.
+    /// Answers immediately.
     Fast,
-    /// Some names are dead, some late, and none has a word on AAAA.
+    /// Ignores some names, delays others, and ignores all AAAA queries.
     Troubled,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn measure(workspace: &Workspace, args: &NamesArgs) -> Result<()> {
     Ok(io::stdout().write_all(table.as_bytes())?)
 }
 
-/// The time from the first page to the last page of a host whose name is alive.
+/// Returns the time from the start to the last page of a host whose name resolves.
 fn crawl(
     workspace: &Workspace,
     program: &std::path::Path,
@@ -140,7 +140,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// A name server on loopback. It ends with the program.
+/// A name server on loopback, which runs until the program exits.
 struct NameServer {
     address: SocketAddr,
 }
@@ -171,7 +171,7 @@ impl NameServer {
             }
         });
         thread::spawn(move || {
-            // All are late by the same time, so they leave in the order in which they came.
+            // The delay is constant, so a queue keeps the order.
             while let Ok((at, answer, peer)) = late.recv() {
                 thread::sleep(at.saturating_duration_since(Instant::now()));
                 drop(answers.send_to(&answer, peer));
@@ -181,8 +181,8 @@ impl NameServer {
     }
 }
 
-/// The number of the host that a question is about, whether it asks for an A record, and where it
-/// ends (RFC 1035 section 4.1.2).
+/// Parses a query: the host's number, whether it is an A query, and its length (RFC 1035 section
+/// 4.1.2).
 fn question(query: &[u8]) -> Option<(u32, bool, usize)> {
     let first = usize::from(*query.get(12)?);
     let label = std::str::from_utf8(query.get(13..13 + first)?).ok()?;
@@ -195,7 +195,7 @@ fn question(query: &[u8]) -> Option<(u32, bool, usize)> {
     Some((label.strip_prefix('h')?.parse().ok()?, is_v4, end))
 }
 
-/// A response with one A record, or with none.
+/// Builds a response with one A record, or with none.
 fn answer(query: &[u8], address: IpAddr, is_v4: bool) -> Vec<u8> {
     let mut bytes = query.to_vec();
     bytes[2] = 0x81;
