@@ -469,7 +469,8 @@ pub struct ExcludedRow {
     /// The round that excluded it, from 1; null in rows of older versions.
     #[serde(default)]
     pub round: Option<u32>,
-    /// Fetch time of the last page settled before it; null in rows of older versions.
+    /// Fetch time of the last page settled before it, or start of the round for rows written at the end
+    /// of a run; null in rows of older versions.
     #[serde(default)]
     pub at: Option<Timestamp>,
 }

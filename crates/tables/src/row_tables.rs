@@ -181,7 +181,7 @@ pub(crate) const EXCLUDED: Table<ExcludedRow> = Table {
                 "time",
                 Time,
                 "UTC, ms",
-                "when the page was fetched that was settled last before it",
+                "when the last page before it was fetched; for rows written at the end of a run, when the round began",
                 "`at`",
                 |row| row.at.map(Timestamp::as_millis).into(),
             ),

@@ -89,8 +89,8 @@ fn warc11_6_2_warcinfo_introduces_the_file() {
             WARC-Date: 2026-11-21T00:00:00.123456Z
             WARC-Filename: crawl-www.example.org-20261121000000-00000.warc.gz
             Content-Type: application/warc-fields
-            WARC-Block-Digest: sha1:PGZFHALM2FBGRVJQ5CUA4L2ZTDKYGHIH
-            Content-Length: 363
+            WARC-Block-Digest: sha1:2XPXVVPEKJN44MA5HFCPO4GQEMXIRFYE
+            Content-Length: 362
 
             software: crawl/0.1.0
             operator: mailto:a@example.org

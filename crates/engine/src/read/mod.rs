@@ -285,7 +285,10 @@ impl PageReader {
         let mut row = PageRow {
             status: Some(exchange.status),
             bytes: exchange.body.len() as u64,
-            content_type: content_type(&exchange).map(Cow::into_owned),
+            // A 304 has no body, so its Content-Type describes nothing (docs/recrawl.md).
+            content_type: content_type(&exchange)
+                .filter(|_| exchange.status != 304)
+                .map(Cow::into_owned),
             detected_type: document.detected_type.map(str::to_owned),
             charset: document.charset.map(str::to_owned),
             language: document.language,

@@ -39,10 +39,11 @@ pub(crate) fn write_derived(
         visits,
         scope_seeds,
         shared,
-        latest,
         ..
     } = writer;
-    let when = Some((visits.round.number, latest));
+    // A later start replaces these rows, and nothing has changed by then.
+    let began = u64::from(visits.round.began) * 1_000_000;
+    let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;
     let is_cut_short = matches!(ended, Ended::Interrupted | Ended::HandedOver);
     // Of workers each lists the hosts that it has, but for those of one that ended before, which

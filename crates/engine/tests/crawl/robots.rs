@@ -195,7 +195,10 @@ fn play(state: &State) -> String {
         Ended::Unreachable(hosts) => {
             assert_eq!(hosts[0].host.as_str(), web.authority(0));
             assert_eq!(summary.pending, 1, "its URLs wait for the next start");
-            format!("ended, host named: {}", hosts[0].why)
+            let why = hosts[0]
+                .why
+                .replace(&web.url(0, "/robots.txt"), "robots.txt");
+            format!("ended, host named: {why}")
         }
         ended => format!("{ended:?}"),
     };
@@ -381,7 +384,10 @@ fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_asked_for() {
     };
     assert_eq!(
         hosts[0].why,
-        "robots.txt answered 302, to a host that --exclude-host leaves out"
+        format!(
+            "{} answered 302, to a host that --exclude-host leaves out",
+            web.url(0, "/robots.txt")
+        )
     );
     let log = web.log();
     assert!(
