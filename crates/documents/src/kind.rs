@@ -23,7 +23,7 @@ pub enum DocumentKind {
 /// times the size of the text.
 const SMALL_MARKDOWN: usize = 256 << 10;
 /// Maximum bytes of Markdown to parse; the rest is ignored. This keeps the parser below 512 MiB.
-const MAX_MARKDOWN: usize = 4 << 20;
+const MAX_MARKDOWN: usize = 2 << 20;
 
 impl DocumentKind {
     /// Tells the kind of a document by the value of its `Content-Type` header, the path of its URL
