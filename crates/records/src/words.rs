@@ -29,6 +29,9 @@ pub fn outcome_words(outcome: &str) -> String {
 /// Names a failure, or the error of a row, in words. Text after the first colon is kept.
 #[must_use]
 pub fn failure_words(failure: &str) -> String {
+    if let Some((robots, why)) = failure.split_once("robots.txt: ") {
+        return format!("{robots}robots.txt: {}", failure_words(why));
+    }
     let (token, detail) = match failure.split_once(':') {
         Some((token, detail)) => (token, Some(detail)),
         None => (failure, None),
@@ -101,6 +104,10 @@ mod tests {
         assert_eq!(
             failure_words("robots.txt answered 503"),
             "robots.txt answered 503"
+        );
+        assert_eq!(
+            failure_words("http://a.example/robots.txt: connect_refused"),
+            "http://a.example/robots.txt: connection refused"
         );
         assert_eq!(outcome_words("client_error"), "client error (4xx)");
         assert_eq!(outcome_words("login_page"), "login page");

@@ -187,7 +187,7 @@ fn a_redirect_without_an_end_is_broken() {
     assert_eq!((of_two.len(), errors.count()), (2, 1), "{of_two:?}");
     let (json, text) = broken(&cmd, &web, "c");
     assert_eq!(json["pages"].as_array().unwrap().len(), 3, "{text}");
-    assert!(text.contains("301  /a (redirect_loop)"), "{text}");
+    assert!(text.contains("301  /a (redirect loop)"), "{text}");
     let report = cmd.run(&["report", "c", "--json"]).ok();
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["broken"]["pages"], 3);

@@ -222,18 +222,18 @@ fn every_page_where_a_broken_link_stands_is_named() {
         crawl(&site(), None, true).path(),
         "archive",
         expect![[r#"
-        2 pages are broken, 4 links lead there
+            2 pages are broken, 4 links lead there
 
-        ---  http://dead.example/ (connect_refused)
-             on http://e.example/a  "�[31mdead"
+            ---  http://dead.example/ (connection refused)
+                 on http://e.example/a  "�[31mdead"
 
-        404  http://e.example/gone
-             on http://e.example/  "old news"  (nofollow)
-             on http://e.example/a  "it moved"
-                by way of http://e.example/moved
-                by way of http://e.example/further
-             on http://e.example/sitemap.xml
-    "#]],
+            404  http://e.example/gone
+                 on http://e.example/  "old news"  (nofollow)
+                 on http://e.example/a  "it moved"
+                    by way of http://e.example/moved
+                    by way of http://e.example/further
+                 on http://e.example/sitemap.xml
+        "#]],
     );
 }
 
@@ -249,7 +249,7 @@ fn links_that_were_kept_serve_where_there_was_one_round() {
     let found = expect![[r#"
         2 pages are broken, 3 links lead there
 
-        ---  http://dead.example/ (connect_refused)
+        ---  http://dead.example/ (connection refused)
              on http://e.example/a
 
         404  http://e.example/gone
@@ -271,19 +271,19 @@ fn what_led_there_first_is_named_where_nothing_else_was_kept() {
         crawl(&site(), None, false).path(),
         "via",
         expect![[r#"
-        2 pages are broken, 3 links lead there
+            2 pages are broken, 3 links lead there
 
-        ---  http://dead.example/ (connect_refused)
-             on http://e.example/a
+            ---  http://dead.example/ (connection refused)
+                 on http://e.example/a
 
-        404  http://e.example/gone
-             on http://e.example/
-             on http://e.example/a
-                by way of http://e.example/moved
-                by way of http://e.example/further
+            404  http://e.example/gone
+                 on http://e.example/
+                 on http://e.example/a
+                    by way of http://e.example/moved
+                    by way of http://e.example/further
 
-        neither links nor an archive were kept: of each page the one that led there first is named
-    "#]],
+            neither links nor an archive were kept: of each page the one that led there first is named
+        "#]],
     );
 }
 
@@ -444,14 +444,14 @@ fn redirects_without_an_end_are_broken() {
         expect![[r#"
             3 pages are broken, 3 links lead there
 
-            301  http://e.example/a (redirect_loop)
+            301  http://e.example/a (redirect loop)
                  on http://e.example/  "A"
 
-            301  http://e.example/longer (too_many_redirects)
+            301  http://e.example/longer (too many redirects)
                  on http://e.example/  "long"
                     by way of http://e.example/long
 
-            301  http://e.example/self (redirect_loop)
+            301  http://e.example/self (redirect loop)
                  on http://e.example/  "self"
         "#]],
     );
@@ -481,7 +481,7 @@ fn ours_a_loop_is_named_by_the_same_page_in_each_round() {
     expect![[r#"
         1 page is broken, 2 links lead there
 
-        301  http://e.example/a (redirect_loop)
+        301  http://e.example/a (redirect loop)
              on http://e.example/  "B"
                 by way of http://e.example/b
                 by way of http://e.example/c

@@ -6,6 +6,7 @@ use crawl_weburl::safe_line;
 
 use super::{BrokenLink, BrokenLinks, BrokenPage};
 use crate::numbers::{counted, grouped};
+use crate::words::failure_words;
 
 /// Characters of a link's text that are shown.
 const MAX_SHOWN_CHARS: usize = 48;
@@ -87,7 +88,10 @@ fn answer_and_url(page: &BrokenPage) -> String {
         .as_ref()
         .filter(|_| page.status.is_none_or(|status| status < 400))
     {
-        Some(error) => format!("{status}  {} ({})", page.url, safe_line(error)),
+        Some(error) => {
+            let error = failure_words(error);
+            format!("{status}  {} ({})", page.url, safe_line(&error))
+        }
         None => format!("{status}  {}", page.url),
     }
 }

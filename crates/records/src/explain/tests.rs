@@ -87,7 +87,7 @@ fn a_redirect_says_where_it_leads_and_why_it_is_broken() {
             was fetched
               answer: 302, 1 byte, 2026-11-20T23:59:59.123Z
               redirects to: http://e.example/s
-              error: redirect_loop
+              error: redirect loop
               depth: 0
               requests sent for it: 0
               last request for robots.txt: 2026-11-20T23:59:59.123Z robots (200)

@@ -9,6 +9,7 @@ use crawl_weburl::safe_line;
 
 use super::{Explanation, StateRead};
 use crate::numbers::counted;
+use crate::words::failure_words;
 
 impl Explanation {
     /// Returns whether the last run ended while a budget held the URL back: the next start takes such a
@@ -51,7 +52,7 @@ impl fmt::Display for Explanation {
                 writeln!(f, "  redirects to: {target}")?;
             }
             if let Some(error) = &page.error {
-                writeln!(f, "  error: {error}")?;
+                writeln!(f, "  error: {}", failure_words(error))?;
             }
             if let Some(label) = &page.label {
                 writeln!(f, "  label: {}", safe_line(label))?;
