@@ -244,13 +244,17 @@ fn a_watcher_is_told_until_the_end() {
     let mut watch = Talk::to(&dir);
     let first = watch.say(&json!({"do": "watch"}));
     assert_eq!(first["phase"], "paused");
-    let other = cmd.command(&["control", "c", "watch"]).spawn().unwrap();
+    let mut other = cmd.command(&["control", "c", "watch"]).spawn().unwrap();
+    // The crawl must not end before the other watcher has connected.
+    let mut states = BufReader::new(other.stdout.take().unwrap());
+    states.read_line(&mut String::new()).unwrap();
     talk.done(&json!({"do": "resume"}));
     let next = watch.hear();
     assert!(next.is_none_or(|state| state["phase"] != "paused"));
     while watch.hear().is_some() {}
     assert_eq!(crawl.end().0, 0);
     assert_eq!(Ran::of_child(other).code, 0);
+    drop(states);
 }
 
 #[test]
