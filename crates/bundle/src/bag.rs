@@ -172,8 +172,8 @@ fn read_manifest(
     Ok(Manifest { files })
 }
 
-/// Returns whether a listed path leads nowhere but below the folder that it is listed in.
-fn is_within(path: &str) -> bool {
+/// Returns whether a listed path stays below the folder of its list.
+pub(crate) fn is_within(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     parts.all(|part| matches!(part, Component::Normal(_)))
 }

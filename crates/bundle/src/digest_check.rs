@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _};
-use std::path::{Component, Path};
+use std::path::Path;
 
 use crawl_archive::rows::DigestRow;
 use crawl_archive::{DIGESTS, DigestList, digested_files, open_regular, sha256_of};
 
+use crate::bag::is_within;
 use crate::error::{VerifyError, is_damage};
 use crate::verification::Verification;
 
@@ -31,11 +32,7 @@ pub(crate) fn check_digests(
     }
     let mut unreadable = BTreeSet::new();
     for row in &list.rows {
-        let path = Path::new(&row.file);
-        if !path
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)))
-        {
+        if !is_within(&row.file) {
             let what = format!("it lists `{}`, which is no file of the crawl", row.file);
             verification.file(DIGESTS, what);
             continue;
@@ -50,7 +47,7 @@ pub(crate) fn check_digests(
                 let what = format!("{DIGESTS} lists it, and it can't be read: {why}");
                 verification.file(&row.file, what);
             }
-            Err(why) => return Err(VerifyError::read(&dir.join(path))(why)),
+            Err(why) => return Err(VerifyError::read(&dir.join(&row.file))(why)),
         }
         verification.checked.files += 1;
         verification.checked.bytes += row.bytes;

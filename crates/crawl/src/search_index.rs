@@ -45,10 +45,13 @@ fn read_rules(path: &Path) -> Result<SearchRules, CommandError> {
     })
 }
 
+fn is_crawl(dir: &Path) -> bool {
+    dir.join("pages.jsonl").exists() || dir.join("state").exists()
+}
+
 /// Opens the index of the crawl in `dir`, if it has one.
 pub(crate) fn open_if_any(dir: &Path) -> Result<Option<SearchIndex>, CommandError> {
-    let is_crawl = dir.join("pages.jsonl").exists() || dir.join("state").exists();
-    match is_crawl && !dir.join(FOLDER).exists() {
+    match is_crawl(dir) && !dir.join(FOLDER).exists() {
         true => Ok(None),
         false => open(dir).map(Some),
     }
@@ -56,9 +59,8 @@ pub(crate) fn open_if_any(dir: &Path) -> Result<Option<SearchIndex>, CommandErro
 
 /// Opens the index of the crawl in `dir`.
 pub(crate) fn open(dir: &Path) -> Result<SearchIndex, CommandError> {
-    let is_crawl = dir.join("pages.jsonl").exists() || dir.join("state").exists();
     let folder = dir.join(FOLDER);
-    if !is_crawl && !folder.exists() {
+    if !is_crawl(dir) && !folder.exists() {
         return Err(no_crawl(dir));
     }
     SearchIndex::open(&folder).map_err(|error| of_index(&error, dir))

@@ -78,7 +78,7 @@ pub enum TablesError {
 
 /// Writes the tables of the crawl in `dir` into the empty folder `out`, one file per table. `rounds`
 /// selects the rows of `pages`, `links` and `excluded`; the other tables cover all rounds. Memory is
-/// bounded except for about 600 bytes per host, and 40 per page in a crawl with several rounds. A running
+/// bounded except for about 600 bytes per host and, with several rounds, 32 per row of `pages.jsonl`. A running
 /// crawl exports its current rows. The table `links` requires `links.jsonl`.
 ///
 /// # Errors

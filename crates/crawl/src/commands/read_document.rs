@@ -1,5 +1,5 @@
-//! `crawl read-document`: one PDF, DOCX or long Markdown from stdin as HTML on stdout. A crawl starts it for each
-//! such document, so that what a hostile one does ends with this process.
+//! `crawl read-document`: converts one PDF, DOCX or long Markdown from stdin to HTML on stdout. A crawl
+//! starts it for each such document, so that a hostile one harms only this process.
 
 use std::io::{Read as _, Write as _};
 

@@ -100,8 +100,8 @@ fn ours_a_ca_of_one_s_own_is_trusted_where_it_is_named() {
 
     let untrusted = run(&["--output", "c"]);
     assert_eq!(untrusted.code, 1, "{}", untrusted.stderr);
-    let told = format!("unreachable: a.test: {seed}robots.txt: TLS failed: unknown issuer");
-    assert!(untrusted.stderr.contains(&told), "{}", untrusted.stderr);
+    let message = format!("unreachable: a.test: {seed}robots.txt: TLS failed: unknown issuer");
+    assert!(untrusted.stderr.contains(&message), "{}", untrusted.stderr);
     let hint = "hint: a CA of your own is trusted with --ca-file FILE";
     assert!(untrusted.stderr.contains(hint), "{}", untrusted.stderr);
 

@@ -85,8 +85,8 @@ fn a_host_that_refuses_connections_ends_the_crawl_by_name() {
     let Ended::Unreachable(hosts) = &summary.ended else {
         panic!("{:?}", summary.ended)
     };
-    let why = format!("{}: connect_refused", web.url(0, "/robots.txt"));
-    assert_eq!(hosts[0].why, why);
+    let reason = format!("{}: connect_refused", web.url(0, "/robots.txt"));
+    assert_eq!(hosts[0].why, reason);
     assert_eq!(
         crawl.requests()[0].failure.as_deref(),
         Some("connect_refused")

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ const DEAD: u32 = 2;
 const LATE: u32 = 5;
 const LATE_BY: Duration = Duration::from_millis(300);
 /// Maximum bytes of a query.
-const MAX_QUESTION: usize = 512;
+const MAX_QUERY: usize = 512;
 
 /// The behaviour of the name server.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,12 +72,7 @@ pub(super) fn measure(workspace: &Workspace, args: &NamesArgs) -> Result<()> {
 }
 
 /// Returns the time from the start to the last page of a host whose name resolves.
-fn crawl(
-    workspace: &Workspace,
-    program: &std::path::Path,
-    args: &NamesArgs,
-    kind: Kind,
-) -> Result<Duration> {
+fn crawl(workspace: &Workspace, program: &Path, args: &NamesArgs, kind: Kind) -> Result<Duration> {
     let web = TestWeb::builder()
         .hosts(args.hosts)
         .pages(1)
@@ -152,7 +148,7 @@ impl NameServer {
         let (late_sender, late) = mpsc::channel();
         let answers = socket.try_clone()?;
         thread::spawn(move || {
-            let mut bytes = [0; MAX_QUESTION];
+            let mut bytes = [0; MAX_QUERY];
             while let Ok((length, peer)) = socket.recv_from(&mut bytes) {
                 let Some((host, is_v4, end)) = question(&bytes[..length]) else {
                     continue;
