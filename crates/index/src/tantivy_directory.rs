@@ -5,7 +5,7 @@
 //! anyone on a disk that is read-only. Here files have the modes that the umask gives, and who may
 //! only read locks by what can be read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -144,9 +144,12 @@ impl Directory for IndexDirectory {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        // Only who writes asks for a lock that is not waited for.
+        if !lock.is_blocking {
+            return try_lock(&self.path.join(&lock.filepath));
+        }
         match self.files.acquire_lock(lock) {
-            // Only who writes asks for a lock that is not waited for.
-            Err(LockError::IoError(why)) if lock.is_blocking && is_read_only(&why) => {
+            Err(LockError::IoError(why)) if is_read_only(&why) => {
                 lock_by_reading(&self.path.join(&lock.filepath))
                     .map_err(|why| LockError::IoError(Arc::new(why)))
             }
@@ -164,6 +167,33 @@ fn is_read_only(why: &io::Error) -> bool {
         why.kind(),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
     )
+}
+
+/// A lock of a file, released when it is dropped.
+///
+/// Closing the file isn't enough: a process that is just being started holds a copy of each open
+/// file until it executes its program, and with it the lock.
+#[derive(Debug)]
+struct HeldLock(File);
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // On failure the lock ends with the last copy of the file.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Locks a file, which is made if there is none, without waiting for another holder.
+fn try_lock(path: &Path) -> Result<DirectoryLock, LockError> {
+    let failed = |why| LockError::IoError(Arc::new(why));
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let file = options.open(path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(DirectoryLock::from(Box::new(HeldLock(file)))),
+        Err(TryLockError::WouldBlock) => Err(LockError::LockBusy),
+        Err(TryLockError::Error(why)) => Err(failed(why)),
+    }
 }
 
 /// Waits for the lock through a file that can't be written. Where there is none, nobody has
@@ -186,7 +216,9 @@ mod tests {
 
     use tantivy::directory::Directory as _;
 
-    use super::{IndexDirectory, check_files, lock_by_reading};
+    use tantivy::directory::error::LockError;
+
+    use super::{HeldLock, IndexDirectory, check_files, lock_by_reading, try_lock};
 
     fn mode(path: &std::path::Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -237,6 +269,20 @@ mod tests {
             error.contains(".tantivy-meta.lock is no regular file"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_lock_ends_although_a_process_being_started_has_a_copy_of_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let file = File::create(&path).unwrap();
+        file.try_lock().unwrap();
+        let copy = file.try_clone().unwrap();
+        let held = HeldLock(file);
+        assert!(matches!(try_lock(&path), Err(LockError::LockBusy)));
+        drop(held);
+        assert!(try_lock(&path).is_ok());
+        drop(copy);
     }
 
     #[test]
