@@ -116,13 +116,13 @@ impl SchemaValue for ListenAddress {
 
 impl SchemaValue for ListedHost {
     fn schema() -> Value {
-        text(r"^(@.+|[^@/?#\\*\s]+)$")
+        text(r"^(@.+|\[[^\]]+\](:[0-9]+)?|[^@/?#\\*\s:\[\]]+(:[0-9]+)?)$")
     }
 }
 
 impl SchemaValue for NameServer {
     fn schema() -> Value {
-        String::schema()
+        text(r"^([0-9.]+(:[0-9]+)?|\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$")
     }
 }
 
