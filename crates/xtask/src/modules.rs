@@ -1,7 +1,7 @@
-//! Proves the directions within a crate: which of its modules may import which, and that no two of
-//! its files import each other, but for a parent and its child.
+//! Proves the directions within a crate: which of its modules may import which, and that its files
+//! import each other in no circle, but for a parent and its child.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
@@ -9,6 +9,15 @@ use anyhow::{Context, Result};
 
 use crate::allowed_imports::MODULES;
 use crate::workspace::Workspace;
+
+/// Circles that are still to be cut. A new one, or another one in their place, is a breach.
+const KNOWN_CIRCLES: [&str; 4] = [
+    "crawl: a circle of imports: settings::config_file -> settings::groups -> settings::host_lists \
+     -> settings::seed_list -> settings::seeds -> settings::listing -> settings::config_file",
+    "extractor: a circle of imports: charset -> html -> page -> charset",
+    "fetcher: a circle of imports: client_error -> resolver -> name_servers -> client_error",
+    "index: a circle of imports: document -> facets -> page_facts -> document",
+];
 
 /// A module's path within its crate; empty for `lib.rs` and `main.rs`.
 type Module = Vec<String>;
@@ -19,6 +28,7 @@ type Imports = BTreeMap<Module, BTreeSet<Module>>;
 /// The breaches in the crates of the workspace.
 pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
+    let mut found = BTreeSet::new();
     let folder = workspace.root.join("crates");
     let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
     for entry in entries {
@@ -29,33 +39,82 @@ pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
             continue;
         }
         let imports = imports(&files(&source)?);
-        breaches.extend(circles(&name, &imports));
+        found.extend(circles(&name, &imports));
         if let Some((_, rows)) = MODULES.iter().find(|(known, _)| *known == name) {
             breaches.extend(directions(&name, rows, &imports));
         }
     }
+    let known = KNOWN_CIRCLES.map(str::to_owned).into();
+    breaches.extend(found.difference(&known).cloned());
+    let gone = known.difference(&found);
+    breaches.extend(
+        gone.map(|circle| format!("{circle}: no longer there, take it from KNOWN_CIRCLES")),
+    );
     Ok(breaches)
 }
 
-/// Pairs of files that import each other.
+/// Files that import each other in a circle, be it over others.
 fn circles(name: &str, imports: &Imports) -> Vec<String> {
-    let found = mutual(imports).into_iter();
+    let found = smallest_circles(imports).into_iter();
     found
-        .map(|(one, other)| format!("{name}: {one} and {other} import each other"))
+        .map(|circle| {
+            let mut files: Vec<String> = circle.iter().map(|module| shown(module)).collect();
+            files.push(files[0].clone());
+            format!("{name}: a circle of imports: {}", files.join(" -> "))
+        })
         .collect()
 }
 
-fn mutual(imports: &Imports) -> Vec<(String, String)> {
+/// A shortest circle of each strongly connected component. A parent and its child may import each
+/// other, so these edges don't count.
+fn smallest_circles(imports: &Imports) -> Vec<Vec<&Module>> {
     let mut found = Vec::new();
-    for (one, others) in imports {
-        for other in others.iter().filter(|other| one < *other) {
-            let is_back = imports.get(other).is_some_and(|back| back.contains(one));
-            if is_back && !is_parent(one, other) && !is_parent(other, one) {
-                found.push((shown(one), shown(other)));
-            }
+    let mut in_circles: BTreeSet<&Module> = BTreeSet::new();
+    for module in imports.keys() {
+        if in_circles.contains(module) {
+            continue;
+        }
+        if let Some(circle) = circle_through(module, imports) {
+            let reached = reachable(module, imports);
+            let is_back = |other: &&Module| reachable(other, imports).contains(module);
+            in_circles.extend(reached.into_iter().filter(is_back));
+            found.push(circle);
         }
     }
     found
+}
+
+fn edges<'a>(module: &'a Module, imports: &'a Imports) -> impl Iterator<Item = &'a Module> {
+    let others = imports.get(module).into_iter().flatten();
+    others.filter(move |other| !is_parent(module, other) && !is_parent(other, module))
+}
+
+fn reachable<'a>(from: &'a Module, imports: &'a Imports) -> BTreeSet<&'a Module> {
+    let mut reached = BTreeSet::new();
+    let mut waiting = vec![from];
+    while let Some(module) = waiting.pop() {
+        waiting.extend(edges(module, imports).filter(|other| reached.insert(*other)));
+    }
+    reached
+}
+
+/// A shortest circle of imports from a file back to it.
+fn circle_through<'a>(start: &'a Module, imports: &'a Imports) -> Option<Vec<&'a Module>> {
+    let mut paths = VecDeque::from([vec![start]]);
+    let mut reached = BTreeSet::new();
+    while let Some(path) = paths.pop_front() {
+        for other in edges(path[path.len() - 1], imports) {
+            if other == start {
+                return Some(path);
+            }
+            if reached.insert(other) {
+                let mut longer = path.clone();
+                longer.push(other);
+                paths.push_back(longer);
+            }
+        }
+    }
+    None
 }
 
 fn is_parent(parent: &[String], child: &[String]) -> bool {
@@ -281,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_two_files_that_import_each_other_are_found() {
+    fn files_that_import_each_other_are_found() {
         let other = "use crate::{\n    // why\n    one::One,\n    third::{self, deep::{A, B}},\n};";
         for (one, is_found) in [
             ("use crate::other::Other;", true),
@@ -301,9 +360,24 @@ mod tests {
                 ("third", ""),
                 ("third/deep", ""),
             ];
-            let found = mutual(&crate_of(&files));
+            let imports = crate_of(&files);
+            let found = circles("c", &imports);
             assert_eq!(found.len(), usize::from(is_found), "{one}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_circle_over_several_files_is_named_once_by_its_shortest_path() {
+        let files = [
+            ("a", "use crate::b::B; use crate::d::D;"),
+            ("b", "use crate::c::C;"),
+            ("c", "use crate::a::A; use crate::d::D;"),
+            ("d", "use crate::e::E;"),
+            ("e", "use crate::a::A;"),
+            ("f", "use crate::a::A;"),
+        ];
+        let found = circles("x", &crate_of(&files));
+        assert_eq!(found, ["x: a circle of imports: a -> b -> c -> a"]);
     }
 
     #[test]
@@ -313,13 +387,13 @@ mod tests {
             ("a/b", "use super::A; use super::c::C;"),
             ("a/c", "use crate::a::A;"),
         ];
-        assert!(mutual(&crate_of(&files)).is_empty());
+        assert!(circles("c", &crate_of(&files)).is_empty());
         let files = [
             ("a", ""),
             ("a/b", "use super::c::C;"),
             ("a/c", "use crate::a::b::B;"),
         ];
-        assert_eq!(mutual(&crate_of(&files)).len(), 1);
+        assert_eq!(circles("c", &crate_of(&files)).len(), 1);
     }
 
     #[test]
