@@ -144,6 +144,21 @@ pub fn apache_docs(workspace: &Workspace) -> Result<PathBuf> {
     documentation(workspace, "apache2-doc", "apache2-doc/manual/en")
 }
 
+/// The folder of SQLite's manual.
+pub fn sqlite_docs(workspace: &Workspace) -> Result<PathBuf> {
+    documentation(workspace, "sqlite3-doc", "sqlite3")
+}
+
+/// The folder of Octave's manual, which Texinfo made.
+pub fn octave_docs(workspace: &Workspace) -> Result<PathBuf> {
+    documentation(workspace, "octave-doc", "octave/octave.html")
+}
+
+/// The folder of aptitude's French manual.
+pub fn french_docs(workspace: &Workspace) -> Result<PathBuf> {
+    documentation(workspace, "aptitude-doc-fr", "aptitude/html/fr")
+}
+
 /// A folder of the documentation that a package holds, which is fetched where it is not there.
 fn documentation(workspace: &Workspace, package: &str, folder: &str) -> Result<PathBuf> {
     let debian = Debian::of(workspace);

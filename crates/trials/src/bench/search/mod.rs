@@ -34,7 +34,7 @@ const MIN_AHEAD: f64 = 0.15;
 const ROUNDS: usize = 5;
 
 /// A measured documentation: a name, its queries, and where its pages lie.
-const DOCUMENTATIONS: [(&str, &str, Locate); 5] = [
+const DOCUMENTATIONS: [(&str, &str, Locate); 8] = [
     (
         "Python",
         include_str!("../../../queries/python-docs.tsv"),
@@ -60,6 +60,21 @@ const DOCUMENTATIONS: [(&str, &str, Locate); 5] = [
         include_str!("../../../queries/apache-docs.tsv"),
         debian::apache_docs,
     ),
+    (
+        "SQLite",
+        include_str!("../../../queries/sqlite-docs.tsv"),
+        debian::sqlite_docs,
+    ),
+    (
+        "Octave",
+        include_str!("../../../queries/octave-docs.tsv"),
+        debian::octave_docs,
+    ),
+    (
+        "French",
+        include_str!("../../../queries/aptitude-fr-docs.tsv"),
+        debian::french_docs,
+    ),
 ];
 
 type Locate = fn(&Workspace) -> Result<PathBuf>;
@@ -75,7 +90,8 @@ pub(crate) struct SearchArgs {
     /// Measure a static bundle too; its JavaScript runs in Node
     #[arg(long)]
     bundle: bool,
-    /// Measure with these queries only: Python, Git, Postfix, PostgreSQL or Apache
+    /// Measure with these queries only: Python, Git, Postfix, PostgreSQL, Apache, SQLite,
+    /// Octave or French
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }

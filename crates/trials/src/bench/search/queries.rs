@@ -86,6 +86,11 @@ mod tests {
 
     const PYTHON: &str = include_str!("../../../queries/python-docs.tsv");
     const GIT: &str = include_str!("../../../queries/git-docs.tsv");
+    const HELD_OUT: [&str; 3] = [
+        include_str!("../../../queries/sqlite-docs.tsv"),
+        include_str!("../../../queries/octave-docs.tsv"),
+        include_str!("../../../queries/aptitude-fr-docs.tsv"),
+    ];
     const OTHERS: [&str; 3] = [
         include_str!("../../../queries/postfix-docs.tsv"),
         include_str!("../../../queries/postgresql-docs.tsv"),
@@ -100,6 +105,10 @@ mod tests {
         let git = parse(GIT).unwrap();
         let (measured, halved_git) = git.split_at(50);
         assert!(measured.iter().all(|judged| judged.set == Set::HeldOut));
+        let held_out = HELD_OUT.map(|text| parse(text).unwrap());
+        for judged in held_out.iter().flatten() {
+            assert_eq!(judged.set, Set::HeldOut, "{}", judged.query);
+        }
         let others_halved = others.iter().map(Vec::as_slice);
         for halved in [&python[..], halved_git].into_iter().chain(others_halved) {
             assert!(halved.len() >= 60, "{}", halved.len());
@@ -108,7 +117,11 @@ mod tests {
                 assert_eq!(judged.set, set, "{}", judged.query);
             }
         }
-        for judged in python.iter().chain(&git).chain(others.iter().flatten()) {
+        for judged in python
+            .iter()
+            .chain(&git)
+            .chain(others.iter().chain(&held_out).flatten())
+        {
             let best = judged.pages.first().map(|(_, grade)| *grade);
             assert_eq!(best, Some(Grade::Answers), "{}", judged.query);
             let index = |path: &str| path.contains("genindex") || path.contains("changelog");
