@@ -144,7 +144,7 @@ impl Directory for IndexDirectory {
     }
 
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        // Only who writes asks for a lock that is not waited for.
+        // The lock of the writer: the only one that tantivy does not wait for.
         if !lock.is_blocking {
             return try_lock(&self.path.join(&lock.filepath));
         }

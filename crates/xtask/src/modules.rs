@@ -1,5 +1,5 @@
-//! Proves the directions within a crate: which of its modules may import which, and that its files
-//! import each other in no circle, but for a parent and its child.
+//! Proves the directions within a crate: the allowed imports between its modules, and that the
+//! imports between its files have no cycle. A parent and its child may import each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -10,13 +10,13 @@ use anyhow::{Context, Result};
 use crate::allowed_imports::MODULES;
 use crate::workspace::Workspace;
 
-/// Circles that are still to be cut. A new one, or another one in their place, is a breach.
-const KNOWN_CIRCLES: [&str; 4] = [
-    "crawl: a circle of imports: settings::config_file -> settings::groups -> settings::host_lists \
+/// Import cycles that remain to be cut. Any other cycle is a breach, and so is an entry without its cycle.
+const KNOWN_CYCLES: [&str; 4] = [
+    "crawl: an import cycle: settings::config_file -> settings::groups -> settings::host_lists \
      -> settings::seed_list -> settings::seeds -> settings::listing -> settings::config_file",
-    "extractor: a circle of imports: charset -> html -> page -> charset",
-    "fetcher: a circle of imports: client_error -> resolver -> name_servers -> client_error",
-    "index: a circle of imports: document -> facets -> page_facts -> document",
+    "extractor: an import cycle: charset -> html -> page -> charset",
+    "fetcher: an import cycle: client_error -> resolver -> name_servers -> client_error",
+    "index: an import cycle: document -> facets -> page_facts -> document",
 ];
 
 /// A module's path within its crate; empty for `lib.rs` and `main.rs`.
@@ -28,7 +28,7 @@ type Imports = BTreeMap<Module, BTreeSet<Module>>;
 /// The breaches in the crates of the workspace.
 pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
-    let mut found = BTreeSet::new();
+    let mut cycles = BTreeSet::new();
     let folder = workspace.root.join("crates");
     let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
     for entry in entries {
@@ -39,54 +39,53 @@ pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
             continue;
         }
         let imports = imports(&files(&source)?);
-        found.extend(circles(&name, &imports));
+        cycles.extend(cycle_messages(&name, &imports));
         if let Some((_, rows)) = MODULES.iter().find(|(known, _)| *known == name) {
             breaches.extend(directions(&name, rows, &imports));
         }
     }
-    let known = KNOWN_CIRCLES.map(str::to_owned).into();
-    breaches.extend(found.difference(&known).cloned());
-    let gone = known.difference(&found);
-    breaches.extend(
-        gone.map(|circle| format!("{circle}: no longer there, take it from KNOWN_CIRCLES")),
-    );
+    let known_cycles = KNOWN_CYCLES.map(str::to_owned).into();
+    breaches.extend(cycles.difference(&known_cycles).cloned());
+    let stale_entries = known_cycles.difference(&cycles);
+    breaches
+        .extend(stale_entries.map(|entry| format!("{entry}: gone, delete it from KNOWN_CYCLES")));
     Ok(breaches)
 }
 
-/// Files that import each other in a circle, be it over others.
-fn circles(name: &str, imports: &Imports) -> Vec<String> {
-    let found = smallest_circles(imports).into_iter();
-    found
-        .map(|circle| {
-            let mut files: Vec<String> = circle.iter().map(|module| shown(module)).collect();
+/// A message for each import cycle of a crate, however many files it has.
+fn cycle_messages(name: &str, imports: &Imports) -> Vec<String> {
+    let cycles = smallest_cycles(imports).into_iter();
+    cycles
+        .map(|cycle| {
+            let mut files: Vec<String> = cycle.iter().map(|module| shown(module)).collect();
             files.push(files[0].clone());
-            format!("{name}: a circle of imports: {}", files.join(" -> "))
+            format!("{name}: an import cycle: {}", files.join(" -> "))
         })
         .collect()
 }
 
-/// A shortest circle of each strongly connected component. A parent and its child may import each
+/// A shortest cycle of each strongly connected component. A parent and its child may import each
 /// other, so these edges don't count.
-fn smallest_circles(imports: &Imports) -> Vec<Vec<&Module>> {
-    let mut found = Vec::new();
-    let mut in_circles: BTreeSet<&Module> = BTreeSet::new();
+fn smallest_cycles(imports: &Imports) -> Vec<Vec<&Module>> {
+    let mut cycles = Vec::new();
+    let mut in_cycles: BTreeSet<&Module> = BTreeSet::new();
     for module in imports.keys() {
-        if in_circles.contains(module) {
+        if in_cycles.contains(module) {
             continue;
         }
-        if let Some(circle) = circle_through(module, imports) {
+        if let Some(cycle) = cycle_through(module, imports) {
             let reached = reachable(module, imports);
             let is_back = |other: &&Module| reachable(other, imports).contains(module);
-            in_circles.extend(reached.into_iter().filter(is_back));
-            found.push(circle);
+            in_cycles.extend(reached.into_iter().filter(is_back));
+            cycles.push(cycle);
         }
     }
-    found
+    cycles
 }
 
 fn edges<'a>(module: &'a Module, imports: &'a Imports) -> impl Iterator<Item = &'a Module> {
-    let others = imports.get(module).into_iter().flatten();
-    others.filter(move |other| !is_parent(module, other) && !is_parent(other, module))
+    let imported = imports.get(module).into_iter().flatten();
+    imported.filter(move |target| !is_parent(module, target) && !is_parent(target, module))
 }
 
 fn reachable<'a>(from: &'a Module, imports: &'a Imports) -> BTreeSet<&'a Module> {
@@ -98,8 +97,8 @@ fn reachable<'a>(from: &'a Module, imports: &'a Imports) -> BTreeSet<&'a Module>
     reached
 }
 
-/// A shortest circle of imports from a file back to it.
-fn circle_through<'a>(start: &'a Module, imports: &'a Imports) -> Option<Vec<&'a Module>> {
+/// A shortest path of imports from a file back to it.
+fn cycle_through<'a>(start: &'a Module, imports: &'a Imports) -> Option<Vec<&'a Module>> {
     let mut paths = VecDeque::from([vec![start]]);
     let mut reached = BTreeSet::new();
     while let Some(path) = paths.pop_front() {
@@ -361,13 +360,13 @@ mod tests {
                 ("third/deep", ""),
             ];
             let imports = crate_of(&files);
-            let found = circles("c", &imports);
-            assert_eq!(found.len(), usize::from(is_found), "{one}: {found:?}");
+            let messages = cycle_messages("c", &imports);
+            assert_eq!(messages.len(), usize::from(is_found), "{one}: {messages:?}");
         }
     }
 
     #[test]
-    fn a_circle_over_several_files_is_named_once_by_its_shortest_path() {
+    fn a_cycle_of_several_files_is_named_once_by_its_shortest_path() {
         let files = [
             ("a", "use crate::b::B; use crate::d::D;"),
             ("b", "use crate::c::C;"),
@@ -376,8 +375,8 @@ mod tests {
             ("e", "use crate::a::A;"),
             ("f", "use crate::a::A;"),
         ];
-        let found = circles("x", &crate_of(&files));
-        assert_eq!(found, ["x: a circle of imports: a -> b -> c -> a"]);
+        let messages = cycle_messages("x", &crate_of(&files));
+        assert_eq!(messages, ["x: an import cycle: a -> b -> c -> a"]);
     }
 
     #[test]
@@ -387,13 +386,13 @@ mod tests {
             ("a/b", "use super::A; use super::c::C;"),
             ("a/c", "use crate::a::A;"),
         ];
-        assert!(circles("c", &crate_of(&files)).is_empty());
+        assert!(cycle_messages("c", &crate_of(&files)).is_empty());
         let files = [
             ("a", ""),
             ("a/b", "use super::c::C;"),
             ("a/c", "use crate::a::b::B;"),
         ];
-        assert_eq!(circles("c", &crate_of(&files)).len(), 1);
+        assert_eq!(cycle_messages("c", &crate_of(&files)).len(), 1);
     }
 
     #[test]

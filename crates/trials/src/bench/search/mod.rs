@@ -90,7 +90,7 @@ pub(crate) struct SearchArgs {
     /// Measure a static bundle too; its JavaScript runs in Node
     #[arg(long)]
     bundle: bool,
-    /// Measure with these queries only: Python, Git, Postfix, PostgreSQL, Apache, SQLite,
+    /// Measure only one manual: Python, Git, Postfix, PostgreSQL, Apache, SQLite,
     /// Octave or French
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
