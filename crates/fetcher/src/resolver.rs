@@ -130,6 +130,7 @@ impl Names {
     /// Each connection judges the addresses it takes from there, as it does with any kept answer.
     async fn add_late(self, key: String, partial: Arc<Known>, rest: Rest) {
         let Ok(_room) = self.late.try_acquire() else {
+            tracing::debug!(name = %key, "too many look-ups: one address family is given up");
             return;
         };
         let whole = Known::of(rest.await);

@@ -22,9 +22,18 @@ const MAX_PAGES_COMPARED: usize = 200;
 
 /// The part of a place's weight that is left to a word that most pages have there: enough for a
 /// page to be found.
-const SHARED: f32 = 0.001;
+pub(crate) const SHARED: f32 = 0.001;
+/// A word that more than one in this many titles has is part of the site's name.
+const SHARED_TITLES: u64 = 2;
+/// Of fewer pages none of that is said.
+pub(crate) const MIN_SITE: u64 = 20;
 /// The lowest weight of a form that counts as the name itself near other words.
 const LEAST_NAME_WEIGHT: f32 = 0.75;
+
+/// Returns whether a word that so many of all `pages` have in a place says nothing there.
+pub(crate) fn is_shared(with_word: u64, pages: u64) -> bool {
+    pages >= MIN_SITE && with_word > pages / SHARED_TITLES
+}
 
 /// Looks all words of a query up at once.
 #[derive(Clone, Debug)]

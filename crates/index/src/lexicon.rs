@@ -6,6 +6,7 @@ use tantivy::collector::Count;
 use tantivy::query::{FuzzyTermQuery, Query};
 use tantivy::schema::Field;
 
+use crate::bm25f::is_shared;
 use crate::schema::Texts;
 use crate::tokens::STEM;
 
@@ -78,16 +79,13 @@ impl<'s> Lexicon<'s> {
         Ok(most)
     }
 
-    /// Returns the fields, of titles and first headings, where more than `pages` pages have a word.
+    /// Returns the fields, of title and first headings, where most of all `pages` have a word.
     pub(crate) fn shared_in(&self, word: &str, pages: u64) -> tantivy::Result<Vec<Field>> {
         let [_, title, first_heading, ..] = self.fields;
         let mut shared = Vec::new();
         for field in [title, first_heading] {
-            if self
-                .searcher
-                .doc_freq(&Term::from_field_text(field, word))?
-                > pages
-            {
+            let term = Term::from_field_text(field, word);
+            if is_shared(self.searcher.doc_freq(&term)?, pages) {
                 shared.push(field);
             }
         }

@@ -16,6 +16,7 @@ pub(crate) use self::marked_words::{MarkedTerm, MarkedWords};
 use self::phrase::has_parts;
 use self::suggestion::Meant;
 pub(crate) use self::weights::WEIGHTS;
+use crate::bm25f::MIN_SITE;
 use crate::lexicon::Lexicon;
 use crate::query::{Query, QueryTerm, TermMatch};
 use crate::schema::Fields;
@@ -27,10 +28,6 @@ use crate::words::{Stemmer, Word, WordRelation, words};
 const COMMON: f64 = 0.12;
 /// One that more than this part has is marked in results only beside others that are.
 const EVERYWHERE: f64 = 0.4;
-/// A word that more than one in this many titles has is part of the site's name.
-const SHARED_TITLES: u64 = 2;
-/// Of fewer pages none of that is said.
-const MIN_SITE: u64 = 20;
 /// On a small site a word has to be on more pages than this to be common, but at most on half
 /// of them: three pages of 22 that have a word are no reason to do without it.
 const MIN_COMMON_PAGES: f64 = 25.0;
@@ -231,14 +228,6 @@ impl Planner<'_> {
         })
     }
 
-    /// Returns the fields of titles in which most pages have a word.
-    fn shared_in(&self, word: &str) -> tantivy::Result<Vec<Field>> {
-        match self.pages >= MIN_SITE {
-            true => self.lexicon.shared_in(word, self.pages / SHARED_TITLES),
-            false => Ok(Vec::new()),
-        }
-    }
-
     /// The words with each run of characters taken apart into its pairs.
     fn apart(&self, units: Vec<Unit>) -> tantivy::Result<Vec<Unit>> {
         let mut apart = Vec::with_capacity(units.len());
@@ -359,7 +348,7 @@ impl Planner<'_> {
             is_everywhere: self.is_common(pages, EVERYWHERE),
             idf: self.idf(pages),
             is_name: has_parts(word, all),
-            shared_in: self.shared_in(text)?,
+            shared_in: self.lexicon.shared_in(text, self.pages)?,
             written: text.clone(),
             forms: dedup(forms),
             ..Unit::default()

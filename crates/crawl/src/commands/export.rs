@@ -13,7 +13,7 @@ use crawl_index::{SearchIndex, SearchRules};
 use crawl_records::{ArchivedPages, counted};
 use crawl_tables::Format;
 
-use crate::cli::args::{ExportArgs, ExportFormat};
+use crate::cli::args::{ExportArgs, ExportFormat, RoundChoice};
 use crate::clock;
 use crate::commands::{bundle, site_files, tables, wacz};
 use crate::error::index::of_index;
@@ -32,6 +32,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         return Err(
             CommandError::usage("--round is for wacz, parquet, csv and graph alone")
                 .hint("leave it out: the other formats hold the last state of each page"),
+        );
+    }
+    let of_one_round = matches!(args.round, Some(RoundChoice::One(_)));
+    if !args.earlier.is_empty() && (args.to != ExportFormat::Wacz || !of_one_round) {
+        return Err(
+            CommandError::usage("--earlier is for one round as wacz alone")
+                .hint("name the round with `--to wacz --round N`, or leave out --earlier"),
         );
     }
     if args.search_rules.is_some() && args.to != ExportFormat::Static {

@@ -389,6 +389,26 @@ fn what_can_be_no_wacz_file_is_refused() {
             error: there is no round 2: the last one is round 0
             hint: leave out --round for the whole crawl"#]],
     );
+    for (to, round) in [("wacz", "all"), ("csv", "1")] {
+        refused(
+            &[
+                "export",
+                "empty",
+                "--to",
+                to,
+                "--out",
+                "a.wacz",
+                "--round",
+                round,
+                "--earlier",
+                "b.wacz",
+            ],
+            expect![[r#"
+                2
+                error: --earlier is for one round as wacz alone
+                hint: name the round with `--to wacz --round N`, or leave out --earlier"#]],
+        );
+    }
     refused(
         &args("empty", "none/a.wacz", &[]),
         expect![[r#"

@@ -24,7 +24,7 @@ impl Planner<'_> {
                 is_in_phrase: true,
                 is_name: has_parts(word, &all),
                 is_common: self.is_common(pages, self.common_part()),
-                shared_in: self.shared_in(&word.text)?,
+                shared_in: self.lexicon.shared_in(&word.text, self.pages)?,
                 idf: self.idf(pages),
                 written: word.text.clone(),
                 forms: vec![(word.text.clone(), 1.0)],

@@ -12,6 +12,7 @@ use super::weights::{
     ANCHORS, BESIDE, DESCRIPTION, Field, HEADINGS, KEYWORDS, LEAD, PATH, TITLE, by_links, byte,
     in_body,
 };
+use crate::bm25f::{SHARED, is_shared};
 use crate::document::{path_words, sites};
 use crate::indexed_page::IndexedPage;
 use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
@@ -196,21 +197,39 @@ impl Gathered {
 
 /// The occurrences of a word with their final weights, under the pages' final numbers.
 fn postings(found: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) -> Vec<Posting> {
+    let title_factor = factor(found, pages, |occurs| occurs.title);
+    let heading_factor = factor(found, pages, |occurs| occurs.first_headings);
     let posting = |occurs: &Occurs| {
         let came = occurs.page as usize;
         let page = &pages[came];
         let body = occurs.in_body as f32 * in_body(page.words, mean);
-        let weight = (body + occurs.elsewhere) * by_links(page.linked_from);
+        let title = title_factor * occurs.title;
+        let first_headings = heading_factor * occurs.first_headings;
+        let weight = body + title + first_headings + occurs.elsewhere;
+        let weight = weight * by_links(page.linked_from);
         Posting {
             page: ranks[came],
             weight: byte(weight),
-            in_title: occurs.in_title,
+            in_title: occurs.title > 0.0,
             pieces: page.has_pieces.then_some(occurs.pieces),
         }
     };
     let mut postings: Vec<Posting> = found.iter().map(posting).collect();
     postings.sort_unstable_by_key(|posting| posting.page);
     postings
+}
+
+/// The part of a field's weight that a word keeps there, by the number of pages that have it there.
+fn factor(found: &[Occurs], pages: &[Seen], weight: fn(&Occurs) -> f32) -> f32 {
+    let with_word = found.iter().filter(|occurs| weight(occurs) > 0.0).count();
+    match is_shared(with_word as u64, pages.len() as u64) {
+        true => SHARED,
+        false => 1.0,
+    }
+}
+
+fn elsewhere(occurs: &mut Occurs) -> &mut f32 {
+    &mut occurs.elsewhere
 }
 
 /// The stem that a word has on most pages.
@@ -282,18 +301,23 @@ struct Found {
 impl Found {
     /// Reads a page, and tells how many words its main text has.
     fn read(&mut self, page: &IndexedPage, pieces: &[Range<usize>]) -> u32 {
-        self.field(TITLE, [page.title.as_str()], true);
+        self.field(TITLE, [page.title.as_str()], |occurs| &mut occurs.title);
         for (level, field) in (1..).zip(HEADINGS) {
             let of_level = page
                 .headings
                 .iter()
                 .filter(|heading| heading.level.clamp(1, 3) == level);
-            self.field(field, of_level.map(|heading| heading.text.as_str()), false);
+            let texts = of_level.map(|heading| heading.text.as_str());
+            match level {
+                1 => self.field(field, texts, |occurs| &mut occurs.first_headings),
+                _ => self.field(field, texts, elsewhere),
+            }
         }
-        self.field(DESCRIPTION, [page.description.as_str()], false);
-        self.field(KEYWORDS, page.keywords.iter().map(String::as_str), false);
-        self.field(ANCHORS, page.anchors.iter().map(String::as_str), false);
-        self.field(PATH, [path_words(page.path()).as_str()], false);
+        self.field(DESCRIPTION, [page.description.as_str()], elsewhere);
+        let keywords = page.keywords.iter().map(String::as_str);
+        self.field(KEYWORDS, keywords, elsewhere);
+        self.field(ANCHORS, page.anchors.iter().map(String::as_str), elsewhere);
+        self.field(PATH, [path_words(page.path()).as_str()], elsewhere);
         for site in sites(page) {
             self.occurs(format!("{SITE}{site}"), None);
         }
@@ -305,16 +329,20 @@ impl Found {
         length
     }
 
-    fn field<'t>(&mut self, field: Field, texts: impl IntoIterator<Item = &'t str>, title: bool) {
+    /// Adds the words of a field to the weight that `part` selects.
+    fn field<'t>(
+        &mut self,
+        field: Field,
+        texts: impl IntoIterator<Item = &'t str>,
+        part: fn(&mut Occurs) -> &mut f32,
+    ) {
         let mut found = Vec::new();
         for text in texts {
             found.extend(words(text, &self.stemmer));
         }
         let each = field.each(found.len());
         for word in found {
-            let occurs = self.occurs(word.text, word.stem);
-            occurs.elsewhere += each;
-            occurs.in_title |= title;
+            *part(self.occurs(word.text, word.stem)) += each;
         }
     }
 

@@ -11,7 +11,7 @@ use crate::counted_sort::unnamed_file;
 pub(super) const MAX_IN_MEMORY: usize = 1 << 20;
 
 /// Bytes of an occurrence on disk, the number of its word among them, and of a posting.
-const OCCURRENCE_BYTES: usize = 21;
+const OCCURRENCE_BYTES: usize = 28;
 const POSTING_BYTES: usize = 10;
 
 /// A word on a page.
@@ -19,11 +19,14 @@ const POSTING_BYTES: usize = 10;
 pub(super) struct Occurs {
     pub(super) page: u32,
     pub(super) in_body: u32,
+    /// The weight of its title, 0 where the title lacks the word.
+    pub(super) title: f32,
+    /// The same of the first headings.
+    pub(super) first_headings: f32,
     /// The weight of its other fields.
     pub(super) elsewhere: f32,
     /// A bit for each piece of the text that it stands in.
     pub(super) pieces: u32,
-    pub(super) in_title: bool,
 }
 
 /// A word on a page, as it is written.
@@ -91,9 +94,10 @@ impl Occurrences {
             file.write_all(&word.to_le_bytes())?;
             file.write_all(&occurs.page.to_le_bytes())?;
             file.write_all(&occurs.in_body.to_le_bytes())?;
+            file.write_all(&occurs.title.to_le_bytes())?;
+            file.write_all(&occurs.first_headings.to_le_bytes())?;
             file.write_all(&occurs.elsewhere.to_le_bytes())?;
             file.write_all(&occurs.pieces.to_le_bytes())?;
-            file.write_all(&[u8::from(occurs.in_title)])?;
         }
         let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         self.runs.push(file);
@@ -137,9 +141,10 @@ fn read_occurrence(from: &mut BufReader<File>) -> io::Result<Option<(u32, Occurs
     let occurs = Occurs {
         page: number_at(&bytes, 4),
         in_body: number_at(&bytes, 8),
-        elsewhere: f32::from_bits(number_at(&bytes, 12)),
-        pieces: number_at(&bytes, 16),
-        in_title: bytes[20] != 0,
+        title: f32::from_bits(number_at(&bytes, 12)),
+        first_headings: f32::from_bits(number_at(&bytes, 16)),
+        elsewhere: f32::from_bits(number_at(&bytes, 20)),
+        pieces: number_at(&bytes, 24),
     };
     Ok(Some((number_at(&bytes, 0), occurs)))
 }
@@ -233,9 +238,10 @@ mod tests {
                     let occurs = Occurs {
                         page,
                         in_body: word,
+                        title: (word % 2) as f32,
+                        first_headings: (page % 2) as f32,
                         elsewhere: 0.5,
                         pieces: 1 << (page % 5),
-                        in_title: word % 2 == 0,
                     };
                     all.add(word, occurs);
                 }
@@ -251,7 +257,8 @@ mod tests {
                 assert!(found.iter().all(|occurs| {
                     occurs.in_body == word
                         && occurs.pieces == 1 << (occurs.page % 5)
-                        && occurs.in_title == (word % 2 == 0)
+                        && occurs.title == (word % 2) as f32
+                        && occurs.first_headings == (occurs.page % 2) as f32
                 }));
             }
         }

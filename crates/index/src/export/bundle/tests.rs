@@ -233,6 +233,27 @@ fn each_word_leads_to_its_pages() {
 }
 
 #[test]
+fn ours_a_word_of_most_titles_weighs_there_as_if_the_titles_lacked_it() {
+    let title = |n: u32| format!("Chapter {n} (Manual)");
+    let site: Vec<IndexedPage> = (0..20)
+        .map(|n| {
+            page(
+                &format!("http://m.example/{n}"),
+                &title(n),
+                "manual and text",
+            )
+        })
+        .collect();
+    let weight = |made: &Made, word: &str| made.find(word).unwrap().pages[&0].1;
+    let made = make(&site);
+    assert_eq!(weight(&made, "manual"), weight(&made, "text"));
+    assert!(made.find("manual").unwrap().pages[&0].0);
+    // Nineteen pages are too few to tell.
+    let made = make(&site[..19]);
+    assert!(weight(&made, "manual") > weight(&made, "text"));
+}
+
+#[test]
 fn words_of_one_stem_are_one_class_in_the_files_of_each() {
     let made = make(&many());
     for word in ["happy", "happiness"] {
