@@ -4,7 +4,7 @@ use encoding_rs::{Encoding, UTF_8};
 
 use crate::charset_guess::{detect, utf_16_without_mark};
 use crate::content_type::charset_parameter;
-use crate::html::Syntax;
+use crate::document_kind::Syntax;
 use crate::prescan::{css_charset, prescan, xml_encoding};
 
 /// The bytes in which the HTML Standard looks for a `meta` that names the charset.

@@ -103,6 +103,13 @@ pub fn is_html(content_type: Option<&str>, first: &[u8]) -> bool {
     what_is(content_type, first) == Document::Html
 }
 
+/// The syntax that a page is written in (HTML Standard, sections 13 and 14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Html,
+    Xml,
+}
+
 /// Returns whether to read a page in XML syntax: it is served as XHTML, or as XML with the
 /// root of XHTML, or without a type and begins as XML.
 pub(crate) fn is_xhtml(content_type: Option<&str>, first: &[u8]) -> bool {

@@ -27,7 +27,6 @@ pub use anchors::read_anchors;
 use consumer::{Consumer, Nobody};
 use page_reader::PageReader;
 pub use page_text::PageText;
-pub(crate) use page_text::Syntax;
 pub use shown::PageObserver;
 use shown::ShownReader;
 use tag_walk::{walk, walk_html};

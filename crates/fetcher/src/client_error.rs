@@ -7,6 +7,7 @@ use rustls::CertificateError;
 
 use crate::address_rules::AddressRefused;
 use crate::connect::Stands;
+use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::{FailureKind, FailurePhase};
 use crate::resolver::NoAddresses;
 
@@ -194,11 +195,6 @@ fn is_bad_certificate(causes: &[&(dyn Error + 'static)]) -> bool {
         find::<rustls::Error>(causes),
         Some(rustls::Error::InvalidCertificate(_))
     )
-}
-
-/// EMFILE and ENFILE: the limit of this process, and that of the machine.
-pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 fn is_out_of_descriptors(causes: &[&(dyn Error + 'static)]) -> bool {

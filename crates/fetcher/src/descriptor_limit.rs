@@ -1,5 +1,6 @@
 //! The number of exchanges that may be under way when file descriptors run out.
 
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,11 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// before an eighth more may be. Whatever holds the descriptors may let go of them, and each
 /// try that fails is a moment without one for the files of the crawl.
 const MIN_ENDED: usize = 32;
+
+/// EMFILE and ENFILE: the limit of this process, and that of the machine.
+pub(crate) fn is_no_descriptor(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
+}
 
 /// Lets any number of exchanges begin, until there are no descriptors for so many.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 
-use crate::client_error::is_no_descriptor;
+use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::FailureKind;
 
 /// Bytes of a name and of one label of it (RFC 1035 section 2.3.4).

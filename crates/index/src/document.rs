@@ -3,7 +3,6 @@
 use crawl_weburl::host_and_port;
 use tantivy::TantivyDocument;
 use tantivy::schema::{Document, Field};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::byte_gate::BytePass;
 
@@ -47,7 +46,7 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     // As text: tantivy writes bytes one at a time.
     let stored = serde_json::to_string(page).unwrap_or_default();
     document.add_text(fields.page, &stored);
-    document.add_u64(fields.text_hash, text_hash(page));
+    document.add_u64(fields.text_hash, page.text_hash());
     document.add_i64(fields.fetched_at, page.fetched_at);
     if page.leaving.is_some() {
         document.add_text(fields.leaving, LEAVING);
@@ -81,19 +80,6 @@ pub(crate) fn document(fields: &Fields, page: &IndexedPage) -> TantivyDocument {
     document.add_u64(fields.worth, worth(page));
     texts(fields, page, &mut document);
     document
-}
-
-/// A number for what makes two pages the same to a reader: title and text, and their headings.
-pub(crate) fn text_hash(page: &IndexedPage) -> u64 {
-    let mut all = String::with_capacity(page.text.len() + page.title.len() + 1);
-    all.push_str(&page.title);
-    all.push('\n');
-    all.push_str(&page.text);
-    // A page without text is like no other.
-    if page.text.trim().is_empty() {
-        all.push_str(&page.url);
-    }
-    xxh3_64(all.as_bytes())
 }
 
 /// Rounded down: 0 for none, 1 for one, 2 for two and three ..

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::IndexError;
 use crate::indexed_page::IndexedPage;
-use crate::page_facts::url_key;
+use crate::indexed_page::url_key;
 use crate::writer::IndexWriter;
 
 /// One URL goes into the index, or stays out of it.

@@ -1,6 +1,7 @@
 //! A page as the index holds it.
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A page as it is indexed, stored and given back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +89,25 @@ pub struct Anchor {
     pub text: String,
 }
 
+/// The number by which facts know a page.
+pub(crate) fn url_key(url: &str) -> u64 {
+    xxh3_64(url.as_bytes())
+}
+
 impl IndexedPage {
+    /// A number for what makes two pages the same to a reader: title and text, and their headings.
+    pub(crate) fn text_hash(&self) -> u64 {
+        let mut all = String::with_capacity(self.text.len() + self.title.len() + 1);
+        all.push_str(&self.title);
+        all.push('\n');
+        all.push_str(&self.text);
+        // A page without text is like no other.
+        if self.text.trim().is_empty() {
+            all.push_str(&self.url);
+        }
+        xxh3_64(all.as_bytes())
+    }
+
     /// Why a page that names another URL as canonical leaves: `canonical: URL`.
     #[must_use]
     pub fn gives_way(&self) -> Option<String> {

@@ -7,11 +7,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::counted_sort::{CountedSort, MAX_SORT_BYTES, SortedCounts, unnamed_file};
-use crate::document::text_hash;
-use crate::indexed_page::IndexedPage;
+use crate::indexed_page::{IndexedPage, url_key};
 use crate::versions::{Version, VersionedPage, family, unversioned};
 
 /// The names that others give a page: so many at most, the most frequent first.
@@ -117,11 +115,6 @@ impl Survey {
     }
 }
 
-/// The number by which facts know a page.
-pub(crate) fn url_key(url: &str) -> u64 {
-    xxh3_64(url.as_bytes())
-}
-
 fn fact(page: u64, kind: u8, rest: &[u8]) -> Vec<u8> {
     [&page.to_be_bytes(), &[kind][..], rest].concat()
 }
@@ -131,7 +124,7 @@ fn fact(page: u64, kind: u8, rest: &[u8]) -> Vec<u8> {
 /// its letters.
 fn text_key(page: &IndexedPage) -> Vec<u8> {
     let length = u32::try_from(page.url.len()).unwrap_or(u32::MAX);
-    let hash = text_hash(page).to_be_bytes();
+    let hash = page.text_hash().to_be_bytes();
     [&hash, &length.to_be_bytes()[..], page.url.as_bytes()].concat()
 }
 

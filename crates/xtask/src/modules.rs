@@ -10,15 +10,6 @@ use anyhow::{Context, Result};
 use crate::allowed_imports::MODULES;
 use crate::workspace::Workspace;
 
-/// Import cycles that remain to be cut. Any other cycle is a breach, and so is an entry without its cycle.
-const KNOWN_CYCLES: [&str; 4] = [
-    "crawl: an import cycle: settings::config_file -> settings::groups -> settings::host_lists \
-     -> settings::seed_list -> settings::seeds -> settings::listing -> settings::config_file",
-    "extractor: an import cycle: charset -> html -> page -> charset",
-    "fetcher: an import cycle: client_error -> resolver -> name_servers -> client_error",
-    "index: an import cycle: document -> facets -> page_facts -> document",
-];
-
 /// A module's path within its crate; empty for `lib.rs` and `main.rs`.
 type Module = Vec<String>;
 
@@ -28,7 +19,6 @@ type Imports = BTreeMap<Module, BTreeSet<Module>>;
 /// The breaches in the crates of the workspace.
 pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
-    let mut cycles = BTreeSet::new();
     let folder = workspace.root.join("crates");
     let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
     for entry in entries {
@@ -39,16 +29,11 @@ pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
             continue;
         }
         let imports = imports(&files(&source)?);
-        cycles.extend(cycle_messages(&name, &imports));
+        breaches.extend(cycle_messages(&name, &imports));
         if let Some((_, rows)) = MODULES.iter().find(|(known, _)| *known == name) {
             breaches.extend(directions(&name, rows, &imports));
         }
     }
-    let known_cycles = KNOWN_CYCLES.map(str::to_owned).into();
-    breaches.extend(cycles.difference(&known_cycles).cloned());
-    let stale_entries = known_cycles.difference(&cycles);
-    breaches
-        .extend(stale_entries.map(|entry| format!("{entry}: gone, delete it from KNOWN_CYCLES")));
     Ok(breaches)
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crawl_fetcher::{Contact, HostAccess};
 use crawl_policy::{AreaKind, AreaTaken, ProductToken, SeedAreas, SeedTerms};
+use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify, host_address};
 
@@ -20,6 +21,7 @@ use super::groups::{host_groups, terms_by_host};
 use super::host_lists::{check_read_in, names};
 use super::host_politeness::{HostTerms, overrides};
 use super::listed_seed::ListedSeed;
+use super::listing::stored_seeds;
 use super::number_checks::check_numbers;
 use super::placeholders::check_placeholders;
 use super::reach::{Reach, reach};
@@ -316,9 +318,39 @@ fn taken_area(taken: &AreaTaken, place: Option<&str>, other: Option<&str>) -> Co
     }
 }
 
+/// Refuses what is a file or a crawl's directory here, where a host was expected.
+fn check_no_file(typed: &str) -> Result<(), CommandError> {
+    let path = Path::new(typed);
+    if seeds::has_scheme(typed) {
+        return Ok(());
+    }
+    let (what, hint) = match path.join("crawl.toml").is_file() {
+        true if !holds_seed_at(path, typed) => (
+            "the directory of a crawl",
+            format!("`crawl --output {typed}` goes on with it"),
+        ),
+        false if typed.ends_with(".toml") && path.is_file() => (
+            "a file",
+            format!("`crawl --config {typed}` reads settings from it"),
+        ),
+        _ => return Ok(()),
+    };
+    Err(
+        CommandError::usage(format!("`{typed}` is {what}, not a host"))
+            .hint(format!("{hint}; a host of that name is `https://{typed}/`")),
+    )
+}
+
+/// Returns whether the crawl in a directory began at this host, so that its folder bears its name.
+fn holds_seed_at(dir: &Path, typed: &str) -> bool {
+    let typed = seeds::read(typed).map(|seed| seed.url);
+    let mut seeds = stored_seeds(&stored_settings(dir)).into_iter();
+    typed.is_ok_and(|typed| seeds.any(|seed| seed.host() == typed.host()))
+}
+
 fn check_seed(typed: &str) -> Result<Seed, CommandError> {
     refuse_credentials(typed)?;
-    seeds::check_no_file(typed)?;
+    check_no_file(typed)?;
     let seed = seeds::read(typed).map_err(|why| {
         CommandError::usage(format!("unusable seed `{typed}`: {why}")).hint(SEED_HINT)
     })?;

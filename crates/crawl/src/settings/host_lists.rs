@@ -5,7 +5,6 @@ use std::path::Path;
 use crawl_weburl::{HostKey, HostTable};
 
 use super::seed_list::{lines, without_bom};
-use super::tables::Layer;
 use crate::error::{CommandError, Problems, Unread};
 use crate::input::read_file;
 use crate::values::ListedHost;
@@ -16,20 +15,28 @@ const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
 const LINE_HINT: &str = "a line is a host such as `www.example.org`; one that begins with `#` is \
                          left out";
 
-/// Puts the hosts that files list in the place of `@FILE`, in what the user says.
-pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
-    let scope = &mut layer.scope;
-    let of_scope = [
-        ("host", &mut scope.host),
-        ("exclude-host", &mut scope.exclude_host),
-    ];
-    for (key, hosts) in of_scope {
-        let Some(hosts) = hosts else { continue };
-        replace(hosts, problems, |problem| hiding(key, None, problem));
-    }
-    for (name, terms) in layer.group.iter_mut().flatten() {
-        let about = |problem: CommandError| hiding("hosts", Some(name), problem);
-        replace(&mut terms.hosts, problems, about);
+/// The value of a key that lists hosts.
+pub(super) struct HostList<'l> {
+    pub(super) key: &'static str,
+    /// The name of the group whose key it is.
+    pub(super) group: Option<&'l str>,
+    pub(super) hosts: &'l mut Vec<ListedHost>,
+}
+
+/// Puts the hosts that files list in the place of `@FILE`.
+pub(super) fn read_in(lists: Vec<HostList<'_>>, problems: &mut Problems) {
+    for HostList { key, group, hosts } in lists {
+        let listed = std::mem::take(hosts).into_iter();
+        let listed = listed.flat_map(|entry| match entry {
+            ListedHost::File(file) => {
+                let mut of_list = Problems::default();
+                let hosts = of_file(&file, &mut of_list);
+                problems.extend(of_list.map(|problem| hiding(key, group, problem)));
+                hosts
+            }
+            host => vec![host],
+        });
+        *hosts = listed.collect();
     }
 }
 
@@ -41,24 +48,6 @@ fn hiding(key: &'static str, group: Option<&str>, problem: CommandError) -> Comm
         keys: vec![key.to_owned()],
     };
     problem.about(key).about_table(table).hiding(unread)
-}
-
-fn replace(
-    hosts: &mut Vec<ListedHost>,
-    problems: &mut Problems,
-    about: impl Fn(CommandError) -> CommandError,
-) {
-    let listed = std::mem::take(hosts).into_iter();
-    let listed = listed.flat_map(|entry| match entry {
-        ListedHost::File(file) => {
-            let mut of_list = Problems::default();
-            let hosts = of_file(&file, &mut of_list);
-            problems.extend(of_list.map(&about));
-            hosts
-        }
-        host => vec![host],
-    });
-    *hosts = listed.collect();
 }
 
 /// The hosts that can be read of a list.
@@ -158,7 +147,7 @@ mod tests {
         let text = format!("[scope]\nhost = [\"a.example\", \"@{good}\"]\n");
         let mut layer = parse(&text, "x").unwrap();
         let mut problems = Problems::default();
-        read_in(&mut layer, &mut problems);
+        read_in(layer.host_lists(), &mut problems);
         problems.or(()).unwrap();
         let hosts = layer.scope.host.unwrap();
         let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
@@ -172,7 +161,7 @@ mod tests {
         let text = format!("[scope]\nexclude-host = [\"@{bad}\", \"@{none}\"]\n");
         let mut layer = parse(&text, "x").unwrap();
         let mut problems = Problems::default();
-        read_in(&mut layer, &mut problems);
+        read_in(layer.host_lists(), &mut problems);
         let told = problems.or(()).unwrap_err().to_string();
         let told = told.replace(&dir.path().display().to_string(), "DIR");
         expect![[r#"

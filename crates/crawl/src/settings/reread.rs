@@ -92,7 +92,7 @@ impl Sources {
         let mut problems = Problems::default();
         for layer in [&mut flags, &mut config] {
             (layer.seed, layer.seed_file, layer.seed_sitemap) = (None, None, None);
-            host_lists::read_in(layer, &mut problems);
+            host_lists::read_in(layer.host_lists(), &mut problems);
         }
         problems.or(())?;
         let mut settings = flags.over(config).over(self.beneath.clone()).settle();

@@ -4,7 +4,6 @@ use crawl_extractor::{Limits, SitemapKind, read_sitemap};
 
 use super::listed_seed::{ListedSeed, SeedProblem};
 use super::seeds;
-use super::tables::Layer;
 use crate::error::{CommandError, Problems, Unread};
 use crate::input::read_file;
 use crate::values::FilePath;
@@ -20,14 +19,18 @@ const LINE_HINT: &str = "a line is a URL such as `https://example.org/`, or a ho
                          `example.org`, or a JSON object with `url`; one that begins with `#` is \
                          left out";
 
-/// Adds the sitemaps that are sources of seeds, and the seeds that files list, to those beside
-/// them, in what the user says.
-pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
-    if let Some(sitemaps) = layer.seed_sitemap.take().filter(|urls| !urls.is_empty()) {
+/// Adds `sitemaps` as sources of seeds, and the seeds that `files` list, to `seeds`.
+pub(super) fn read_in(
+    seeds: &mut Option<Vec<ListedSeed>>,
+    sitemaps: Vec<String>,
+    files: Vec<FilePath>,
+    problems: &mut Problems,
+) {
+    if !sitemaps.is_empty() {
         let sitemaps = sitemaps.into_iter().map(ListedSeed::sitemap);
-        layer.seed.get_or_insert_default().extend(sitemaps);
+        seeds.get_or_insert_default().extend(sitemaps);
     }
-    for FilePath(file) in layer.seed_file.take().unwrap_or_default() {
+    for FilePath(file) in files {
         let list = read_file(&file, MAX_SEED_LIST_BYTES as u64 + 1);
         let name = match file.as_os_str() == "-" {
             true => "stdin".to_owned(),
@@ -36,7 +39,7 @@ pub(super) fn read_in(layer: &mut Layer, problems: &mut Problems) {
         let mut of_list = Problems::default();
         if let Some(list) = of_list.note(list) {
             let listed = read_list(&list, &name, &mut of_list);
-            layer.seed.get_or_insert_default().extend(listed);
+            seeds.get_or_insert_default().extend(listed);
         }
         let unread = || Unread::Keys {
             table: None,

@@ -5,13 +5,9 @@
 //! runs there is most often a server without a certificate. A crawl that goes on keeps to what
 //! it began with.
 
-use std::path::Path;
-
 use crawl_policy::SeedTerms;
-use crawl_records::stored_settings;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize, class_of_host, host_and_port};
 
-use super::listing::stored_seeds;
 use crate::error::CommandError;
 
 /// A seed that was read.
@@ -88,37 +84,7 @@ pub(crate) fn read_page(typed: &str) -> Result<Seed, CommandError> {
     })
 }
 
-/// Refuses what is a file or a crawl's directory here, where a host was expected.
-pub(crate) fn check_no_file(typed: &str) -> Result<(), CommandError> {
-    let path = Path::new(typed);
-    if has_scheme(typed) {
-        return Ok(());
-    }
-    let (what, hint) = match path.join("crawl.toml").is_file() {
-        true if !holds_seed_at(path, typed) => (
-            "the directory of a crawl",
-            format!("`crawl --output {typed}` goes on with it"),
-        ),
-        false if typed.ends_with(".toml") && path.is_file() => (
-            "a file",
-            format!("`crawl --config {typed}` reads settings from it"),
-        ),
-        _ => return Ok(()),
-    };
-    Err(
-        CommandError::usage(format!("`{typed}` is {what}, not a host"))
-            .hint(format!("{hint}; a host of that name is `https://{typed}/`")),
-    )
-}
-
-/// Returns whether the crawl in a directory began at this host, so that its folder bears its name.
-fn holds_seed_at(dir: &Path, typed: &str) -> bool {
-    let typed = read(typed).map(|seed| seed.url);
-    let mut seeds = stored_seeds(&stored_settings(dir)).into_iter();
-    typed.is_ok_and(|typed| seeds.any(|seed| seed.host() == typed.host()))
-}
-
-fn has_scheme(word: &str) -> bool {
+pub(super) fn has_scheme(word: &str) -> bool {
     let starts = |scheme: &str| {
         let begins = word.get(..scheme.len());
         begins.is_some_and(|begins| begins.eq_ignore_ascii_case(scheme))

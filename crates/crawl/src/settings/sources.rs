@@ -48,14 +48,16 @@ pub(crate) fn gather_with_sources(
     };
     let names_seeds = flags.seed.is_some();
     for layer in [&mut flags, &mut config] {
-        seed_list::read_in(layer, &mut problems);
+        let sitemaps = layer.seed_sitemap.take().unwrap_or_default();
+        let files = layer.seed_file.take().unwrap_or_default();
+        seed_list::read_in(&mut layer.seed, sitemaps, files, &mut problems);
     }
     // Lists of the command line add to the seeds of the file, which `--seed` alone replaces.
     if let (false, Some(listed), Some(seeds)) = (names_seeds, &mut flags.seed, &config.seed) {
         listed.splice(0..0, seeds.iter().cloned());
     }
     for layer in [&mut flags, &mut config] {
-        host_lists::read_in(layer, &mut problems);
+        host_lists::read_in(layer.host_lists(), &mut problems);
     }
     if !problems.is_empty() {
         let user = of_user(environment).unwrap_or_default();

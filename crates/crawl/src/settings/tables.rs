@@ -7,6 +7,7 @@ use super::choices::{
     ScopeName, StratumName, WhenName,
 };
 use super::groups::Groups;
+use super::host_lists::HostList;
 use super::listed_seed::ListedSeed;
 use super::sites::Sites;
 use crate::values::DayHours;
@@ -192,6 +193,31 @@ impl Layer {
         self.display.verbose = self.display.verbose.filter(|count| *count > 0);
         self.operator.contact = self.operator.contact.filter(|text| !text.is_empty());
         self
+    }
+
+    /// All lists of hosts.
+    pub(super) fn host_lists(&mut self) -> Vec<HostList<'_>> {
+        let of_scope = [
+            ("host", &mut self.scope.host),
+            ("exclude-host", &mut self.scope.exclude_host),
+        ];
+        let of_scope = of_scope.into_iter().filter_map(|(key, hosts)| {
+            hosts.as_mut().map(|hosts| HostList {
+                key,
+                group: None,
+                hosts,
+            })
+        });
+        let of_groups = self
+            .group
+            .iter_mut()
+            .flatten()
+            .map(|(name, terms)| HostList {
+                key: "hosts",
+                group: Some(name),
+                hosts: &mut terms.hosts,
+            });
+        of_scope.chain(of_groups).collect()
     }
 }
 

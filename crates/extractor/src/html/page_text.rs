@@ -5,14 +5,7 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use crate::charset::{self, Charset};
-use crate::document_kind::is_xhtml;
-
-/// The syntax that a page is written in (HTML Standard, sections 13 and 14).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Syntax {
-    Html,
-    Xml,
-}
+use crate::document_kind::{Syntax, is_xhtml};
 
 /// A page's bytes as text, its line ends line feeds. Where the bytes are UTF-8 and have no other
 /// line ends, the text is they.

@@ -3,10 +3,11 @@
 use super::consumer::{At, Consumer, Space};
 use super::foreign::Foreign;
 use super::name::{self, Name, is_void};
-use super::page_text::{PageText, Syntax};
+use super::page_text::PageText;
 use super::tag_kinds::TagKinds;
 use super::tokenizer::{Mode, Tag, Text, Token, Tokenizer};
 use super::xml_names::XmlNames;
+use crate::document_kind::Syntax;
 
 /// The bytes of a page that are read at least before its consumer is asked again whether it is given
 /// up.

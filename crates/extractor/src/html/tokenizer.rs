@@ -21,8 +21,8 @@ use self::references::{Place, decode, without_nul};
 use self::scan::{next_less_than, tag_name};
 pub(crate) use self::tag::{AttributeList, Attributes, Tag};
 use super::name::Name;
-use super::page_text::Syntax;
 use super::tag_kinds::TagKinds;
+use crate::document_kind::Syntax;
 
 /// The way in which the text behind a tag is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
