@@ -11,6 +11,7 @@ mod commands;
 mod control;
 mod error;
 mod input;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod metrics;
 mod run;
@@ -26,7 +27,9 @@ use std::process::ExitCode;
 use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
-use commands::{export, forget, index, inspect, plan, recheck, records, robots, search, verify};
+use commands::{export, forget, index, inspect, plan, recheck, records, robots, search};
+#[cfg(not(all(feature = "mcp", feature = "tables")))]
+use error::left_out;
 use error::{CommandError, no_crawl};
 use run::connection_limit;
 use settings::{
@@ -97,10 +100,13 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
             records::audit(&args)
         }
         Some(Command::Recheck(args)) => recheck::run(&remembered(&args.dir)?, args.json),
+        #[cfg(feature = "tables")]
         Some(Command::Verify(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
-            verify::run(&args)
+            commands::verify::run(&args)
         }
+        #[cfg(not(feature = "tables"))]
+        Some(Command::Verify(_)) => Err(left_out("crawl verify", "tables")),
         Some(Command::Forget(args)) => forget::run(&args),
         Some(Command::Gather(args)) => commands::gather::run(&args),
         Some(Command::Index(args)) => index::run(&args),
@@ -112,7 +118,10 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Control(args)) => commands::control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Frontier(args)) => commands::frontier::run(&args),
+        #[cfg(feature = "mcp")]
         Some(Command::Mcp(args)) => mcp::run(&args),
+        #[cfg(not(feature = "mcp"))]
+        Some(Command::Mcp(_)) => Err(left_out("crawl mcp", "mcp")),
         Some(Command::ReadDocument(args)) => commands::read_document::run(&args),
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();

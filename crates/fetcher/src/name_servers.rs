@@ -6,15 +6,20 @@ use std::pin::Pin;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crawl_scheduler::{MaxRate, Tick};
 use crawl_weburl::without_trailing_dot;
-use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig};
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::ProtoError;
 use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::system_conf::read_system_conf;
 use hickory_resolver::{Hosts, TokioResolver};
+use tokio::sync::Mutex;
 
 use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::FailureKind;
@@ -28,6 +33,8 @@ const MAX_TRIES: u32 = 3;
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Wait for the other address family after one family answered (RFC 8305 section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
+/// Look-ups a second that one name server is asked for, one for both address families.
+const LOOK_UPS_PER_SECOND: f64 = 100.0;
 /// The life of an answer of the system, which tells no TTL.
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
@@ -60,7 +67,7 @@ pub(crate) struct Source {
     servers: Vec<SocketAddr>,
     one_try: Duration,
     /// `None` where the system names no name server: then it is asked for every name.
-    resolver: OnceLock<Option<TokioResolver>>,
+    resolver: OnceLock<Option<NameServers>>,
     /// The hosts file, empty if `servers` are given.
     hosts: OnceLock<Hosts>,
 }
@@ -82,14 +89,14 @@ impl Source {
         // Made when it is needed first: only then there is a runtime for certain.
         let resolver = self
             .resolver
-            .get_or_init(|| resolver(&self.servers, self.one_try));
+            .get_or_init(|| NameServers::new(&self.servers, self.one_try));
         match resolver {
-            Some(resolver) if is_global(name) || !self.servers.is_empty() => {
+            Some(name_servers) if is_global(name) || !self.servers.is_empty() => {
                 let hosts = self.hosts.get_or_init(|| match self.servers.is_empty() {
                     true => Hosts::from_system().unwrap_or_default(),
                     false => Hosts::default(),
                 });
-                ask_servers(resolver, hosts, name).await
+                name_servers.ask(hosts, name).await
             }
             _ => (ask_system(name).await, None),
         }
@@ -119,61 +126,96 @@ fn is_global(name: &str) -> bool {
     name.contains('.') && !name.ends_with(".local")
 }
 
-fn resolver(servers: &[SocketAddr], one_try: Duration) -> Option<TokioResolver> {
-    let mut builder = if servers.is_empty() {
-        match TokioResolver::builder_tokio() {
-            Ok(builder) => builder,
+/// The name servers that are asked, no faster than a public one likes.
+struct NameServers {
+    resolver: TokioResolver,
+    began: Instant,
+    rate: Mutex<MaxRate>,
+}
+
+impl NameServers {
+    /// `None` where there are none, or they can't be asked.
+    fn new(servers: &[SocketAddr], one_try: Duration) -> Option<NameServers> {
+        let (config, mut options) = if servers.is_empty() {
+            match read_system_conf() {
+                Ok(system) => system,
+                Err(why) => {
+                    tracing::debug!(%why, "no name servers are named; the system is asked");
+                    return None;
+                }
+            }
+        } else {
+            let servers = servers.iter().map(|server| {
+                let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
+                for connection in &mut connections {
+                    connection.port = server.port();
+                }
+                NameServerConfig::new(server.ip(), true, connections)
+            });
+            let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
+            (config, ResolverOpts::default())
+        };
+        options.timeout = one_try;
+        options.attempts = MAX_TRIES as usize - 1;
+        // What is known is kept by the caller, by one bound for all.
+        options.cache_size = 0;
+        // `Source` reads the hosts file: the resolver would query servers for the family it lacks.
+        options.use_hosts_file = ResolveHosts::Never;
+        let servers = config.name_servers().iter().map(|server| server.ip);
+        let rate = look_ups_per_second(servers);
+        let provider = TokioRuntimeProvider::default();
+        let mut builder = TokioResolver::builder_with_config(config, provider);
+        *builder.options_mut() = options;
+        match builder.build() {
+            Ok(resolver) => Some(NameServers {
+                resolver,
+                began: Instant::now(),
+                rate: Mutex::new(MaxRate::new(rate)),
+            }),
             Err(why) => {
-                tracing::debug!(%why, "no name servers are named; the system is asked");
-                return None;
+                tracing::warn!(%why, "name servers can't be asked; the system is");
+                None
             }
         }
-    } else {
-        let servers = servers.iter().map(|server| {
-            let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
-            for connection in &mut connections {
-                connection.port = server.port();
-            }
-            NameServerConfig::new(server.ip(), true, connections)
-        });
-        let config = ResolverConfig::from_parts(None, Vec::new(), servers.collect());
-        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
-    };
-    let options = builder.options_mut();
-    options.timeout = one_try;
-    options.attempts = MAX_TRIES as usize - 1;
-    // What is known is kept by the caller, by one bound for all.
-    options.cache_size = 0;
-    // `Source` reads the hosts file: the resolver would query servers for the family it lacks.
-    options.use_hosts_file = ResolveHosts::Never;
-    match builder.build() {
-        Ok(resolver) => Some(resolver),
-        Err(why) => {
-            tracing::warn!(%why, "name servers can't be asked; the system is");
-            None
+    }
+
+    async fn ask(&self, hosts: &Hosts, name: &str) -> (NameAnswer, Option<Rest>) {
+        let query_name = match query_name(name) {
+            Ok(query_name) => query_name,
+            Err(error) => return (answer_of(name, Err(error.into())), None),
+        };
+        if let Some(answer) = hosts_answer(hosts, &query_name) {
+            return (answer, None);
         }
+        self.wait().await;
+        let family = |record_type| -> Rest {
+            let (resolver, query_name) = (self.resolver.clone(), query_name.clone());
+            let name = name.to_owned();
+            Box::pin(
+                async move { answer_of(&name, resolver.lookup(query_name, record_type).await) },
+            )
+        };
+        let delay = tokio::time::sleep(RESOLUTION_DELAY);
+        join_families(family(RecordType::A), family(RecordType::AAAA), delay).await
+    }
+
+    /// Waits until the rate allows another look-up. Those that wait are served in their order.
+    async fn wait(&self) {
+        let now = || {
+            let micros = u64::try_from(self.began.elapsed().as_micros());
+            Tick::from_micros(micros.unwrap_or(u64::MAX))
+        };
+        let mut rate = self.rate.lock().await;
+        tokio::time::sleep(rate.opens_at().since(now())).await;
+        rate.take(now());
     }
 }
 
-async fn ask_servers(
-    resolver: &TokioResolver,
-    hosts: &Hosts,
-    name: &str,
-) -> (NameAnswer, Option<Rest>) {
-    let query_name = match query_name(name) {
-        Ok(query_name) => query_name,
-        Err(error) => return (answer_of(name, Err(error.into())), None),
-    };
-    if let Some(answer) = hosts_answer(hosts, &query_name) {
-        return (answer, None);
-    }
-    let family = |record_type| -> Rest {
-        let (resolver, query_name) = (resolver.clone(), query_name.clone());
-        let name = name.to_owned();
-        Box::pin(async move { answer_of(&name, resolver.lookup(query_name, record_type).await) })
-    };
-    let delay = tokio::time::sleep(RESOLUTION_DELAY);
-    join_families(family(RecordType::A), family(RecordType::AAAA), delay).await
+/// The look-ups a second that name servers are asked for together; `None`: any number, as all are
+/// on this machine, and forward by rules of their own.
+fn look_ups_per_second(servers: impl Iterator<Item = IpAddr>) -> Option<f64> {
+    let elsewhere = servers.filter(|server| !server.is_loopback()).count();
+    (elsewhere > 0).then_some(elsewhere as f64 * LOOK_UPS_PER_SECOND)
 }
 
 /// Parses a name label by label: hosts of URLs may have labels that `Name::from_str` rejects, such
@@ -390,6 +432,16 @@ mod tests {
         ] {
             assert_eq!(is_global(name), global, "{name}");
         }
+    }
+
+    #[test]
+    fn ours_name_servers_elsewhere_are_asked_a_hundred_names_a_second_each() {
+        let rate = |servers: &[&str]| {
+            look_ups_per_second(servers.iter().map(|server| server.parse().unwrap()))
+        };
+        assert_eq!(rate(&["192.0.2.1"]), Some(100.0));
+        assert_eq!(rate(&["192.0.2.1", "2001:db8::1", "::1"]), Some(200.0));
+        assert_eq!(rate(&["127.0.0.53", "::1"]), None);
     }
 
     fn answer(addresses: Result<&str, FailureKind>) -> NameAnswer {

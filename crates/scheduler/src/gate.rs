@@ -7,7 +7,8 @@ use std::time::Duration;
 use crawl_weburl::Site;
 use foldhash::fast::RandomState;
 
-use crate::politeness::Politeness;
+use crate::max_rate::{MaxRate, RateClock};
+use crate::politeness::{Limits, Politeness};
 use crate::ready_key::ReadyKey;
 use crate::slab::Slab;
 use crate::tick::Tick;
@@ -29,6 +30,7 @@ pub(crate) struct Gate {
     /// Places held by hosts that wait for another gate.
     pub(crate) held: u32,
     delay: Duration,
+    pub(crate) rate: MaxRate,
     /// Start or end of a request, whichever came last.
     pub(crate) last: Tick,
     /// A delay that was longer holds until then.
@@ -55,8 +57,9 @@ impl Gate {
     /// that holds a place has begun.
     pub(crate) fn opens_at(&self) -> Option<Tick> {
         let room = self.in_flight + self.held < self.limit;
-        // Under a delay each start puts the next one off, so who holds a place goes first.
-        let turn = self.held == 0 || self.delay.is_zero();
+        // Each start puts the next one off, so who holds a place goes first.
+        let is_spaced = !self.delay.is_zero() || self.rate.has_limit();
+        let turn = self.held == 0 || !is_spaced;
         (room && turn).then(|| self.rested_at())
     }
 
@@ -75,7 +78,8 @@ impl Gate {
     }
 
     fn rested_at(&self) -> Tick {
-        (self.last + self.delay).max(self.promised)
+        let delayed = (self.last + self.delay).max(self.promised);
+        delayed.max(self.rate.opens_at())
     }
 }
 
@@ -85,7 +89,8 @@ pub(crate) struct Gates {
     by_key: HashMap<GateKey, u32, RandomState>,
     /// Gates without hosts that still keep their delay, by when it ends.
     fading: BTreeSet<(Tick, u32)>,
-    address: (u32, Duration),
+    address: Limits,
+    clock: RateClock,
     /// When the limits changed.
     changed: Tick,
 }
@@ -96,39 +101,49 @@ impl Gates {
             slab: Slab::new(),
             by_key: HashMap::default(),
             fading: BTreeSet::new(),
-            address: (politeness.per_address, politeness.address_delay),
+            address: Limits::of_address(politeness),
+            clock: RateClock::default(),
             changed: Tick::ZERO,
         }
     }
 
     /// Creates the permanent gate of look-ups, and returns its number.
     pub(crate) fn open_look_ups(&mut self, limit: u32) -> u32 {
-        self.join(Tick::ZERO, GateKey::LookUps, (limit.max(1), Duration::ZERO))
+        self.join(
+            Tick::ZERO,
+            GateKey::LookUps,
+            Limits::of_number(limit.max(1)),
+        )
     }
 
     /// The number of the gate of an address that one more host belongs to now.
     pub(crate) fn join_address(&mut self, now: Tick, address: IpAddr) -> u32 {
-        self.join(now, GateKey::Address(address), self.address)
+        self.join(now, GateKey::Address(address), self.address.at(address))
     }
 
     /// The number of the gate of a site that one more host belongs to now: so many
     /// requests in flight, so long between two.
-    pub(crate) fn join_site(&mut self, now: Tick, site: Site, limits: (u32, Duration)) -> u32 {
+    pub(crate) fn join_site(&mut self, now: Tick, site: Site, limits: Limits) -> u32 {
         self.join(now, GateKey::Site(site), limits)
     }
 
-    fn join(&mut self, now: Tick, key: GateKey, (limit, delay): (u32, Duration)) -> u32 {
+    fn join(&mut self, now: Tick, key: GateKey, limits: Limits) -> u32 {
         // A gate that is new may have been let go of once its delay was over, or under limits that
         // asked for a shorter one or counted nothing. So late its last request can have been.
-        let last = now.before(delay).max(self.changed);
+        let last = now.before(limits.delay).max(self.changed);
+        let mut rate = MaxRate::with_clock(&self.clock, limits.rate);
+        if self.changed > Tick::ZERO {
+            rate.take(self.changed);
+        }
         let slab = &mut self.slab;
         let id = *self.by_key.entry(key).or_insert_with_key(|key| {
             slab.insert(Gate {
                 key: key.clone(),
-                limit,
+                limit: limits.number,
                 in_flight: 0,
                 held: 0,
-                delay,
+                delay: limits.delay,
+                rate,
                 last,
                 promised: Tick::ZERO,
                 hosts: 0,
@@ -144,19 +159,22 @@ impl Gates {
     /// the gates that there are: what waits at them may be due at another time.
     pub(crate) fn set_limits(&mut self, now: Tick, politeness: &Politeness) -> Vec<u32> {
         self.changed = now;
-        self.address = (politeness.per_address, politeness.address_delay);
+        self.address = Limits::of_address(politeness);
+        let of_addresses = self.address;
         let ids: Vec<u32> = self.slab.ids().collect();
         for &id in &ids {
             let gate = &mut self.slab[id];
-            let limits = match &gate.key {
-                GateKey::Address(_) => Some(self.address),
-                GateKey::Site(site) => politeness.site_limits(site),
+            let limits = match gate.key {
+                GateKey::Address(address) => Some(of_addresses.at(address)),
+                GateKey::Site(ref site) => politeness.site_limits(site),
                 // As many as when the scheduler was made, like `concurrency`.
-                GateKey::LookUps => Some((gate.limit, gate.delay)),
+                GateKey::LookUps => Some(Limits::of_number(gate.limit)),
             };
             gate.promised = gate.rested_at();
             // A site without limits goes once its requests have ended.
-            (gate.limit, gate.delay) = limits.unwrap_or((u32::MAX, Duration::ZERO));
+            let limits = limits.unwrap_or(Limits::of_number(u32::MAX));
+            (gate.limit, gate.delay) = (limits.number, limits.delay);
+            gate.rate.set(now, limits.rate);
             if gate.hosts == 0 {
                 self.drop_unused(id, now);
             }

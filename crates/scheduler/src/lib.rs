@@ -53,6 +53,7 @@ mod daily_hours;
 mod gap;
 mod gate;
 mod host;
+mod max_rate;
 mod operator_commands;
 mod origin;
 mod overrides;
@@ -69,9 +70,9 @@ mod snapshot;
 mod snapshot_format;
 mod summary;
 mod tick;
-mod total_rate;
 
 pub use daily_hours::DailyHours;
+pub use max_rate::MaxRate;
 pub use operator_commands::HostWork;
 pub use origin::RobotsState;
 pub use overrides::{PolitenessOverride, PolitenessOverrides};

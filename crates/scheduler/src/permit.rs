@@ -139,6 +139,8 @@ pub(crate) struct GateCharge {
     pub(crate) gate: u32,
     pub(crate) at: Tick,
     pub(crate) last: Tick,
+    /// Its number among those that count for the gate's rate.
+    pub(crate) number: u64,
 }
 
 /// The answer of [`Scheduler::admit`](crate::Scheduler::admit).

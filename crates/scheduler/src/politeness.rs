@@ -1,6 +1,7 @@
 //! Politeness: the limits and gaps that the operator sets for every host.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crawl_weburl::Site;
@@ -25,6 +26,9 @@ pub struct Politeness {
     /// Least time between two requests to one address: from the start and from the end of
     /// any to the start of the next.
     pub address_delay: Duration,
+    /// Requests a second to one address that is not a loopback address, evenly spaced; `None` or 0:
+    /// no limit.
+    pub address_rate: Option<f64>,
     /// Requests in flight per site, never less than `per_host`; `None`: no limit.
     pub per_site: Option<u32>,
     /// Least time between two requests to one site; counts where `per_site` or this is set.
@@ -62,6 +66,7 @@ impl Default for Politeness {
             per_host: 1,
             per_address: 8,
             address_delay: Duration::ZERO,
+            address_rate: Some(16.0),
             per_site: None,
             site_delay: Duration::ZERO,
             max_rate: None,
@@ -131,7 +136,7 @@ impl Politeness {
     }
 
     /// The limits of a site: requests in flight, and the time between two.
-    pub(crate) fn site_limits(&self, site: &Site) -> Option<(u32, Duration)> {
+    pub(crate) fn site_limits(&self, site: &Site) -> Option<Limits> {
         let own = self.sites.find_name(site.as_str(), None);
         let own = own.map(|(_, limits)| self.with(limits));
         let politeness = own.as_ref().unwrap_or(self);
@@ -139,6 +144,48 @@ impl Politeness {
         let per_site = politeness.per_site;
         let per_site = per_site.map(|limit| limit.max(politeness.per_host));
         let limited = per_site.is_some() || !politeness.site_delay.is_zero();
-        limited.then(|| (per_site.unwrap_or(u32::MAX), politeness.site_delay))
+        limited.then(|| Limits {
+            number: per_site.unwrap_or(u32::MAX),
+            delay: politeness.site_delay,
+            rate: None,
+        })
+    }
+}
+
+/// The limits that hosts at one address, or of one site, share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limits {
+    /// Requests in flight.
+    pub(crate) number: u32,
+    /// Time between two, from the start and from the end of any.
+    pub(crate) delay: Duration,
+    /// Requests a second; `None` or 0: no limit.
+    pub(crate) rate: Option<f64>,
+}
+
+impl Limits {
+    pub(crate) fn of_address(politeness: &Politeness) -> Limits {
+        Limits {
+            number: politeness.per_address,
+            delay: politeness.address_delay,
+            rate: politeness.address_rate,
+        }
+    }
+
+    /// The same for this address: nobody shares this machine with others' servers.
+    pub(crate) fn at(self, address: IpAddr) -> Limits {
+        Limits {
+            rate: self.rate.filter(|_| !address.is_loopback()),
+            ..self
+        }
+    }
+
+    /// A limit on requests in flight alone.
+    pub(crate) fn of_number(number: u32) -> Limits {
+        Limits {
+            number,
+            delay: Duration::ZERO,
+            rate: None,
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Scheduler {
     /// The permit that is due now.
     pub(crate) fn next_permit(&mut self) -> Option<Permit> {
         let is_full = self.in_flight >= self.politeness().concurrency;
-        while !is_full && self.rate.closed_until() <= self.now {
+        while !is_full && self.rate.opens_at() <= self.now {
             let Some((_, first)) = self.ready.pop_first() else {
                 break;
             };
@@ -98,7 +98,7 @@ impl Scheduler {
         let retry = retries.find(|(_, id, _)| !self.hosts[*id].is_parked);
         let retry = retry.map(|(at, ..)| *at);
         let soonest = [ready, later, retry].into_iter().flatten().min();
-        soonest.map(|at| at.max(self.rate.closed_until()))
+        soonest.map(|at| at.max(self.rate.opens_at()))
     }
 
     /// Moves a host to the queue where it belongs after anything about it changed.
@@ -339,11 +339,13 @@ impl Scheduler {
         let last = gate.last;
         gate.in_flight += 1;
         gate.last = last.max(self.now);
+        let of_rate = gate.rate.take(self.now);
         self.requeue_gate(number);
         Some(GateCharge {
             gate: number,
             at: self.now,
             last,
+            number: of_rate,
         })
     }
 

@@ -9,16 +9,16 @@ use foldhash::fast::RandomState;
 
 use crate::gate::{Gate, GateKey, Gates};
 use crate::host::{Host, NO_GATE, QueuePosition};
+use crate::max_rate::MaxRate;
 use crate::origin::{FEW_ORIGINS, OriginEntry, RobotsState};
 use crate::permit::{Admission, GapReason, GateCharge, Permit, Poll, Purpose, Spent};
-use crate::politeness::Politeness;
+use crate::politeness::{Limits, Politeness};
 use crate::random::SplitMix64;
 use crate::ready_key::{ReadyKey, Waiter};
 use crate::request_outcome::{HostWait, RequestOutcome};
 use crate::robots_pace::RobotsPace;
 use crate::slab::Slab;
 use crate::tick::Tick;
-use crate::total_rate::TotalRate;
 
 /// Decides when which host may be asked, and for what.
 ///
@@ -52,7 +52,7 @@ pub struct Scheduler {
     pub(crate) queued_requests: HashMap<u32, VecDeque<Purpose>, RandomState>,
     /// Hosts that may leave memory; looked at again when they do.
     pub(crate) idle: VecDeque<u32>,
-    pub(crate) rate: TotalRate,
+    pub(crate) rate: MaxRate,
     pub(crate) in_flight: u32,
     /// Hosts of which the operator wants nothing asked, in memory or not.
     pub(crate) parked: BTreeSet<HostKey>,
@@ -88,7 +88,7 @@ impl Scheduler {
             retries: BTreeSet::new(),
             queued_requests: HashMap::default(),
             idle: VecDeque::new(),
-            rate: TotalRate::new(politeness.max_rate),
+            rate: MaxRate::new(politeness.max_rate),
             in_flight: 0,
             parked: BTreeSet::new(),
             host_limits: HashMap::default(),
@@ -234,7 +234,7 @@ impl Scheduler {
         if self.in_flight >= self.politeness().concurrency {
             return Admission::Wait(permit, None);
         }
-        let closed_until = self.rate.closed_until();
+        let closed_until = self.rate.opens_at();
         if closed_until > self.now {
             return Admission::Wait(permit, Some(closed_until));
         }
@@ -309,7 +309,7 @@ impl Scheduler {
         if self.in_flight >= self.politeness().concurrency {
             return Poll::Idle;
         }
-        let closed_until = self.rate.closed_until();
+        let closed_until = self.rate.opens_at();
         if closed_until > self.now {
             return Poll::SleepUntil(closed_until);
         }
@@ -465,7 +465,7 @@ impl Scheduler {
     }
 
     /// The site of a host, and its limits, where it has any.
-    pub(crate) fn site_limits(&self, key: &HostKey) -> Option<(Site, (u32, Duration))> {
+    pub(crate) fn site_limits(&self, key: &HostKey) -> Option<(Site, Limits)> {
         if !self.limits_sites {
             return None;
         }
@@ -564,6 +564,7 @@ impl Scheduler {
             gate: number,
             at,
             last,
+            number: of_rate,
         }) = charge
         else {
             return;
@@ -571,8 +572,12 @@ impl Scheduler {
         let gate = self.gates.get_mut(number);
         match end {
             Some(end) => gate.last = gate.last.max(end),
-            None if gate.last == at => gate.last = last,
-            None => {}
+            None => {
+                if gate.last == at {
+                    gate.last = last;
+                }
+                gate.rate.give_back(of_rate);
+            }
         }
         self.gates.release(number, self.now);
         self.requeue_gate(number);

@@ -280,6 +280,11 @@ impl Scheduler {
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
         self.used(address, slot.last_end);
+        if address != NO_GATE {
+            let gate = self.gates.get_mut(address);
+            gate.rate.note_earlier(slot.last_end);
+            self.requeue_gate(address);
+        }
         self.used(site, slot.last_end);
         let per_host = self.limits_of(&self.hosts[id]).per_host;
         let host = &mut self.hosts[id];

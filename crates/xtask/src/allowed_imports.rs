@@ -211,12 +211,13 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that these crates alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 26] = [
+pub(crate) const OWNED: [(&str, &str); 27] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
-    // Rates of its clients, not of the crawl's requests.
+    // Rates of the clients of `crawl serve`.
     ("governor", "crawl"),
+    ("governor", "crawl-scheduler"),
     ("hickory-resolver", "crawl-fetcher"),
     ("html5ever", "crawl-extractor"),
     ("indicatif", "crawl"),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
@@ -12,6 +13,24 @@ use crate::cli::report::ReportArgs;
 use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
+
+/// What `crawl --version` says: the version, and the features of this build.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let features = [
+        ("documents", cfg!(feature = "documents")),
+        ("mcp", cfg!(feature = "mcp")),
+        ("tables", cfg!(feature = "tables")),
+    ];
+    let signs = features.map(|(name, is_built_in)| match is_built_in {
+        true => format!("+{name}"),
+        false => format!("-{name}"),
+    });
+    format!(
+        "{}\nfeatures: {}",
+        env!("CARGO_PKG_VERSION"),
+        signs.join(" ")
+    )
+});
 
 /// A polite web crawler with exclusion built in
 ///
@@ -25,6 +44,7 @@ use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 #[command(
     name = "crawl",
     version,
+    long_version = LONG_VERSION.as_str(),
     max_term_width = 100,
     args_conflicts_with_subcommands = true,
     override_usage = "crawl URL [URL ..] [--output DIR] [FLAGS]\n       crawl --output DIR\n       crawl COMMAND"
@@ -419,6 +439,10 @@ pub(crate) struct VerifyArgs {
     pub(crate) dirs: Vec<PathBuf>,
     /// The one that is read, once several were made one.
     #[arg(skip)]
+    #[cfg_attr(
+        not(feature = "tables"),
+        expect(dead_code, reason = "nothing verifies it")
+    )]
     pub(crate) dir: PathBuf,
     /// As JSON
     #[arg(long)]

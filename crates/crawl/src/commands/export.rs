@@ -11,12 +11,17 @@ use crawl_index::export::{
 };
 use crawl_index::{SearchIndex, SearchRules};
 use crawl_records::{ArchivedPages, counted};
+#[cfg(feature = "tables")]
 use crawl_tables::Format;
 
 use crate::cli::args::{ExportArgs, ExportFormat, RoundChoice};
 use crate::clock;
-use crate::commands::{bundle, site_files, tables, wacz};
+#[cfg(feature = "tables")]
+use crate::commands::{bundle, tables};
+use crate::commands::{site_files, wacz};
 use crate::error::index::of_index;
+#[cfg(not(feature = "tables"))]
+use crate::error::left_out;
 use crate::error::records::of_records;
 use crate::error::{CommandError, FINISHED, unwritable};
 use crate::search_index;
@@ -65,11 +70,19 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         );
     }
     match args.to {
+        #[cfg(feature = "tables")]
         ExportFormat::Parquet => return tables::export(args, Format::Parquet),
+        #[cfg(feature = "tables")]
         ExportFormat::Csv => return tables::export(args, Format::Csv),
+        #[cfg(feature = "tables")]
         ExportFormat::Graph => return tables::export_graph(args),
-        ExportFormat::Wacz => return wacz::export(args),
+        #[cfg(feature = "tables")]
         ExportFormat::Bundle => return bundle::export(args),
+        #[cfg(not(feature = "tables"))]
+        ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Graph | ExportFormat::Bundle => {
+            return Err(left_out("this format of crawl export", "tables"));
+        }
+        ExportFormat::Wacz => return wacz::export(args),
         _ => {}
     }
     if args.dirs.len() > 1 {

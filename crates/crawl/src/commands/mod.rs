@@ -1,5 +1,6 @@
 //! One file or folder for each command beside the crawl itself.
 
+#[cfg(feature = "tables")]
 mod bundle;
 pub(crate) mod control;
 pub(crate) mod export;
@@ -16,6 +17,8 @@ pub(crate) mod replay;
 pub(crate) mod robots;
 pub(crate) mod search;
 mod site_files;
+#[cfg(feature = "tables")]
 mod tables;
+#[cfg(feature = "tables")]
 pub(crate) mod verify;
 mod wacz;

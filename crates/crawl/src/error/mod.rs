@@ -137,6 +137,14 @@ impl Problems {
     }
 }
 
+/// `what` is in no build without a feature.
+#[cfg(not(all(feature = "mcp", feature = "tables")))]
+pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
+    CommandError::usage(format!("{what} is not in this build")).hint(format!(
+        "build it: `cargo build --release --package crawl --features {feature}`"
+    ))
+}
+
 impl CommandError {
     /// The command line or the configuration is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> CommandError {

@@ -214,6 +214,7 @@ fn politeness(settings: &Settings, checked: &Checked) -> Politeness {
         per_host: asked.per_host,
         per_address: asked.per_address,
         address_delay: asked.address_delay.get(),
+        address_rate: asked.address_rate.0.map(|rate| rate.0),
         per_site: asked.per_site.0.map(|count| narrow(count.0)),
         site_delay: asked.site_delay.get(),
         max_rate: asked.max_rate.0.map(|rate| rate.0),

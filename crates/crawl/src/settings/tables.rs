@@ -470,6 +470,11 @@ tables! {
         /// Least gap between two requests to one IP address
         #[arg(value_name = "DURATION")]
         address_delay: Span = Span::ZERO, GoesOn;
+        /// Requests per second to one IP address, evenly spaced
+        ///
+        /// 0 is no bound. Loopback addresses have none.
+        #[arg(value_name = "X")]
+        address_rate: Limit<Factor> = Limit(Some(Factor(16.0))), GoesOn;
         /// Requests in flight per site (registrable domain)
         ///
         /// Never less than --per-host.

@@ -105,6 +105,7 @@ const FLAGS: &[(&[&str], &str)] = &[
     (&["--per-host", "3"], "per-host = 3"),
     (&["--per-address", "4"], "per-address = 4"),
     (&["--address-delay", "1s"], "address-delay = \"1s\""),
+    (&["--address-rate", "2.5"], "address-rate = 2.5"),
     (&["--per-site", "6"], "per-site = 6"),
     (&["--site-delay", "100ms"], "site-delay = \"100ms\""),
     (&["--max-rate", "2.5"], "max-rate = 2.5"),

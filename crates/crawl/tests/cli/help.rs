@@ -127,7 +127,9 @@ fn help_without_a_terminal_has_no_colour() {
 fn version_is_named() {
     let (_dir, cmd) = setup("version");
     let version = format!("crawl {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(cmd.run(&["--version"]).ok(), version);
+    assert_eq!(cmd.run(&["-V"]).ok(), version);
+    let features = "features: +documents +mcp +tables\n";
+    assert_eq!(cmd.run(&["--version"]).ok(), format!("{version}{features}"));
 }
 
 #[test]

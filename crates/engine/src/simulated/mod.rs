@@ -202,6 +202,8 @@ fn config(dir: &Path) -> Config {
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
+            // Some ten sites have an address in common, and are to be crawled at their own pace.
+            address_rate: None,
             look_ups: 4,
             ..Politeness::default()
         },

@@ -15,6 +15,7 @@ fn fast() -> Politeness {
     Politeness {
         delay: Duration::ZERO,
         delay_factor: 0.0,
+        address_rate: None,
         ..Politeness::default()
     }
 }
@@ -229,6 +230,57 @@ fn ours_the_address_delay_is_between_any_two_requests() {
     stage.now = stage.now + SECOND / 2;
     stage.end(first.spend(), ANSWERED);
     assert_eq!(stage.wait().1, SECOND);
+}
+
+#[test]
+fn ours_one_address_sees_sixteen_requests_a_second_whatever_hosts_share_it() {
+    let mut stage = Stage::new(Politeness {
+        per_address: 100,
+        address_rate: Politeness::default().address_rate,
+        ..fast()
+    });
+    shared(&mut stage, 50);
+    let first = stage.issue();
+    for _ in 1..20 {
+        assert_eq!(stage.wait().1, SECOND / 16);
+    }
+    // One that is not sent gives its time back; the one before it does not.
+    let (unsent, _) = stage.wait();
+    stage.scheduler.give_back(stage.now, unsent);
+    let _again = stage.issue();
+    stage.scheduler.give_back(stage.now, first);
+    stage.assert_closed();
+    // Another rate begins now, and the time under way ends no earlier.
+    let rate = |rate| Politeness {
+        per_address: 100,
+        address_rate: rate,
+        ..fast()
+    };
+    stage.scheduler.set_politeness(stage.now, rate(Some(2.0)));
+    assert_eq!(stage.wait().1, SECOND / 2);
+    stage.scheduler.set_politeness(stage.now, rate(None));
+    assert_eq!(stage.wait().1, SECOND / 2);
+    assert_eq!(permits(&mut stage).len(), 28);
+}
+
+#[test]
+fn ours_this_machine_has_no_rate_of_its_own() {
+    let mut stage = Stage::new(Politeness {
+        address_rate: Some(1.0),
+        ..fast()
+    });
+    for (host, address) in [
+        ("a", "127.0.0.2"),
+        ("b", "127.0.0.2"),
+        ("c", "::1"),
+        ("d", "::1"),
+    ] {
+        let host = stage.open(&format!("http://{host}.example"), 9).host_key();
+        stage
+            .scheduler
+            .set_address(stage.now, &host, address.parse().unwrap());
+    }
+    assert_eq!(permits(&mut stage).len(), 4);
 }
 
 #[test]

@@ -197,6 +197,7 @@ fn ours_who_waits_at_a_gate_loses_no_time() {
     let mut stage = Stage::new(Politeness {
         concurrency: 3,
         per_address: 1,
+        address_rate: None,
         ..Politeness::default()
     });
     let mut open = |host: &str, address: u8| {

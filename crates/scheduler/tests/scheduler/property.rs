@@ -23,6 +23,7 @@ prop_compose! {
             per_host: per.0,
             per_address: per.1,
             address_delay: Duration::from_millis(if gates.0 { delays.2 } else { 0 }),
+            address_rate: (delays.2 > 0).then(|| 1000.0 / delays.2 as f64),
             per_site: per.2,
             site_delay: Duration::from_millis(if gates.1 { delays.3 } else { 0 }),
             max_rate: rate,

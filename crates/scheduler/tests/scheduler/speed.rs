@@ -15,6 +15,7 @@ fn run(hosts: usize, requests: u64) -> Tick {
     let mut scheduler = Scheduler::new(
         Politeness {
             concurrency: u32::MAX,
+            address_rate: None,
             ..Politeness::default()
         },
         1,

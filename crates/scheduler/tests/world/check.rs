@@ -76,7 +76,9 @@ struct OriginSeen {
 #[derive(Clone, Copy, Default)]
 struct Shared {
     in_flight: u32,
+    /// Start or end of a request.
     last: Option<Tick>,
+    last_start: Option<Tick>,
 }
 
 /// The purpose of a request, by the number of the origin.
@@ -142,8 +144,16 @@ impl Check {
         let address = self.hosts[host as usize].address;
         if let Some(address) = address {
             let (limit, delay) = (self.politeness.per_address, self.politeness.address_delay);
-            let broken = self.addresses[address as usize].start(now, limit, delay);
-            self.judge(!broken, || format!("{now}: address {address} of h{host}"));
+            let shared = &mut self.addresses[address as usize];
+            let space = shared.last_start.map(|last| now.since(last).as_secs_f64());
+            let is_rapid = match (self.politeness.address_rate, space) {
+                (Some(rate), Some(space)) => space < rate.recip() - 1e-9,
+                _ => false,
+            };
+            let broken = shared.start(now, limit, delay) || is_rapid;
+            self.judge(!broken, || {
+                format!("{now}: address {address} of h{host} {space:?}")
+            });
         }
         // Never less than one host of the site is given.
         let terms = override_of(&self.overrides, self.site_terms[site as usize]);
@@ -476,6 +486,7 @@ impl Shared {
         let early = self.last.is_some_and(|last| last + delay > now);
         self.in_flight += 1;
         self.last = self.last.max(Some(now));
+        self.last_start = Some(now);
         crowded || early
     }
 

@@ -1,0 +1,235 @@
+//! Rates: requests a second in all and to one address, look-ups a second of one name server;
+//! counted by governor on our clock.
+//!
+//! Requests never come in a burst, after a restart neither: a rate is the time from one to the next.
+
+use std::num::NonZeroU32;
+use std::ops::Add;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use governor::clock::{Clock, Reference};
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
+
+use crate::tick::Tick;
+
+/// The longest time between two requests.
+const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// The longest time that a limiter is told of, 146 years, so that nothing it adds overflows.
+const MAX_NANOS: u64 = 1 << 62;
+
+/// A limit on requests a second, one at a time and evenly spaced.
+pub struct MaxRate {
+    clock: RateClock,
+    /// The time from one request to the next; none without a limit.
+    interval: Option<Duration>,
+    /// Begins with the first request.
+    limiter: Option<Limiter>,
+    /// The number of the last request, so that it can be told from earlier ones.
+    last: u64,
+    opens_at: Tick,
+}
+
+type Limiter = RateLimiter<NotKeyed, InMemoryState, RateClock, NoOpMiddleware<Moment>>;
+
+impl MaxRate {
+    /// At most `per_second` requests a second; no limit where that is `None` or 0.
+    #[must_use]
+    pub fn new(per_second: Option<f64>) -> MaxRate {
+        MaxRate::with_clock(&RateClock::default(), per_second)
+    }
+
+    /// The same by a clock that many share.
+    pub(crate) fn with_clock(clock: &RateClock, per_second: Option<f64>) -> MaxRate {
+        MaxRate {
+            clock: clock.clone(),
+            interval: interval(per_second),
+            limiter: None,
+            last: 0,
+            opens_at: Tick::ZERO,
+        }
+    }
+
+    pub(crate) fn has_limit(&self) -> bool {
+        self.interval.is_some()
+    }
+
+    /// Another rate holds from now on. The time under way ends no earlier, and that of the new rate
+    /// begins now: without a limit before, nobody knows when the last request was sent.
+    pub(crate) fn set(&mut self, now: Tick, per_second: Option<f64>) {
+        let before = std::mem::replace(&mut self.interval, interval(per_second));
+        if self.interval != before {
+            let opens_at = self.opens_at;
+            self.limiter = None;
+            // Nor does what was sent before give time back.
+            self.take(now);
+            self.opens_at = self.opens_at.max(opens_at);
+        }
+    }
+
+    /// A request ended at `at` that an earlier process sent, or that was sent before its host left
+    /// memory.
+    pub(crate) fn note_earlier(&mut self, at: Tick) {
+        if let Some(interval) = self.interval {
+            self.opens_at = self.opens_at.max(at + interval);
+        }
+    }
+
+    /// Nothing may be sent before this.
+    #[must_use]
+    pub fn opens_at(&self) -> Tick {
+        self.opens_at
+    }
+
+    /// Counts a request that is sent now, and gives its number.
+    pub fn take(&mut self, now: Tick) -> u64 {
+        let quota = self.interval.and_then(Quota::with_period);
+        if let Some(quota) = quota {
+            self.clock.set(now);
+            let limiter = self.limiter.get_or_insert_with(|| {
+                let quota = quota.allow_burst(NonZeroU32::MIN);
+                RateLimiter::direct_with_clock(quota, self.clock.clone())
+            });
+            // A caller that did not wait for `opens_at` takes nothing and waits as long as before.
+            let _ = limiter.check();
+            if let Err(refusal) = limiter.check() {
+                self.opens_at = refusal.earliest_possible().0;
+            }
+            self.last += 1;
+        }
+        self.last
+    }
+
+    /// Request `number` was not sent. Only the last one's time comes back: a later one was
+    /// spaced from it already, so an older one's would be a burst.
+    pub(crate) fn give_back(&mut self, number: u64) {
+        if number == self.last {
+            // A limiter takes nothing back, so another one begins. The request before this one was
+            // sent long enough ago, or this one would have had to wait.
+            self.limiter = None;
+            self.opens_at = Tick::ZERO;
+        }
+    }
+}
+
+/// The time from one request to the next; none without a limit.
+fn interval(per_second: Option<f64>) -> Option<Duration> {
+    let limit = per_second.filter(|rate| *rate > 0.0 && rate.is_finite())?;
+    let interval = Duration::try_from_secs_f64(limit.recip()).unwrap_or(MAX_INTERVAL);
+    Some(interval.min(MAX_INTERVAL))
+}
+
+/// The clock of limiters: shows the moment that it was set to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RateClock(Arc<AtomicU64>);
+
+impl RateClock {
+    fn set(&self, now: Tick) {
+        self.0.store(now.as_micros(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for RateClock {
+    type Instant = Moment;
+
+    fn now(&self) -> Moment {
+        Moment(Tick::from_micros(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+/// A tick as governor reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(Tick);
+
+impl Add<Nanos> for Moment {
+    type Output = Moment;
+
+    fn add(self, time: Nanos) -> Moment {
+        Moment(self.0 + Duration::from(time))
+    }
+}
+
+impl Reference for Moment {
+    fn duration_since(&self, earlier: Moment) -> Nanos {
+        let nanos = u64::try_from(self.0.since(earlier.0).as_nanos());
+        Nanos::new(nanos.map_or(MAX_NANOS, |nanos| nanos.min(MAX_NANOS)))
+    }
+
+    fn saturating_sub(&self, time: Nanos) -> Moment {
+        let micros = time.as_u64().div_ceil(1000);
+        Moment(
+            self.0
+                .as_micros()
+                .checked_sub(micros)
+                .map_or(self.0, Tick::from_micros),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::MaxRate;
+    use crate::tick::Tick;
+
+    #[test]
+    fn ours_no_rate_no_limit() {
+        for rate in [None, Some(0.0), Some(-1.0), Some(f64::NAN)] {
+            let mut rate = MaxRate::new(rate);
+            rate.take(Tick::from_micros(1_700_000_000_000_000));
+            assert_eq!(rate.opens_at(), Tick::ZERO);
+        }
+    }
+
+    #[test]
+    fn ours_requests_are_spaced_evenly() {
+        let mut rate = MaxRate::new(Some(3.0));
+        let start = Tick::from_micros(1_700_000_000_000_000);
+        let mut now = start;
+        for _ in 0..300 {
+            now = now.max(rate.opens_at());
+            rate.take(now);
+        }
+        let took = now.since(start);
+        assert!(took >= Duration::from_millis(299_000 / 3));
+        assert!(took <= Duration::from_millis(299_000 / 3 + 2));
+        // Idleness saves nothing up.
+        now = now + Duration::from_secs(60);
+        rate.take(now);
+        assert!(rate.opens_at() > now);
+    }
+
+    #[test]
+    fn ours_only_the_last_request_comes_back() {
+        let second = Duration::from_secs(1);
+        let mut rate = MaxRate::new(Some(1.0));
+        let first = rate.take(Tick::ZERO);
+        rate.give_back(first);
+        assert_eq!(rate.opens_at(), Tick::ZERO);
+        let earlier = rate.take(Tick::ZERO);
+        let last = rate.take(Tick::ZERO + second);
+        rate.give_back(earlier);
+        assert_eq!(rate.opens_at(), Tick::ZERO + second + second);
+        rate.give_back(last);
+        assert_eq!(rate.opens_at(), Tick::ZERO);
+    }
+
+    #[test]
+    fn ours_extremes_do_not_overflow() {
+        for per_second in [f64::MIN_POSITIVE, 1e-12, 1e12, f64::MAX] {
+            let mut rate = MaxRate::new(Some(per_second));
+            rate.take(Tick::ZERO);
+            let year = Tick::from_micros(365 * 86_400_000_000);
+            let is_rare = per_second < 1.0;
+            assert_eq!(rate.opens_at() == year, is_rare, "{per_second}");
+            for now in [0, 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
+                rate.take(Tick::from_micros(now));
+            }
+        }
+    }
+}
