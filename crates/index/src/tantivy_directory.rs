@@ -16,6 +16,7 @@ use tantivy::directory::{
 };
 
 use crate::error::IndexError;
+use crate::file_check::META_FILE;
 use crate::read_ahead::ReadAhead;
 
 /// The end of the name of a file that is to take another's place.
@@ -136,7 +137,13 @@ impl Directory for IndexDirectory {
         let mut file = options.write(true).create_new(true).open(&beside)?;
         file.write_all(data)?;
         file.sync_data()?;
-        fs::rename(&beside, &place)
+        fs::rename(&beside, &place)?;
+        match path == Path::new(META_FILE) {
+            // tantivy syncs the folder before this write only. Once the commit has returned, the
+            // crawl drops the log from which a lost commit could be repeated.
+            true => self.files.sync_directory(),
+            false => Ok(()),
+        }
     }
 
     fn sync_directory(&self) -> io::Result<()> {

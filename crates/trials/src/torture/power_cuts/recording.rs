@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::super::random::SeededRandom;
 use super::calls::{Call, calls};
@@ -49,6 +49,29 @@ impl Recording {
             before,
             names: reading.nodes.into_iter().map(|node| node.name).collect(),
         })
+    }
+
+    /// Checks that the last rename to a file of this name is on the disk at the end.
+    ///
+    /// # Errors
+    /// Where a power cut right behind the end may undo it.
+    pub(super) fn ensure_renamed(&self, name: &str) -> Result<()> {
+        let all = self.changes.before(self.changes.len());
+        let last = all.iter().rev().find_map(|(ended, change)| match change {
+            Change::Rename { to, .. } if to.1 == name => Some((*ended, to.0)),
+            _ => None,
+        });
+        let is_synced = |(ended, folder): (usize, Node)| {
+            all.iter().any(|(_, change)| match change {
+                Change::Sync { node, begun } => *node == folder && ended < *begun,
+                _ => false,
+            })
+        };
+        ensure!(
+            last.is_none_or(is_synced),
+            "a power cut may undo the last rename to {name}"
+        );
+        Ok(())
     }
 
     /// A moment for a power cut: behind so many changes. One in three is right behind a commit that
