@@ -18,7 +18,7 @@
 //! assert_eq!(verdict.access, RobotsAccess::Disallowed);
 //! let rule = verdict.rule.unwrap();
 //! assert_eq!((rule.text, rule.line), ("Disallow: /private", 2));
-//! assert!(robots.judge("/private/press").is_allowed());
+//! assert!(robots.judge("https://example.org/private/press").is_allowed());
 //! assert_eq!(robots.crawl_delay().unwrap().0.as_millis(), 2500);
 //! ```
 

@@ -131,11 +131,11 @@ impl Robots {
         }
     }
 
-    /// May a path be asked for? `path_and_query` is in origin form: it begins with `/` and
-    /// goes up to the end of the query. `/robots.txt` itself always may (RFC 9309 section
-    /// 2.2.2).
+    /// Judges whether a URL may be asked for. `target` is its path and query, which begin with `/`,
+    /// or the whole URL, whose path and query are taken by [`request_path`]. `/robots.txt` itself
+    /// always may (RFC 9309 section 2.2.2).
     #[must_use]
-    pub fn judge(&self, path_and_query: &str) -> Verdict<'_> {
+    pub fn judge(&self, target: &str) -> Verdict<'_> {
         let profile = match self.profile {
             Profile::Strictest => Profile::Rfc9309,
             profile => profile,
@@ -143,7 +143,12 @@ impl Robots {
         if self.reading.rules.len() == 0 && self.others.is_empty() {
             return self.reading.verdict(None, profile);
         }
-        let path = Path::of(path_and_query);
+        // `//host/path` is a path here, as in the request for `http://host//host/path`.
+        let target = match target.starts_with('/') {
+            true => Cow::Borrowed(target),
+            false => request_path(target),
+        };
+        let path = Path::of(&target);
         let verdict = self.reading.judge(&path, profile);
         if verdict.is_allowed() {
             let mut others = self

@@ -29,6 +29,29 @@ fn check(file: &str, paths: &[&str], expect: Expect) {
 }
 
 #[test]
+fn ours_a_whole_url_is_judged_by_its_path_and_query() {
+    check(
+        "User-agent: *\nDisallow: /private\nDisallow: /*?id=\n",
+        &[
+            "https://e.example/private/a",
+            "http://u:p@e.example:80/private#x",
+            "https://e.example?id=1",
+            "https://e.example",
+            "e.example/private",
+            "//e.example/private",
+        ],
+        expect![[r#"
+            https://e.example/private/a Disallowed by 2: Disallow: /private of 1: *
+            http://u:p@e.example:80/private#x Disallowed by 2: Disallow: /private of 1: *
+            https://e.example?id=1 Disallowed by 3: Disallow: /*?id= of 1: *
+            https://e.example Allowed of 1: *
+            e.example/private Disallowed by 2: Disallow: /private of 1: *
+            //e.example/private Allowed of 1: *
+        "#]],
+    );
+}
+
+#[test]
 fn rfc9309_2_2_1_groups_of_one_name_merge_and_star_is_the_fallback() {
     check(
         "User-agent: *\nDisallow: /star\n\nUser-Agent: OURBOT\nDisallow: /one # x\n\nUser-agent: other\nDisallow: /\nUser-agent: ourbot/2.0\nDisallow:/two\n",
