@@ -1,22 +1,22 @@
 //! The driver: the crawl loop with a clock, sockets, threads and a disk.
 
+mod start;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crawl_archive::LogFile;
-use crawl_archive::rows::{PageRow, RequestRow, RunBegan};
+use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
-use crawl_scheduler::{RestartKind, Tick};
+use crawl_scheduler::Tick;
 use crawl_shared_frontier::SharedFrontier;
-use crawl_weburl::CanonicalUrl;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
@@ -24,33 +24,25 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Sleep, sleep};
 use tracing::{Instrument as _, Span};
 
+use self::start::Opened;
 use crate::config::Config;
 use crate::content_filter::body_filter;
 use crate::control::{CommandAnswer, Controls, Phase, PostedCommand, Stop};
-use crate::crawl_loop::host_locks::HostLocks;
 use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::error::EngineError;
-use crate::free_space::{DiskWatch, FreeSpace};
-use crate::index::follower::{self, Halt, Indexer, Indexing, Outcome, Setting};
-use crate::index::rebuild::Reindex;
+use crate::free_space::DiskWatch;
+use crate::index::follower::{Indexer, Outcome};
 use crate::messages::key::{Keyed, MessageKeys};
-use crate::messages::sharing::HostOwnership;
 use crate::messages::{Effect, Event, NewRules, lines_to_log};
-use crate::meta_keys::META_TRAPS;
-use crate::read::PageReader;
-use crate::read::pool::{self, ReaderLoad, ReaderPool, ReaderTask};
-use crate::revisit::round;
-use crate::revisit::visit::RevisitSchedule;
+use crate::read::pool::{ReaderPool, ReaderTask};
 use crate::runtime_waker::RuntimeWaker;
-use crate::shared_traps::SharedTraps;
 use crate::sharing::{WorkerThread, WorkersGuard};
 use crate::state::delay_log::DelayLog;
-use crate::state::directory::{self, Directory};
+use crate::state::directory;
 use crate::state::order_log::OrderLog;
-use crate::state::parked_hosts::parked;
 use crate::summary::{Ended, Summary};
 use crate::time::seconds_of;
-use crate::trace_events::{self, TraceEvents};
+use crate::trace_events;
 use crate::write::Writer;
 use crate::write::run_end;
 
@@ -63,10 +55,6 @@ const MAX_EVENTS: usize = 64;
 
 /// The time for which the index goes on once the time of a run is over.
 const INDEX_GRACE: Duration = Duration::from_millis(250);
-
-/// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
-/// have been in flight or uncommitted when the last run ended.
-const MAX_LOG_TAIL_ROWS: usize = 20_000;
 
 /// Crawls until nothing is left, a budget is spent, or the controls say stop.
 ///
@@ -154,36 +142,6 @@ async fn off_the_runtime<T: Send + 'static>(
     })
 }
 
-/// The contents of the crawl's directory, as a run finds them.
-struct Opened {
-    directory: Directory,
-    /// The search index, where one is built.
-    indexing: Option<Indexing>,
-    /// The round that this run works in.
-    visits: RevisitSchedule,
-}
-
-impl Opened {
-    /// Opens the directory and the log of its index, and makes pending what a round that begins is
-    /// to visit, unless the user stops that.
-    fn open(
-        config: &Config,
-        clock: Clock,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<Opened, EngineError> {
-        let mut directory = directory::open(config, pool::all_threads())?;
-        let frontier = &*directory.frontier;
-        let totals = &mut directory.totals;
-        let indexing = follower::open_log(config, frontier, totals.pages > 0)?;
-        let visits = round::take_up(frontier, config, clock.now(), totals, is_stopped)?;
-        Ok(Opened {
-            directory,
-            indexing,
-            visits,
-        })
-    }
-}
-
 /// The parts of a running crawl.
 struct Driver {
     config: Arc<Config>,
@@ -251,202 +209,6 @@ struct LastWork {
 }
 
 impl Driver {
-    fn start(
-        config: &Arc<Config>,
-        clock: Clock,
-        fetcher: Arc<Fetcher>,
-        opened: Opened,
-        has_consumer: bool,
-        stop: watch::Receiver<Stop>,
-        free_space: &FreeSpace,
-    ) -> Result<Driver, EngineError> {
-        let Opened {
-            directory,
-            indexing,
-            visits,
-        } = opened;
-        let Directory {
-            frontier,
-            shared,
-            lock,
-            tombstones,
-            files,
-            mut requests,
-            sampling,
-            journal,
-            totals,
-            mut scope_seeds,
-            resumed,
-            cut_off,
-            last_end,
-        } = directory;
-        let mut files = files;
-        let scope = scope_seeds.scope(config)?;
-        let now = clock.now();
-        let mut coordinator = Coordinator::new(
-            Arc::clone(config),
-            Arc::clone(&frontier),
-            scope,
-            totals,
-            now,
-            now.as_micros(),
-        );
-        coordinator.enter_round(visits);
-        coordinator.read_by(pool::count());
-        let traps = SharedTraps::new(&config.traps, frontier.meta(META_TRAPS)?.as_deref());
-        coordinator.share_traps(traps.clone());
-        coordinator.sample(sampling.clone());
-        if let Some(locks) = HostLocks::shared(config, now) {
-            coordinator.share_hosts(locks);
-        }
-        let rest = if cut_off {
-            RestartKind::AfterPowerLoss
-        } else {
-            RestartKind::AfterKill
-        };
-        coordinator.suspect(journal.deaths());
-        // The first look comes before the first request.
-        if let Some(free) = free_space.of(&config.output) {
-            coordinator.note_free_space(free);
-        }
-        coordinator.take_up_parked(now, &parked(&*frontier)?);
-        let delays = DelayLog::open(&config.output, now)?;
-        let order = OrderLog::open(
-            &config.output,
-            RunBegan {
-                at: now.as_millis(),
-                round: visits.round.number,
-                round_began: visits.round.began,
-                requests: requests.len(),
-                settled: totals.messages,
-                before: last_end,
-            },
-        )?;
-        if let Some(shared) = &shared {
-            coordinator.share_crawl(Arc::clone(shared) as Arc<dyn HostOwnership>);
-        }
-        // Workers that share a crawl judge again what others found.
-        if resumed || shared.is_some() {
-            coordinator.restore(rest)?;
-        }
-        take_up_requests(
-            &mut coordinator,
-            &config.fetch.typed,
-            &fetcher,
-            &mut requests,
-            now,
-        )?;
-        if cut_off {
-            coordinator.note_unknown_requests(now)?;
-        }
-        // Unbounded, as what is in it is bounded: the coordinator hands out no more than it counts.
-        let (event_sender, events) = async_mpsc::unbounded_channel();
-        let (item_sender, items) = mpsc::channel();
-        let abandon = Arc::new(AtomicBool::new(false));
-        let given_up = Arc::clone(&abandon);
-        let last_work = Arc::new(OnceLock::new());
-        let load = ReaderLoad::new();
-        let indexer = match indexing {
-            None => None,
-            Some(indexing) => {
-                let failed = event_sender.clone();
-                let failed = move |error| drop(failed.send(Event::Broken(error)));
-                let halt = halt(&abandon, &last_work, &stop, clock);
-                let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
-                let setting = Setting {
-                    dir: config.output.clone(),
-                    frontier: Arc::clone(&frontier),
-                    rules: Reindex::of(config),
-                    halt,
-                    // A run whose time is bounded may have none left for what waited.
-                    is_busy: Arc::new(move || has_time && load.is_busy()),
-                };
-                let started = Indexer::start(setting, indexing, failed)?;
-                files.index = Some(started.1);
-                Some(started.0)
-            }
-        };
-        let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
-        let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
-            .watching(traps)
-            .sampling(sampling)
-            .sharing(shared.clone())
-            .leaving_out(tombstones)
-            .noting(order.clone())
-            .telling(TraceEvents::new(config))
-            .keeping_rows(has_consumer)
-            .followed_by(indexer.as_ref().map(Indexer::lengths));
-        let span = Span::current();
-        let readers_events = event_sender.downgrade();
-        let disk_events = event_sender.downgrade();
-        let disk = DiskWatch::start(free_space.clone(), config.output.clone(), move |bytes| {
-            let told = disk_events.upgrade();
-            told.is_some_and(|events| events.send(Event::FreeSpace { bytes }).is_ok())
-        });
-        let disk = disk.map_err(EngineError::disk(&config.output))?;
-        let workers = shared.map(|frontier| {
-            let told = event_sender.downgrade();
-            let tell = move |event| told.upgrade().is_some_and(|it| it.send(event).is_ok());
-            let thread = WorkerThread::start(Arc::clone(&frontier), config, tell);
-            thread.map(|thread| Workers {
-                frontier,
-                thread,
-                _lock: lock,
-            })
-        });
-        let workers = workers.transpose();
-        let workers = workers.map_err(EngineError::disk(&config.output))?;
-        let writer = std::thread::Builder::new()
-            .name("crawl-writer".to_owned())
-            .spawn(move || {
-                let _entered = span.entered();
-                let ended = writer.run(&items, &given_up, |committed| {
-                    let _ = event_sender.send(Event::Committed(Box::new(committed)));
-                });
-                match ended {
-                    Ok(writer) => Ok(writer),
-                    Err(error) => {
-                        let _ = event_sender.send(Event::Broken(error));
-                        Err(EngineError::Thread {
-                            what: "the writer failed before".to_owned(),
-                        })
-                    }
-                }
-            })
-            .map_err(EngineError::disk(&config.output))?;
-        let readers = ReaderPool::start(
-            config,
-            reader,
-            (item_sender, readers_events),
-            &abandon,
-            &journal,
-            &load,
-        )
-        .map_err(EngineError::disk(&config.output))?;
-        Ok(Driver {
-            config: Arc::clone(config),
-            clock,
-            fetcher,
-            coordinator,
-            requests,
-            delays,
-            order,
-            keys: MessageKeys::new(),
-            readers,
-            writer,
-            indexer,
-            events,
-            fetches: JoinSet::new(),
-            undelivered: VecDeque::new(),
-            _disk: disk,
-            workers,
-            resumed,
-            abandon,
-            last_work,
-            stop,
-        })
-    }
-
     /// Goes round until the run is over.
     async fn turn(&mut self, controls: &mut Controls) -> Result<Ended, EngineError> {
         let mut effects = Vec::new();
@@ -730,46 +492,6 @@ fn fetch_ended(ended: Result<Event, JoinError>) -> Event {
 }
 
 /// Ends the index where the run is given up, or its last work takes too long or is stopped.
-fn halt(
-    abandon: &Arc<AtomicBool>,
-    last_work: &Arc<OnceLock<LastWork>>,
-    stop: &watch::Receiver<Stop>,
-    clock: Clock,
-) -> Halt {
-    let (abandon, last_work) = (Arc::clone(abandon), Arc::clone(last_work));
-    let stop = stop.clone();
-    let is_over = move |work: &LastWork| {
-        *stop.borrow() > work.stop
-            || work
-                .deadline
-                .is_some_and(|deadline| clock.now() >= deadline)
-    };
-    Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
-}
-
-/// Takes up what earlier runs asked: the gaps behind it, and where each seed was found.
-fn take_up_requests(
-    coordinator: &mut Coordinator,
-    typed: &[CanonicalUrl],
-    fetcher: &Fetcher,
-    requests: &mut LogFile,
-    now: Tick,
-) -> Result<(), EngineError> {
-    for seed in typed {
-        if let Some(address) = coordinator.past_address(&seed.host_key())? {
-            fetcher.note_past_address(seed.host(), address);
-        }
-    }
-    for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
-        coordinator.note_past_request(now, &row)?;
-        // The state may lack what was under way when the last run ended.
-        if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
-            fetcher.note_past_address(&row.host, address);
-        }
-    }
-    Ok(())
-}
-
 /// Waits until the consumer has room, and hands over as many rows as it has room for.
 async fn deliver(to: &mut Option<async_mpsc::Sender<PageRow>>, rows: &mut VecDeque<PageRow>) {
     let Some(consumer) = to else {

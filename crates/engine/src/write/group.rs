@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crawl_archive::rows::{ExcludedRow, REDIRECT_LOOP, WarcPlace};
+use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{EncodedCapture, PageLine, RowFile, Timestamp};
 use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
@@ -43,7 +43,7 @@ use crate::state::directory::Files;
 use crate::state::parked_hosts;
 use crate::summary::SeedFailure;
 use crate::tombstones::Tombstones;
-use crate::totals::{CommitPoint, Totals};
+use crate::totals::{Change, CommitPoint, Totals};
 use crate::trace_events::TraceEvents;
 
 /// A transaction under way, with the files that go along.
@@ -334,6 +334,130 @@ impl Group<'_> {
         Ok(())
     }
 
+    /// Counts a lease that ends, whose answer had so many bytes.
+    fn note_settled(&mut self, lease: &Lease, bytes: u64) {
+        self.committed.leases += 1;
+        self.committed.ended.push(lease.origin.clone());
+        self.committed.bytes += bytes;
+    }
+
+    /// Settles a guess that is not there: its answer is archived, and no row tells of it.
+    fn settle_unlisted(
+        &mut self,
+        lease: Lease,
+        (outcome, visit): (Outcome, Visit),
+        host: HostState,
+        capture: Option<&EncodedCapture>,
+    ) -> Result<(), EngineError> {
+        if let Some(capture) = capture {
+            self.keep(capture)?;
+        }
+        self.keep_host(Some(host));
+        self.transaction.settle_until(lease, outcome, visit)?;
+        Ok(())
+    }
+
+    /// Returns whether a redirect leads back to where it came from.
+    fn closes_loop(
+        &mut self,
+        url: &CanonicalUrl,
+        signal: &TrapSignal,
+    ) -> Result<bool, EngineError> {
+        match signal {
+            TrapSignal::Redirect(target) => {
+                Ok(self.redirects.closes_loop(self.frontier, url, target)?)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Settles a page with its links, and takes the step of a random walk that came to it.
+    fn settle_page(
+        &mut self,
+        lease: Lease,
+        settled: (Outcome, Visit),
+        status: Option<u16>,
+        signal: &TrapSignal,
+        links: &mut [Admission],
+    ) -> Result<(), EngineError> {
+        let walked = self.walked_page(&lease, status, links);
+        let url = lease.url.clone();
+        self.links(lease, settled, signal, links)?;
+        match walked {
+            Some(page) => self.walked(&url, page),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a page that is listed, and notes a seed that failed.
+    fn count_page(&mut self, lease: &Lease, row: &PageRow, change: Option<Change>) {
+        if let Some(change) = change {
+            self.totals.changes.add(change);
+        }
+        self.totals.changes.broken += u64::from(row.is_broken());
+        self.totals.pages += 1;
+        self.totals.bytes += row.bytes;
+        let failed = row.is_failed();
+        // A sitemap that nobody named and that is not there is nobody's failure.
+        if failed && lease.kind != UrlKind::Sitemap {
+            self.totals.failed += 1;
+        }
+        let is_answered = |status| (200..300).contains(&status) || status == 304;
+        if (lease.is_seed || row.sample.is_some()) && row.status.is_some_and(is_answered) {
+            self.totals.seeds_fetched += 1;
+        } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {
+            // Those that the user named: a sitemap may list any number of others.
+            let redirect = row.broken_redirect().map(str::to_owned);
+            let status = row.status.map(|status| format!("status {status}"));
+            let why = redirect.or(status).or_else(|| row.error.clone());
+            self.committed.seeds_failed.push(SeedFailure {
+                url: lease.url.clone(),
+                why: why.unwrap_or_default(),
+            });
+        }
+    }
+
+    /// Writes the row of a page, by the `line` that its reader made where that says all of it, and
+    /// counts its outcome.
+    fn append_row(
+        &mut self,
+        row: &mut PageRow,
+        line: Option<&PageLine>,
+    ) -> Result<(), EngineError> {
+        self.tombstones.clear_row(row);
+        // Nothing else than the place of its record is added to what the reader knew.
+        let is_as_read = self.sampling.is_none() && self.tombstones.is_empty();
+        match line.filter(|_| is_as_read) {
+            Some(line) => {
+                debug_assert!(line.is_of(row), "a column was added: {row:?}");
+                self.files.pages.append_page(line, row.warc.as_ref())?
+            }
+            None => self.files.pages.append(row)?,
+        };
+        *self.latest = row.fetched_at;
+        let outcomes = &mut self.committed.counts.outcomes;
+        *outcomes.entry(page_outcome(row)).or_default() += 1;
+        Ok(())
+    }
+
+    fn append_links(
+        &mut self,
+        rows: Vec<LinkRow>,
+        round: u32,
+        fetched_at: Timestamp,
+    ) -> Result<(), EngineError> {
+        let Some(file) = &mut self.files.links else {
+            return Ok(());
+        };
+        for mut row in rows {
+            if !self.tombstones.holds_link(&row.to) {
+                (row.round, row.at) = (Some(round), Some(fetched_at));
+                file.append(&row)?;
+            }
+        }
+        Ok(())
+    }
+
     fn page(
         &mut self,
         visit: PageVisit,
@@ -357,8 +481,7 @@ impl Group<'_> {
             link_rows,
             unusable,
             joins_scope,
-            settled_links: _,
-            looked_at: _,
+            ..
         } = findings;
         let tombstones = self.tombstones;
         if let Some(IndexEntry::Put(page)) = &mut entry {
@@ -367,80 +490,34 @@ impl Group<'_> {
         if !tombstones.is_empty() {
             visit.bytes = without_redirect_to(visit.bytes, &|url| tombstones.holds_link(url));
         }
-        self.committed.leases += 1;
-        self.committed.ended.push(lease.origin.clone());
-        self.committed.bytes += row.bytes;
+        self.note_settled(&lease, row.bytes);
         if !is_listed {
-            if let Some(capture) = capture {
-                self.keep(capture)?;
-            }
-            self.keep_host(Some(host));
-            self.transaction.settle_until(lease, outcome, visit)?;
+            self.settle_unlisted(lease, (outcome, visit), host, capture)?;
             return Ok(UsedPage::default());
         }
-        let mut is_loop = false;
-        if let TrapSignal::Redirect(target) = &signal {
-            let frontier = self.frontier;
-            is_loop = self.redirects.closes_loop(frontier, &lease.url, target)?;
-            row.error = is_loop.then(|| REDIRECT_LOOP.to_owned()).or(row.error);
-        }
-        self.totals.pages += 1;
-        self.totals.bytes += row.bytes;
-        let failed = row.is_failed();
-        // A sitemap that nobody named and that is not there is nobody's failure.
-        if failed && lease.kind != UrlKind::Sitemap {
-            self.totals.failed += 1;
-        }
+        let is_loop = self.closes_loop(&lease.url, &signal)?;
+        row.error = is_loop.then(|| REDIRECT_LOOP.to_owned()).or(row.error);
         let status = row.status;
         row.sample = self.sampling.and_then(|sampling| sampling.row(&lease));
-        if (lease.is_seed || row.sample.is_some())
-            && row
-                .status
-                .is_some_and(|status| (200..300).contains(&status) || status == 304)
-        {
-            self.totals.seeds_fetched += 1;
-        } else if lease.is_seed && failed && self.scope_seeds.contains(&lease.url) {
-            // Those that the user named: a sitemap may list any number of others.
-            let redirect = row.broken_redirect().map(str::to_owned);
-            let status = row.status.map(|status| format!("status {status}"));
-            let why = redirect.or(status).or_else(|| row.error.clone());
-            let why = why.unwrap_or_default();
-            self.committed.seeds_failed.push(SeedFailure {
-                url: lease.url.clone(),
-                why,
-            });
-        }
+        row.round = self.visits.round.number;
+        self.count_page(&lease, &row, change);
         for (why, count) in unusable {
             *self.committed.unusable.entry(why).or_default() += count;
         }
-        row.round = self.visits.round.number;
-        *self.latest = row.fetched_at;
-        if let Some(change) = change {
-            self.totals.changes.add(change);
-        }
-        self.totals.changes.broken += u64::from(row.is_broken());
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
         }
-        self.tombstones.clear_row(&mut row);
-        // Nothing else than the place of its record is added to what the reader knew.
-        let is_as_read = !is_loop && self.sampling.is_none() && tombstones.is_empty();
-        match line.filter(|_| is_as_read) {
-            Some(line) => {
-                debug_assert!(line.is_of(&row), "a column was added: {row:?}");
-                self.files.pages.append_page(line, row.warc.as_ref())?
-            }
-            None => self.files.pages.append(&*row)?,
-        };
-        let lists_links = !row.repeats_body();
-        let (round, fetched_at) = (row.round, row.fetched_at);
-        let outcome_of_row = page_outcome(&row);
-        *self
-            .committed
-            .counts
-            .outcomes
-            .entry(outcome_of_row)
-            .or_default() += 1;
+        // A row of a loop says more than the reader knew.
+        self.append_row(&mut row, line.filter(|_| !is_loop))?;
+        // The links of a body that came before are listed already.
+        if !row.repeats_body() {
+            self.append_links(link_rows, row.round, row.fetched_at)?;
+        }
+        if let Some(entry) = &entry {
+            self.tell_index(entry)?;
+        }
+        self.keep_host(Some(host));
+        // A consumer takes it with the commit.
         let row = match self.keeps_rows {
             true => {
                 self.committed.rows.push(*row);
@@ -448,31 +525,11 @@ impl Group<'_> {
             }
             false => Some(row),
         };
-        if let Some(entry) = &entry {
-            self.tell_index(entry)?;
-        }
-        // The links of a body that came before are listed already.
-        if let Some(file) = &mut self.files.links
-            && lists_links
-        {
-            for mut row in link_rows {
-                if !tombstones.holds_link(&row.to) {
-                    (row.round, row.at) = (Some(round), Some(fetched_at));
-                    file.append(&row)?;
-                }
-            }
-        }
-        self.keep_host(Some(host));
         if let Some(target) = joins_scope.filter(|target| !tombstones.holds(target)) {
             self.scope_seeds.add_target(&lease.url, &target);
         }
         let modified = of_wanted(modified, &links);
-        let walked = self.walked_page(&lease, status, &links);
-        let url = lease.url.clone();
-        self.links(lease, (outcome, visit), &signal, &mut links)?;
-        if let Some(page) = walked {
-            self.walked(&url, page)?;
-        }
+        self.settle_page(lease, (outcome, visit), status, &signal, &mut links)?;
         self.visit_modified(modified)?;
         Ok(UsedPage {
             row,

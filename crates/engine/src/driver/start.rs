@@ -1,0 +1,415 @@
+//! The start of a run: what an earlier one left is taken up, and the threads begin.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread::JoinHandle;
+
+use crawl_archive::LogFile;
+use crawl_archive::rows::{RequestRow, RunBegan};
+use crawl_fetcher::{Clock, Fetcher};
+use crawl_frontier::Frontier;
+use crawl_scheduler::{RestartKind, Tick};
+use crawl_shared_frontier::SharedFrontier;
+use crawl_weburl::CanonicalUrl;
+use tokio::sync::mpsc as async_mpsc;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::Span;
+
+use super::{Driver, LastWork, Workers};
+use crate::config::Config;
+use crate::control::Stop;
+use crate::crawl_loop::Coordinator;
+use crate::crawl_loop::host_locks::HostLocks;
+use crate::error::EngineError;
+use crate::free_space::{DiskWatch, FreeSpace};
+use crate::index::follower::{self, Halt, Indexer, Indexing, Setting};
+use crate::index::rebuild::Reindex;
+use crate::messages::Event;
+use crate::messages::key::{Keyed, MessageKeys};
+use crate::messages::sharing::HostOwnership;
+use crate::meta_keys::META_TRAPS;
+use crate::read::PageReader;
+use crate::read::pool::{self, ReaderLoad, ReaderPool};
+use crate::revisit::round;
+use crate::revisit::visit::RevisitSchedule;
+use crate::shared_traps::SharedTraps;
+use crate::sharing::WorkerThread;
+use crate::state::delay_log::DelayLog;
+use crate::state::directory::{self, Directory};
+use crate::state::order_log::OrderLog;
+use crate::state::parked_hosts::parked;
+use crate::trace_events::TraceEvents;
+use crate::write::Writer;
+/// Rows at the end of `requests.jsonl` that are taken up at a start. More than can
+/// have been in flight or uncommitted when the last run ended.
+const MAX_LOG_TAIL_ROWS: usize = 20_000;
+
+/// The contents of the crawl's directory, as a run finds them.
+pub(super) struct Opened {
+    pub(super) directory: Directory,
+    /// The search index, where one is built.
+    indexing: Option<Indexing>,
+    /// The round that this run works in.
+    visits: RevisitSchedule,
+}
+
+impl Opened {
+    /// Opens the directory and the log of its index, and makes pending what a round that begins is
+    /// to visit, unless the user stops that.
+    pub(super) fn open(
+        config: &Config,
+        clock: Clock,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Opened, EngineError> {
+        let mut directory = directory::open(config, pool::all_threads())?;
+        let frontier = &*directory.frontier;
+        let totals = &mut directory.totals;
+        let indexing = follower::open_log(config, frontier, totals.pages > 0)?;
+        let visits = round::take_up(frontier, config, clock.now(), totals, is_stopped)?;
+        Ok(Opened {
+            directory,
+            indexing,
+            visits,
+        })
+    }
+}
+
+impl Driver {
+    pub(super) fn start(
+        config: &Arc<Config>,
+        clock: Clock,
+        fetcher: Arc<Fetcher>,
+        opened: Opened,
+        has_consumer: bool,
+        stop: watch::Receiver<Stop>,
+        free_space: &FreeSpace,
+    ) -> Result<Driver, EngineError> {
+        let Opened {
+            mut directory,
+            indexing,
+            visits,
+        } = opened;
+        let now = clock.now();
+        let traps = directory.frontier.meta(META_TRAPS)?;
+        let traps = SharedTraps::new(&config.traps, traps.as_deref());
+        let mut coordinator = coordinator(config, now, &mut directory, visits, traps.clone())?;
+        // The first look comes before the first request.
+        if let Some(free) = free_space.of(&config.output) {
+            coordinator.note_free_space(free);
+        }
+        let delays = DelayLog::open(&config.output, now)?;
+        let order = OrderLog::open(&config.output, began(&directory, visits, now))?;
+        take_up_earlier_run(&mut coordinator, config, &fetcher, &mut directory, now)?;
+        let resumed = directory.resumed;
+        let abandon = Arc::new(AtomicBool::new(false));
+        let last_work = Arc::new(OnceLock::new());
+        let start = ThreadStart {
+            config,
+            visits,
+            traps,
+            order: order.clone(),
+            has_consumer,
+            halt: halt(&abandon, &last_work, &stop, clock),
+            abandon: &abandon,
+            free_space,
+        };
+        // Unbounded, as what is in it is bounded: the coordinator hands out no more than it counts.
+        let (event_sender, events) = async_mpsc::unbounded_channel();
+        let Started {
+            requests,
+            readers,
+            writer,
+            indexer,
+            disk,
+            workers,
+        } = start.threads(directory, indexing, event_sender)?;
+        Ok(Driver {
+            config: Arc::clone(config),
+            clock,
+            fetcher,
+            coordinator,
+            requests,
+            delays,
+            order,
+            keys: MessageKeys::new(),
+            readers,
+            writer,
+            indexer,
+            events,
+            fetches: JoinSet::new(),
+            undelivered: VecDeque::new(),
+            _disk: disk,
+            workers,
+            resumed,
+            abandon,
+            last_work,
+            stop,
+        })
+    }
+}
+
+/// What the threads of a run begin with.
+struct ThreadStart<'r> {
+    config: &'r Arc<Config>,
+    visits: RevisitSchedule,
+    traps: SharedTraps,
+    order: OrderLog,
+    has_consumer: bool,
+    halt: Halt,
+    abandon: &'r Arc<AtomicBool>,
+    free_space: &'r FreeSpace,
+}
+
+/// The threads of a run, and the log of its requests.
+struct Started {
+    requests: LogFile,
+    readers: ReaderPool,
+    writer: JoinHandle<Result<Writer, EngineError>>,
+    indexer: Option<Indexer>,
+    disk: DiskWatch,
+    workers: Option<Workers>,
+}
+
+impl ThreadStart<'_> {
+    fn threads(
+        self,
+        directory: Directory,
+        indexing: Option<Indexing>,
+        events: async_mpsc::UnboundedSender<Event>,
+    ) -> Result<Started, EngineError> {
+        let Directory {
+            frontier,
+            shared,
+            lock,
+            tombstones,
+            mut files,
+            requests,
+            sampling,
+            journal,
+            totals,
+            scope_seeds,
+            ..
+        } = directory;
+        let failed = |error| EngineError::disk(&self.config.output)(error);
+        let load = ReaderLoad::new();
+        let indexer = match indexing {
+            None => None,
+            Some(indexing) => {
+                let setting = index_setting(self.config, &frontier, self.halt, &load);
+                let events = events.clone();
+                let failed = move |error| drop(events.send(Event::Broken(error)));
+                let (indexer, log) = Indexer::start(setting, indexing, failed)?;
+                files.index = Some(log);
+                Some(indexer)
+            }
+        };
+        let reader = PageReader::new(self.config, &self.visits);
+        let reader = reader.asking(Arc::clone(&frontier), self.traps.clone());
+        let writer = Writer::new(frontier, files, totals, self.visits, scope_seeds)
+            .watching(self.traps)
+            .sampling(sampling)
+            .sharing(shared.clone())
+            .leaving_out(tombstones)
+            .noting(self.order)
+            .telling(TraceEvents::new(self.config))
+            .keeping_rows(self.has_consumer)
+            .followed_by(indexer.as_ref().map(Indexer::lengths));
+        let disk = watch_disk(self.config, self.free_space, &events).map_err(failed)?;
+        let workers = shared.map(|frontier| Workers::start(frontier, lock, self.config, &events));
+        let workers = workers.transpose().map_err(failed)?;
+        let (item_sender, items) = mpsc::channel();
+        let to_readers = (item_sender, events.downgrade());
+        let writer = start_writer(writer, items, events, self.abandon).map_err(failed)?;
+        let (config, abandon) = (self.config, self.abandon);
+        let readers = ReaderPool::start(config, reader, to_readers, abandon, &journal, &load);
+        Ok(Started {
+            requests,
+            readers: readers.map_err(failed)?,
+            writer,
+            indexer,
+            disk,
+            workers,
+        })
+    }
+}
+
+impl Workers {
+    fn start(
+        frontier: Arc<SharedFrontier>,
+        lock: Option<File>,
+        config: &Config,
+        events: &async_mpsc::UnboundedSender<Event>,
+    ) -> io::Result<Workers> {
+        let told = events.downgrade();
+        let tell = move |event| told.upgrade().is_some_and(|it| it.send(event).is_ok());
+        let thread = WorkerThread::start(Arc::clone(&frontier), config, tell)?;
+        Ok(Workers {
+            frontier,
+            thread,
+            _lock: lock,
+        })
+    }
+}
+
+fn watch_disk(
+    config: &Config,
+    free_space: &FreeSpace,
+    events: &async_mpsc::UnboundedSender<Event>,
+) -> io::Result<DiskWatch> {
+    let events = events.downgrade();
+    DiskWatch::start(free_space.clone(), config.output.clone(), move |bytes| {
+        let told = events.upgrade();
+        told.is_some_and(|events| events.send(Event::FreeSpace { bytes }).is_ok())
+    })
+}
+
+/// The loop of a run that begins, as the crawl's directory has it.
+fn coordinator(
+    config: &Arc<Config>,
+    now: Tick,
+    directory: &mut Directory,
+    visits: RevisitSchedule,
+    traps: SharedTraps,
+) -> Result<Coordinator, EngineError> {
+    let frontier = &directory.frontier;
+    let mut coordinator = Coordinator::new(
+        Arc::clone(config),
+        Arc::clone(frontier),
+        directory.scope_seeds.scope(config)?,
+        directory.totals,
+        now,
+        now.as_micros(),
+    );
+    coordinator.enter_round(visits);
+    coordinator.read_by(pool::count());
+    coordinator.share_traps(traps);
+    coordinator.sample(directory.sampling.clone());
+    if let Some(locks) = HostLocks::shared(config, now) {
+        coordinator.share_hosts(locks);
+    }
+    coordinator.suspect(directory.journal.deaths());
+    coordinator.take_up_parked(now, &parked(&**frontier)?);
+    Ok(coordinator)
+}
+
+/// The first row of a run in the log of its order.
+fn began(directory: &Directory, visits: RevisitSchedule, now: Tick) -> RunBegan {
+    RunBegan {
+        at: now.as_millis(),
+        round: visits.round.number,
+        round_began: visits.round.began,
+        requests: directory.requests.len(),
+        settled: directory.totals.messages,
+        before: directory.last_end.clone(),
+    }
+}
+
+/// Takes up what an earlier run asked, and what it owed to hosts.
+fn take_up_earlier_run(
+    coordinator: &mut Coordinator,
+    config: &Config,
+    fetcher: &Fetcher,
+    directory: &mut Directory,
+    now: Tick,
+) -> Result<(), EngineError> {
+    if let Some(shared) = &directory.shared {
+        coordinator.share_crawl(Arc::clone(shared) as Arc<dyn HostOwnership>);
+    }
+    // Workers that share a crawl judge again what others found.
+    if directory.resumed || directory.shared.is_some() {
+        coordinator.restore(match directory.cut_off {
+            true => RestartKind::AfterPowerLoss,
+            false => RestartKind::AfterKill,
+        })?;
+    }
+    let (typed, requests) = (&config.fetch.typed, &mut directory.requests);
+    take_up_requests(coordinator, typed, fetcher, requests, now)?;
+    if directory.cut_off {
+        coordinator.note_unknown_requests(now)?;
+    }
+    Ok(())
+}
+
+/// What the index of a run works with.
+fn index_setting(
+    config: &Config,
+    frontier: &Arc<dyn Frontier>,
+    halt: Halt,
+    load: &ReaderLoad,
+) -> Setting {
+    let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
+    Setting {
+        dir: config.output.clone(),
+        frontier: Arc::clone(frontier),
+        rules: Reindex::of(config),
+        halt,
+        // A run whose time is bounded may have none left for what waited.
+        is_busy: Arc::new(move || has_time && load.is_busy()),
+    }
+}
+
+fn start_writer(
+    writer: Writer,
+    items: mpsc::Receiver<Keyed>,
+    events: async_mpsc::UnboundedSender<Event>,
+    abandon: &Arc<AtomicBool>,
+) -> io::Result<JoinHandle<Result<Writer, EngineError>>> {
+    let (span, given_up) = (Span::current(), Arc::clone(abandon));
+    let thread = std::thread::Builder::new().name("crawl-writer".to_owned());
+    thread.spawn(move || {
+        let _entered = span.entered();
+        let ended = writer.run(&items, &given_up, |committed| {
+            let _ = events.send(Event::Committed(Box::new(committed)));
+        });
+        ended.map_err(|error| {
+            let _ = events.send(Event::Broken(error));
+            EngineError::Thread {
+                what: "the writer failed before".to_owned(),
+            }
+        })
+    })
+}
+
+fn halt(
+    abandon: &Arc<AtomicBool>,
+    last_work: &Arc<OnceLock<LastWork>>,
+    stop: &watch::Receiver<Stop>,
+    clock: Clock,
+) -> Halt {
+    let (abandon, last_work) = (Arc::clone(abandon), Arc::clone(last_work));
+    let stop = stop.clone();
+    let is_over = move |work: &LastWork| {
+        *stop.borrow() > work.stop
+            || work
+                .deadline
+                .is_some_and(|deadline| clock.now() >= deadline)
+    };
+    Halt::when(move || abandon.load(Ordering::Relaxed) || last_work.get().is_some_and(&is_over))
+}
+
+/// Takes up what earlier runs asked: the gaps behind it, and where each seed was found.
+fn take_up_requests(
+    coordinator: &mut Coordinator,
+    typed: &[CanonicalUrl],
+    fetcher: &Fetcher,
+    requests: &mut LogFile,
+    now: Tick,
+) -> Result<(), EngineError> {
+    for seed in typed {
+        if let Some(address) = coordinator.past_address(&seed.host_key())? {
+            fetcher.note_past_address(seed.host(), address);
+        }
+    }
+    for row in requests.tail::<RequestRow>(MAX_LOG_TAIL_ROWS)?.rows {
+        coordinator.note_past_request(now, &row)?;
+        // The state may lack what was under way when the last run ended.
+        if let Some(Ok(address)) = row.address.as_deref().map(str::parse) {
+            fetcher.note_past_address(&row.host, address);
+        }
+    }
+    Ok(())
+}
