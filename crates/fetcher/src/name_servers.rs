@@ -33,7 +33,7 @@ const MAX_TRIES: u32 = 3;
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Wait for the other address family after one family answered (RFC 8305 section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
-/// Look-ups a second that one name server is asked for, one for both address families.
+/// Maximum look-ups per second to one name server. A look-up asks for both address families.
 const LOOK_UPS_PER_SECOND: f64 = 100.0;
 /// The life of an answer of the system, which tells no TTL.
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
@@ -126,7 +126,7 @@ fn is_global(name: &str) -> bool {
     name.contains('.') && !name.ends_with(".local")
 }
 
-/// The name servers that are asked, no faster than a public one likes.
+/// The name servers, with a limit on look-ups per second.
 struct NameServers {
     resolver: TokioResolver,
     began: Instant,
@@ -134,7 +134,7 @@ struct NameServers {
 }
 
 impl NameServers {
-    /// `None` where there are none, or they can't be asked.
+    /// Returns `None` if there are no name servers, or the resolver can't be built.
     fn new(servers: &[SocketAddr], one_try: Duration) -> Option<NameServers> {
         let (config, mut options) = if servers.is_empty() {
             match read_system_conf() {
@@ -157,7 +157,7 @@ impl NameServers {
         };
         options.timeout = one_try;
         options.attempts = MAX_TRIES as usize - 1;
-        // What is known is kept by the caller, by one bound for all.
+        // The caller caches answers.
         options.cache_size = 0;
         // `Source` reads the hosts file: the resolver would query servers for the family it lacks.
         options.use_hosts_file = ResolveHosts::Never;
@@ -199,7 +199,7 @@ impl NameServers {
         join_families(family(RecordType::A), family(RecordType::AAAA), delay).await
     }
 
-    /// Waits until the rate allows another look-up. Those that wait are served in their order.
+    /// Waits until the rate allows another look-up. Waiting look-ups proceed in order.
     async fn wait(&self) {
         let now = || {
             let micros = u64::try_from(self.began.elapsed().as_micros());
@@ -211,8 +211,8 @@ impl NameServers {
     }
 }
 
-/// The look-ups a second that name servers are asked for together; `None`: any number, as all are
-/// on this machine, and forward by rules of their own.
+/// The maximum look-ups per second to all name servers together. Those on loopback don't count: they
+/// forward queries by their own rules. `None`: no limit.
 fn look_ups_per_second(servers: impl Iterator<Item = IpAddr>) -> Option<f64> {
     let elsewhere = servers.filter(|server| !server.is_loopback()).count();
     (elsewhere > 0).then_some(elsewhere as f64 * LOOK_UPS_PER_SECOND)

@@ -23,14 +23,14 @@ const MAX_PAGES_COMPARED: usize = 200;
 /// The part of a place's weight that is left to a word that most pages have there: enough for a
 /// page to be found.
 pub(crate) const SHARED: f32 = 0.001;
-/// A word that more than one in this many titles has is part of the site's name.
+/// A word that occurs in more than one in this many titles is part of the site's name.
 const SHARED_TITLES: u64 = 2;
-/// Of fewer pages none of that is said.
+/// With fewer pages than this, no word counts as shared or common.
 pub(crate) const MIN_SITE: u64 = 20;
 /// The lowest weight of a form that counts as the name itself near other words.
 const LEAST_NAME_WEIGHT: f32 = 0.75;
 
-/// Returns whether a word that so many of all `pages` have in a place says nothing there.
+/// Returns whether most of `pages` pages have a word in a field, so that it says nothing there.
 pub(crate) fn is_shared(with_word: u64, pages: u64) -> bool {
     pages >= MIN_SITE && with_word > pages / SHARED_TITLES
 }

@@ -57,7 +57,7 @@ impl Gate {
     /// that holds a place has begun.
     pub(crate) fn opens_at(&self) -> Option<Tick> {
         let room = self.in_flight + self.held < self.limit;
-        // Each start puts the next one off, so who holds a place goes first.
+        // Each start delays the next one, so a host that holds a place goes first.
         let is_spaced = !self.delay.is_zero() || self.rate.has_limit();
         let turn = self.held == 0 || !is_spaced;
         (room && turn).then(|| self.rested_at())

@@ -1,7 +1,7 @@
-//! Rates: requests a second in all and to one address, look-ups a second of one name server;
-//! counted by governor on our clock.
+//! Limits on a rate: requests per second in all and to one address, and look-ups per second to one
+//! name server. governor enforces them, on our clock.
 //!
-//! Requests never come in a burst, after a restart neither: a rate is the time from one to the next.
+//! A rate never allows a burst, not even after a restart: it is a minimum time between two requests.
 
 use std::num::NonZeroU32;
 use std::ops::Add;
@@ -19,17 +19,17 @@ use crate::tick::Tick;
 
 /// The longest time between two requests.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// The longest time that a limiter is told of, 146 years, so that nothing it adds overflows.
+/// Maximum time since a limiter began, 146 years; larger values could overflow inside governor.
 const MAX_NANOS: u64 = 1 << 62;
 
-/// A limit on requests a second, one at a time and evenly spaced.
+/// A maximum number of requests per second, evenly spaced.
 pub struct MaxRate {
     clock: RateClock,
     /// The time from one request to the next; none without a limit.
     interval: Option<Duration>,
-    /// Begins with the first request.
+    /// Created at the first request.
     limiter: Option<Limiter>,
-    /// The number of the last request, so that it can be told from earlier ones.
+    /// The sequence number of the last request.
     last: u64,
     opens_at: Tick,
 }
@@ -37,13 +37,13 @@ pub struct MaxRate {
 type Limiter = RateLimiter<NotKeyed, InMemoryState, RateClock, NoOpMiddleware<Moment>>;
 
 impl MaxRate {
-    /// At most `per_second` requests a second; no limit where that is `None` or 0.
+    /// Allows `per_second` requests per second; any number if that is `None` or 0.
     #[must_use]
     pub fn new(per_second: Option<f64>) -> MaxRate {
         MaxRate::with_clock(&RateClock::default(), per_second)
     }
 
-    /// The same by a clock that many share.
+    /// Does the same with a clock that several limits share.
     pub(crate) fn with_clock(clock: &RateClock, per_second: Option<f64>) -> MaxRate {
         MaxRate {
             clock: clock.clone(),
@@ -58,34 +58,33 @@ impl MaxRate {
         self.interval.is_some()
     }
 
-    /// Another rate holds from now on. The time under way ends no earlier, and that of the new rate
-    /// begins now: without a limit before, nobody knows when the last request was sent.
+    /// Changes the rate. The current wait ends no earlier, and the first interval of the new rate
+    /// starts now, because a limit that was off did not record the last request.
     pub(crate) fn set(&mut self, now: Tick, per_second: Option<f64>) {
         let before = std::mem::replace(&mut self.interval, interval(per_second));
         if self.interval != before {
             let opens_at = self.opens_at;
             self.limiter = None;
-            // Nor does what was sent before give time back.
             self.take(now);
             self.opens_at = self.opens_at.max(opens_at);
         }
     }
 
-    /// A request ended at `at` that an earlier process sent, or that was sent before its host left
-    /// memory.
+    /// Notes a request that ended at `at`, sent by an earlier process or before its host was
+    /// evicted.
     pub(crate) fn note_earlier(&mut self, at: Tick) {
         if let Some(interval) = self.interval {
             self.opens_at = self.opens_at.max(at + interval);
         }
     }
 
-    /// Nothing may be sent before this.
+    /// The earliest time for the next request.
     #[must_use]
     pub fn opens_at(&self) -> Tick {
         self.opens_at
     }
 
-    /// Counts a request that is sent now, and gives its number.
+    /// Counts a request that is sent now, and returns its sequence number.
     pub fn take(&mut self, now: Tick) -> u64 {
         let quota = self.interval.and_then(Quota::with_period);
         if let Some(quota) = quota {
@@ -94,7 +93,7 @@ impl MaxRate {
                 let quota = quota.allow_burst(NonZeroU32::MIN);
                 RateLimiter::direct_with_clock(quota, self.clock.clone())
             });
-            // A caller that did not wait for `opens_at` takes nothing and waits as long as before.
+            // If the caller did not wait for `opens_at`, this is refused and changes nothing.
             let _ = limiter.check();
             if let Err(refusal) = limiter.check() {
                 self.opens_at = refusal.earliest_possible().0;
@@ -104,12 +103,12 @@ impl MaxRate {
         self.last
     }
 
-    /// Request `number` was not sent. Only the last one's time comes back: a later one was
-    /// spaced from it already, so an older one's would be a burst.
+    /// Takes back request `number`, which was not sent. Only the last request can be taken back:
+    /// later ones were already spaced from an older one.
     pub(crate) fn give_back(&mut self, number: u64) {
         if number == self.last {
-            // A limiter takes nothing back, so another one begins. The request before this one was
-            // sent long enough ago, or this one would have had to wait.
+            // governor can't take a request back, so start a new limiter. The previous request was
+            // at least one interval ago, or this one would have had to wait.
             self.limiter = None;
             self.opens_at = Tick::ZERO;
         }
@@ -123,7 +122,7 @@ fn interval(per_second: Option<f64>) -> Option<Duration> {
     Some(interval.min(MAX_INTERVAL))
 }
 
-/// The clock of limiters: shows the moment that it was set to.
+/// A clock for governor that shows the time it was last set to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateClock(Arc<AtomicU64>);
 
@@ -141,7 +140,7 @@ impl Clock for RateClock {
     }
 }
 
-/// A tick as governor reads it.
+/// A [`Tick`] as an instant of governor's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(Tick);
 

@@ -139,7 +139,7 @@ pub(crate) struct GateCharge {
     pub(crate) gate: u32,
     pub(crate) at: Tick,
     pub(crate) last: Tick,
-    /// Its number among those that count for the gate's rate.
+    /// Sequence number for the gate's rate.
     pub(crate) number: u64,
 }
 

@@ -152,14 +152,14 @@ impl Politeness {
     }
 }
 
-/// The limits that hosts at one address, or of one site, share.
+/// The limits that all hosts at one address, or all hosts of one site, share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limits {
-    /// Requests in flight.
+    /// Maximum requests in flight.
     pub(crate) number: u32,
-    /// Time between two, from the start and from the end of any.
+    /// Minimum time from the start or end of any request to the start of the next.
     pub(crate) delay: Duration,
-    /// Requests a second; `None` or 0: no limit.
+    /// Maximum requests per second; `None` or 0: no limit.
     pub(crate) rate: Option<f64>,
 }
 
@@ -172,7 +172,7 @@ impl Limits {
         }
     }
 
-    /// The same for this address: nobody shares this machine with others' servers.
+    /// The limits for this address. A loopback address has no rate.
     pub(crate) fn at(self, address: IpAddr) -> Limits {
         Limits {
             rate: self.rate.filter(|_| !address.is_loopback()),

@@ -14,7 +14,7 @@ use crate::cli::search_filter::SearchFilter;
 use crate::control::protocol;
 use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 
-/// What `crawl --version` says: the version, and the features of this build.
+/// The output of `crawl --version`: the version and the features of this build.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [
         ("documents", cfg!(feature = "documents")),

@@ -472,7 +472,7 @@ tables! {
         address_delay: Span = Span::ZERO, GoesOn;
         /// Requests per second to one IP address, evenly spaced
         ///
-        /// 0 is no bound. Loopback addresses have none.
+        /// 0 turns the limit off. Loopback addresses have no limit.
         #[arg(value_name = "X")]
         address_rate: Limit<Factor> = Limit(Some(Factor(16.0))), GoesOn;
         /// Requests in flight per site (registrable domain)

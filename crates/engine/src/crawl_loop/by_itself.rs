@@ -27,7 +27,7 @@ pub(super) fn config() -> Config {
     let mut config = Config::new(agent, "0.0", None, vec![seed], "c");
     // Tests use permits directly unless they test look-ups.
     config.politeness.look_ups = 0;
-    // Their hosts share an address.
+    // Hosts in these tests share an address.
     config.politeness.address_rate = None;
     config
 }

@@ -202,7 +202,7 @@ fn config(dir: &Path) -> Config {
         max_sitemap_urls: None,
         politeness: Politeness {
             per_address: 16,
-            // Some ten sites have an address in common, and are to be crawled at their own pace.
+            // About ten sites share each address, and the tests expect each site's own pace.
             address_rate: None,
             look_ups: 4,
             ..Politeness::default()

@@ -244,13 +244,13 @@ fn ours_one_address_sees_sixteen_requests_a_second_whatever_hosts_share_it() {
     for _ in 1..20 {
         assert_eq!(stage.wait().1, SECOND / 16);
     }
-    // One that is not sent gives its time back; the one before it does not.
+    // Giving back the last permit frees its interval; giving back an older one doesn't.
     let (unsent, _) = stage.wait();
     stage.scheduler.give_back(stage.now, unsent);
     let _again = stage.issue();
     stage.scheduler.give_back(stage.now, first);
     stage.assert_closed();
-    // Another rate begins now, and the time under way ends no earlier.
+    // A new rate starts now, and the current wait ends no earlier.
     let rate = |rate| Politeness {
         per_address: 100,
         address_rate: rate,

@@ -219,7 +219,7 @@ fn postings(found: &[Occurs], pages: &[Seen], ranks: &[u32], mean: f32) -> Vec<P
     postings
 }
 
-/// The part of a field's weight that a word keeps there, by the number of pages that have it there.
+/// The factor of a field's weight for a word: `SHARED` if most pages have the word in that field.
 fn factor(found: &[Occurs], pages: &[Seen], weight: fn(&Occurs) -> f32) -> f32 {
     let with_word = found.iter().filter(|occurs| weight(occurs) > 0.0).count();
     match is_shared(with_word as u64, pages.len() as u64) {

@@ -248,7 +248,7 @@ fn ours_a_word_of_most_titles_weighs_there_as_if_the_titles_lacked_it() {
     let made = make(&site);
     assert_eq!(weight(&made, "manual"), weight(&made, "text"));
     assert!(made.find("manual").unwrap().pages[&0].0);
-    // Nineteen pages are too few to tell.
+    // With nineteen pages no word counts as shared.
     let made = make(&site[..19]);
     assert!(weight(&made, "manual") > weight(&made, "text"));
 }
