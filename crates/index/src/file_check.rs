@@ -16,10 +16,8 @@ use tantivy::{Index, IndexMeta};
 
 use crate::error::{IndexError, guarded};
 use crate::schema::{FORMAT_FILE, check_format};
-use crate::tantivy_directory::IndexDirectory;
+use crate::tantivy_directory::{IndexDirectory, META_FILE};
 
-/// The file that names the segments of the last commit.
-pub(crate) const META_FILE: &str = "meta.json";
 /// The file that names all files which tantivy may delete.
 const MANAGED_FILE: &str = ".managed.json";
 /// Bytes of the files that describe the others, and are read whole.

@@ -20,8 +20,8 @@ use tantivy::directory::{
 use tantivy::{Index, IndexMeta};
 
 use crate::error::IndexError;
-use crate::file_check::{Checked, META_FILE, check_segments, files, read_small};
-use crate::tantivy_directory::IndexDirectory;
+use crate::file_check::{Checked, check_segments, files, read_small};
+use crate::tantivy_directory::{IndexDirectory, META_FILE};
 
 /// A folder with the files of one commit, which can't be written.
 #[derive(Clone, Debug)]

@@ -16,9 +16,10 @@ use tantivy::directory::{
 };
 
 use crate::error::IndexError;
-use crate::file_check::META_FILE;
 use crate::read_ahead::ReadAhead;
 
+/// The file that names the segments of the last commit.
+pub(crate) const META_FILE: &str = "meta.json";
 /// The end of the name of a file that is to take another's place.
 const BESIDE: &str = ".new";
 

@@ -17,11 +17,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::byte_gate::ByteGate;
 use crate::document::{QueuedDocument, document, document_bytes};
 use crate::error::{IndexError, guarded};
-use crate::file_check::{META_FILE, check, metas};
+use crate::file_check::{check, metas};
 use crate::indexed_page::IndexedPage;
 use crate::schema::{Fields, check_format, schema, write_format};
 use crate::stored_page::{page_at, searcher};
-use crate::tantivy_directory::IndexDirectory;
+use crate::tantivy_directory::{IndexDirectory, META_FILE};
 use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
 
 /// Memory for pages that are not committed yet. Bytes.
