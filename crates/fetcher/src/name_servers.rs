@@ -130,7 +130,8 @@ fn is_global(name: &str) -> bool {
 struct NameServers {
     resolver: TokioResolver,
     began: Instant,
-    rate: Mutex<MaxRate>,
+    /// `None`: no limit.
+    rate: Option<Mutex<MaxRate>>,
 }
 
 impl NameServers {
@@ -170,7 +171,7 @@ impl NameServers {
             Ok(resolver) => Some(NameServers {
                 resolver,
                 began: Instant::now(),
-                rate: Mutex::new(MaxRate::new(rate)),
+                rate: rate.map(|rate| Mutex::new(MaxRate::new(Some(rate)))),
             }),
             Err(why) => {
                 tracing::warn!(%why, "name servers can't be asked; the system is");
@@ -201,12 +202,19 @@ impl NameServers {
 
     /// Waits until the rate allows another look-up. Waiting look-ups proceed in order.
     async fn wait(&self) {
+        let Some(rate) = &self.rate else {
+            return;
+        };
         let now = || {
             let micros = u64::try_from(self.began.elapsed().as_micros());
             Tick::from_micros(micros.unwrap_or(u64::MAX))
         };
-        let mut rate = self.rate.lock().await;
-        tokio::time::sleep(rate.opens_at().since(now())).await;
+        let mut rate = rate.lock().await;
+        let wait = rate.opens_at().since(now());
+        // The timer takes up to a millisecond even for no time at all.
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
         rate.take(now());
     }
 }

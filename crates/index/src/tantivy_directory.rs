@@ -140,8 +140,8 @@ impl Directory for IndexDirectory {
         file.sync_data()?;
         fs::rename(&beside, &place)?;
         match path == Path::new(META_FILE) {
-            // tantivy syncs the folder before this write only. Once the commit has returned, the
-            // crawl drops the log from which a lost commit could be repeated.
+            // tantivy syncs the folder only before this write. After a commit the crawl drops the
+            // log, so a lost commit could not be repeated.
             true => self.files.sync_directory(),
             false => Ok(()),
         }

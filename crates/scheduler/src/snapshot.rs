@@ -279,12 +279,11 @@ impl Scheduler {
     /// goes, but no end is forgotten that is later than another's.
     fn add_slot(&mut self, id: u32, slot: Slot) {
         let (address, site) = (self.hosts[id].address, self.hosts[id].site);
-        self.used(address, slot.last_end);
         if address != NO_GATE {
             let gate = self.gates.get_mut(address);
             gate.rate.note_earlier(slot.last_end);
-            self.requeue_gate(address);
         }
+        self.used(address, slot.last_end);
         self.used(site, slot.last_end);
         let per_host = self.limits_of(&self.hosts[id]).per_host;
         let host = &mut self.hosts[id];

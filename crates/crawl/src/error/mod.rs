@@ -137,7 +137,7 @@ impl Problems {
     }
 }
 
-/// `what` is in no build without a feature.
+/// The error for a command whose feature is not in this build.
 #[cfg(not(all(feature = "mcp", feature = "tables")))]
 pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
     CommandError::usage(format!("{what} is not in this build")).hint(format!(

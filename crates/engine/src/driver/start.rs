@@ -152,7 +152,7 @@ impl Driver {
     }
 }
 
-/// What the threads of a run begin with.
+/// Inputs of the threads of a run.
 struct ThreadStart<'r> {
     config: &'r Arc<Config>,
     visits: RevisitSchedule,
@@ -334,7 +334,7 @@ fn take_up_earlier_run(
     Ok(())
 }
 
-/// What the index of a run works with.
+/// The settings of a run's indexer.
 fn index_setting(
     config: &Config,
     frontier: &Arc<dyn Frontier>,

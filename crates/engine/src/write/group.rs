@@ -507,7 +507,7 @@ impl Group<'_> {
         if let Some(capture) = capture {
             row.warc = self.keep(capture)?;
         }
-        // A row of a loop says more than the reader knew.
+        // The reader's line lacks the error of a redirect loop.
         self.append_row(&mut row, line.filter(|_| !is_loop))?;
         // The links of a body that came before are listed already.
         if !row.repeats_body() {
