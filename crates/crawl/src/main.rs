@@ -18,6 +18,8 @@ mod run;
 mod search_index;
 mod serve;
 mod settings;
+#[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_left_out.rs")]
+mod shared_frontier;
 mod terminal;
 mod values;
 
@@ -28,7 +30,7 @@ use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs,
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
 use commands::{export, forget, index, inspect, plan, recheck, records, robots, search};
-#[cfg(not(all(feature = "mcp", feature = "tables")))]
+#[cfg(not(all(feature = "mcp", feature = "shared-frontier", feature = "tables")))]
 use error::left_out;
 use error::{CommandError, no_crawl};
 use run::connection_limit;
@@ -117,7 +119,10 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         }
         Some(Command::Control(args)) => commands::control::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
+        #[cfg(feature = "shared-frontier")]
         Some(Command::Frontier(args)) => commands::frontier::run(&args),
+        #[cfg(not(feature = "shared-frontier"))]
+        Some(Command::Frontier(_)) => Err(left_out("crawl frontier", "shared-frontier")),
         #[cfg(feature = "mcp")]
         Some(Command::Mcp(args)) => mcp::run(&args),
         #[cfg(not(feature = "mcp"))]

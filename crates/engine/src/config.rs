@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig};
+use crawl_frontier::shared::{BoxError, MoveTarget, WorkerFrontier};
 use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
 use crawl_policy::{ContentFilter, ProductToken, Profile, SeedTerms, SurtPrefix};
 use crawl_sample::SampleMethod;
 use crawl_scheduler::Politeness;
-use crawl_shared_frontier::Credentials;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
 use crate::document_reader::DocumentRules;
@@ -202,29 +202,25 @@ impl Config {
 /// A crawl that several workers share, and this one of them.
 #[derive(Clone)]
 pub struct SharedCrawl {
-    /// The groups of engines that hold its frontier: a connection string for each.
-    pub urls: Vec<String>,
-    /// Where the password for it comes from.
-    pub credentials: Credentials,
+    /// Opens its frontier.
+    pub frontier: OpenFrontier,
     /// The name of the crawl.
     pub crawl: String,
     /// The name of this worker.
     pub worker: String,
     /// How long the hosts of a worker that died wait until others take them over.
     pub lease: Duration,
-    /// The version of the program, which all workers have alike.
-    pub program: String,
-    /// The settings that all workers have alike, a line each.
-    pub settings: String,
 }
 
+/// Opens the frontier that workers share, as one of them. Takes the id of the worker's last life if
+/// it had one: its directory is locked, so that life is over.
+pub type OpenFrontier =
+    Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
+
 /// The place that a crawl is imported to from its directory.
-#[derive(Clone, Debug)]
-pub struct ImportTarget {
-    /// The connection string of the engine.
-    pub url: String,
-    /// Where the password for it comes from.
-    pub credentials: Credentials,
+pub struct ImportTarget<'a> {
+    /// The shared frontier.
+    pub frontier: &'a dyn MoveTarget,
     /// The name of the crawl there.
     pub crawl: String,
     /// The name of the worker whose directory it is from then on.
@@ -232,7 +228,7 @@ pub struct ImportTarget {
 }
 
 impl fmt::Debug for SharedCrawl {
-    /// The connection string may hold a password.
+    /// Leaves out the function, which has no text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("SharedCrawl");
         shown.field("crawl", &self.crawl);

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use crawl_archive::LogFile;
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::{Clock, FetchConfig, Fetcher};
+use crawl_frontier::shared::WorkerFrontier;
 use crawl_scheduler::Tick;
-use crawl_shared_frontier::SharedFrontier;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
@@ -174,7 +174,7 @@ struct Driver {
 
 /// The parts of a run that a worker needs to share its crawl.
 struct Workers {
-    frontier: Arc<SharedFrontier>,
+    frontier: Arc<dyn WorkerFrontier>,
     thread: WorkerThread,
     /// Held until the end.
     _lock: Option<File>,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crawl_archive::ArchiveError;
+use crawl_frontier::shared::BoxError;
 use crawl_frontier::{FrontierError, OpenError};
 
 use crate::control::Refused;
@@ -131,7 +132,7 @@ pub enum EngineError {
     },
     /// The frontier that workers share could not be opened.
     #[error(transparent)]
-    Shared(Box<crawl_shared_frontier::OpenError>),
+    Shared(BoxError),
     /// The directory holds a crawl whose frontier lies there.
     #[error("`{}` holds a crawl with a frontier of its own, which no other worker shares", dir.display())]
     OwnFrontier {
@@ -244,10 +245,6 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    pub(crate) fn shared(error: crawl_shared_frontier::OpenError) -> EngineError {
-        EngineError::Shared(Box::new(error))
-    }
-
     pub(crate) fn disk(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> EngineError {
         let path = path.into();
         move |source| EngineError::Disk { path, source }

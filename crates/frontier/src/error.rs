@@ -29,16 +29,35 @@ pub enum FrontierError {
         /// The damaged record, and what is wrong with it.
         what: String,
     },
-    /// The engine of a shared frontier failed, or can't be reached.
+    /// A frontier that workers share failed.
+    #[error(transparent)]
+    Shared(SharedError),
+    /// A lease was settled that this frontier does not hold as leased.
+    #[error("`{url}` is not leased")]
+    NotLeased {
+        /// The URL of the lease.
+        url: CanonicalUrl,
+    },
+}
+
+/// An error of the implementation, for people to read; the program that chose the implementation
+/// may downcast it.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The reason why a frontier that workers share failed in mid-crawl.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SharedError {
+    /// The engine that holds the frontier failed, or can't be reached.
     #[error("the frontier at {address} failed")]
     Engine {
         /// The engine's address, without a password.
         address: String,
         /// The error of the engine or of the connection to it.
-        source: Box<dyn Error + Send + Sync>,
+        source: BoxError,
     },
-    /// This process may no longer work on hosts of a shared frontier: its leases ended, or another
-    /// took them over.
+    /// This process may no longer work on its hosts: its leases ended, or another worker took them
+    /// over.
     #[error(
         "the hosts of worker `{worker}` are no longer its own: {why}\nhint: start it again; what it had in flight is fetched again"
     )]
@@ -47,12 +66,6 @@ pub enum FrontierError {
         worker: String,
         /// How it is known.
         why: String,
-    },
-    /// A lease was settled that this frontier does not hold as leased.
-    #[error("`{url}` is not leased")]
-    NotLeased {
-        /// The URL of the lease.
-        url: CanonicalUrl,
     },
 }
 

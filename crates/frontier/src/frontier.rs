@@ -46,26 +46,8 @@ use crate::visit::Visit;
 ///
 /// [`conformance`](crate::conformance) holds an implementation against these clauses.
 ///
-/// # What one that several processes share must keep as well
-/// 1. **Owner and end.** A lease belongs to one life of one process, by an identity that
-///    no other life has, and ends at a moment that the shared engine's clock decides. A
-///    process that works on renews it; one that is dead, cut off or frozen does not.
-/// 2. **Whole hosts.** Hosts are handed over with all their origins, never URL by URL, so
-///    that each has one owner who keeps its gap. Whoever takes one over waits a full gap
-///    first: its last owner may have asked it just now.
-/// 3. **Fencing.** Each handing over gives the host the next number of a sequence, and
-///    each `settle`, `admit` and `keep` of the host carries the number it was handed out
-///    with. The engine refuses one that is not the newest, within the transaction and
-///    not before it: a process that was frozen and wakes past its end settles nothing.
-/// 4. **At least once.** A URL whose owner was lost is handed out again, so it may be
-///    fetched more than once. It is settled once, by whoever holds the newest number, and
-///    a refused settle takes its whole transaction with it: links, marks and rows that
-///    were written for it belong to no settled URL and are cut off or passed over.
-/// 5. **Idempotent links.** A commit whose answer was lost is sent again. Admitting a URL
-///    twice changes nothing that admitting it once did not, and settling again what this
-///    owner settled the same way under the same number is no error.
-/// 6. **Links to other owners' hosts** are admitted by insert-if-absent and wake their
-///    owner; the least depth counts however many processes met the URL at once.
+/// A frontier that several workers share keeps [`shared::WorkerFrontier`](crate::shared::WorkerFrontier)
+/// as well.
 pub trait Frontier: Send + Sync {
     /// Hands out the first pending URL of `origin`, if there is one.
     ///

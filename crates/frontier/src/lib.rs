@@ -10,7 +10,8 @@
 //!
 //! [`Frontier`] and [`Transaction`] are the contract, and [`conformance`] is its test.
 //! [`FjallFrontier`] keeps it on disk; [`MemoryFrontier`] keeps it in memory, for
-//! simulations and as the model in tests.
+//! simulations and as the model in tests. [`shared`] is the contract of a frontier that several
+//! workers of one crawl share.
 //!
 //! ```
 //! use crawl_frontier::{Admission, Admitted, Frontier, MemoryFrontier, Outcome};
@@ -51,6 +52,7 @@ mod lease_table;
 mod memory;
 mod queue_heads;
 mod record;
+pub mod shared;
 mod sieve;
 mod store;
 mod transaction;
@@ -81,6 +83,6 @@ pub use lease::{Lease, Outcome};
 pub use memory::MemoryFrontier;
 pub use sieve::{Disk, DiskFile, SystemDisk};
 pub use store::{Durability, FjallFrontier, LeftOut, Options, RestingFrontier, StoreRemoval};
-pub use transaction::{CommitResult, ReopenedUrls, Transaction};
+pub use transaction::{CommitResult, Transaction};
 pub use url_state::{KnownState, KnownUrl, UrlCounts, WaitingUrl};
 pub use visit::Visit;

@@ -87,19 +87,6 @@ pub trait Transaction {
             .collect()
     }
 
-    /// Reads at once what is stored of URLs that this transaction is about to admit, and not in
-    /// memory: a store that is far away is asked once. It changes nothing, and nothing has to be
-    /// admitted that was expected.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the store fails.
-    fn expect(
-        &mut self,
-        _admissions: &mut dyn Iterator<Item = &Admission>,
-    ) -> Result<(), FrontierError> {
-        Ok(())
-    }
-
     /// Keeps what the scheduler wants to know of a host again: the moment from which it
     /// may be asked, microseconds since the Unix epoch, and opaque bytes.
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]);
@@ -114,36 +101,6 @@ pub trait Transaction {
     /// Keeps bytes of the caller's own under a name.
     fn keep_meta(&mut self, name: &str, bytes: &[u8]);
 
-    /// Links to hosts of this worker that others met, `most` at most, in the order in which they
-    /// were sent. They wait no longer once this transaction is committed, so it is to admit them.
-    /// None where no workers share the frontier.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the store fails.
-    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
-        let _ = most;
-        Ok(Vec::new())
-    }
-
-    /// Takes up URLs of this worker's hosts that a worker settled whose directory is lost, `most` at
-    /// most. Those that were fetched or failed are pending again by the way that led to them, at
-    /// their first attempt, and nothing is kept of their visits. Those that were excluded stay so,
-    /// and are given: their rows are to be written again. Of their origins no copy of robots.txt is
-    /// kept any more, since its record is lost too. None where no workers share the frontier.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the store fails.
-    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
-        let _ = most;
-        Ok(ReopenedUrls::default())
-    }
-
-    /// Notes how many pages and bytes this worker has, over all its lives: workers that share a
-    /// frontier share budgets too. Nothing elsewhere.
-    fn note_spent(&mut self, pages: u64, bytes: u64) {
-        let _ = (pages, bytes);
-    }
-
     /// Numbers the commit: a lease tells the number of the last one that it was chosen after. It is
     /// not kept: 0 is that of all commits before the frontier was opened. A commit without a number
     /// has that of the one before.
@@ -156,17 +113,6 @@ pub trait Transaction {
     /// process can see; after the failure of a disk, opening the frontier again shows
     /// which side of the commit it is on.
     fn commit(self: Box<Self>) -> Result<CommitResult, FrontierError>;
-}
-
-/// The URLs that [`Transaction::reopen_lost`] took up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReopenedUrls {
-    /// Those that stay excluded, as they were admitted or settled.
-    pub excluded: Vec<Admission>,
-    /// The origins of all that were taken up.
-    pub origins: Vec<Origin>,
-    /// True if there may be more.
-    pub is_more: bool,
 }
 
 /// The result of a commit.

@@ -9,7 +9,8 @@
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use crawl_frontier::{FjallFrontier, Frontier, Outcome};
+use crawl_frontier::shared::WorkerFrontier as _;
+use crawl_frontier::{FjallFrontier, Frontier, Outcome, Transaction};
 use crawl_shared_frontier::{Options, SharedFrontier};
 
 use crate::postgres::{Postgres, Setup, execute, number};
@@ -62,7 +63,8 @@ fn on_disk() {
     let (start, before) = (Instant::now(), machine::processor_seconds());
     let mut web = Web::new(HOSTS, 7);
     seed(&frontier, &mut web, &|_| true);
-    fill(&frontier, &mut web, &|_| true, PAGES);
+    let begin = || frontier.begin().unwrap();
+    fill(&frontier, &begin, &mut web, &|_| true, PAGES);
     let row = Row::new(start.elapsed(), before, frontier.counts().known);
     row.print("on disk", None);
 }
@@ -91,7 +93,8 @@ fn on_engine(workers: u64) {
                 let mut web = Web::new(HOSTS, 7 + at as u64);
                 seed(frontier, &mut web, &is_own);
                 seeded.wait();
-                fill(frontier, &mut web, &is_own, PAGES / workers);
+                let begin = || begin_worker(frontier);
+                fill(frontier, &begin, &mut web, &is_own, PAGES / workers);
             });
         }
     });
@@ -140,13 +143,27 @@ fn seed(frontier: &dyn Frontier, web: &mut Web, is_own: &dyn Fn(u32) -> bool) {
     transaction.commit().unwrap();
 }
 
-/// Pages of own hosts are leased, settled and their links admitted; links of others are taken.
-fn fill(frontier: &dyn Frontier, web: &mut Web, is_own: &dyn Fn(u32) -> bool, pages: u64) {
+/// Begins a transaction, in which a worker has admitted the links that others sent it.
+type Begin<'a> = &'a dyn Fn() -> Box<dyn Transaction + 'a>;
+
+fn begin_worker(frontier: &SharedFrontier) -> Box<dyn Transaction + '_> {
+    let mut transaction = frontier.begin_worker().unwrap();
+    let taken = transaction.take_links(MAX_LINKS_TAKEN).unwrap();
+    transaction.admit_all(&taken).unwrap();
+    transaction
+}
+
+/// Leases and settles pages of own hosts, and admits their links.
+fn fill<'a>(
+    frontier: &'a dyn Frontier,
+    begin: Begin<'a>,
+    web: &mut Web,
+    is_own: &dyn Fn(u32) -> bool,
+    pages: u64,
+) {
     let mut done = 0;
     while done < pages {
-        let mut transaction = frontier.begin().unwrap();
-        let taken = transaction.take_links(MAX_LINKS_TAKEN).unwrap();
-        transaction.admit_all(&taken).unwrap();
+        let mut transaction = begin();
         for _ in 0..PAGES_PER_COMMIT.min(pages - done) {
             let page = web.page(is_own);
             // All of its host that wait may have been met since the last commit.

@@ -1,6 +1,7 @@
 //! Whether an engine does what a shared frontier needs of it.
 
 use crawl_frontier::conformance::{Bench, broken_clauses};
+use crawl_frontier::shared::WorkerFrontier as _;
 use crawl_frontier::{Frontier, FrontierError};
 
 use crate::credentials::Credentials;

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crawl_frontier::FrontierError;
+use crawl_frontier::shared::SharedError;
 use futures_util::future::try_join_all;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -196,7 +197,7 @@ impl EngineThread {
             Some(why) => why.into(),
             None => "its connection was closed".into(),
         };
-        FrontierError::Engine { address, source }
+        FrontierError::Shared(SharedError::Engine { address, source })
     }
 
     pub(crate) fn corrupt(&self, what: &str) -> FrontierError {

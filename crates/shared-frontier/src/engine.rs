@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use crawl_frontier::FrontierError;
+use crawl_frontier::shared::SharedError;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -39,9 +40,11 @@ pub(crate) fn engine_at(
 ) -> Result<(EngineThread, EngineConfig), OpenError> {
     let url = ConnectionString::parse(url)?;
     let config = EngineConfig::new(&url, credentials)?;
-    let thread = EngineThread::start(url.address()).map_err(|why| FrontierError::Engine {
-        address: String::from("the thread of its connections"),
-        source: why.into(),
+    let thread = EngineThread::start(url.address()).map_err(|why| {
+        FrontierError::Shared(SharedError::Engine {
+            address: String::from("the thread of its connections"),
+            source: why.into(),
+        })
     })?;
     Ok((thread, config))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crawl_frontier::parts::{StoredPart, Totals};
+use crawl_frontier::shared::{BoxError, ExportedWorker, MovedOut};
 use crawl_frontier::{Admission, FrontierError};
 use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::types::ToSql;
@@ -31,19 +32,6 @@ pub struct Export {
     /// The directory that it is moved to.
     to: String,
     workers: Vec<ExportedWorker>,
-}
-
-/// A worker that a crawl had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExportedWorker {
-    /// Its name.
-    pub name: String,
-    /// Rows of `pages.jsonl` that are committed.
-    pub pages: u64,
-    /// The committed lengths of its files.
-    pub marks: BTreeMap<String, u64>,
-    /// The values that it kept under names.
-    pub meta: Vec<(String, Vec<u8>)>,
 }
 
 /// A group of the crawl.
@@ -130,88 +118,6 @@ impl Export {
         Ok(export)
     }
 
-    /// The workers that it had.
-    #[must_use]
-    pub fn workers(&self) -> &[ExportedWorker] {
-        &self.workers
-    }
-
-    /// The number of its URLs in each state.
-    #[must_use]
-    pub fn totals(&self) -> Totals {
-        let each = self.groups.iter().map(|group| group.totals);
-        each.fold(Totals::default(), sum)
-    }
-
-    /// Shows all that is stored of the crawl, but for what was kept under names. Pending URLs of an
-    /// origin come in the order of their queue.
-    ///
-    /// # Errors
-    /// Those of the engines, and of `show`.
-    pub fn each_part<E: From<FrontierError>>(
-        &self,
-        show: &mut dyn FnMut(StoredPart) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for group in &self.groups {
-            for part in [&export::PENDING, &export::NOT_PENDING] {
-                group.each_row(part, &mut |reader| {
-                    let origin = Origin::parse(reader.next()?).ok()?;
-                    let url = url_at(&origin, reader.next()?)?;
-                    let record = reader.record()?;
-                    Some(show(StoredPart::Url { url, record }))
-                })?;
-            }
-            group.each_row(&export::HOSTS, &mut |reader| {
-                let host = HostKey::parse(reader.next()?).ok()?;
-                let wake: i64 = reader.next()?;
-                let (wake, bytes) = (wake as u64, reader.next()?);
-                Some(show(StoredPart::Host { host, wake, bytes }))
-            })?;
-            group.each_row(&export::ROBOTS, &mut |reader| {
-                let origin = Origin::parse(reader.next()?).ok()?;
-                let bytes = reader.next()?;
-                Some(show(StoredPart::Robots { origin, bytes }))
-            })?;
-            group.each_row(&export::VISITS, &mut |reader| {
-                let (_, visit, _) = reader.visit()?;
-                Some(show(StoredPart::Visit(visit)))
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Shows the links that no worker has taken yet. One may be shown twice.
-    ///
-    /// # Errors
-    /// Those of the engines, and of `show`.
-    pub fn each_link<E: From<FrontierError>>(
-        &self,
-        show: &mut dyn FnMut(Admission) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for group in &self.groups {
-            let mut last = LinkKey {
-                b: -1,
-                sender: String::new(),
-                number: -1,
-            };
-            loop {
-                let (b, sender, number) = (last.b, last.sender.clone(), last.number);
-                let params = params![group.crawl, export::ROWS, b, sender, number];
-                let rows = group.query(export::LINKS, params)?;
-                for row in &rows {
-                    let link = Reader::new(row).link();
-                    let (key, link) = link.ok_or_else(|| group.corrupt("link"))?;
-                    last = key;
-                    show(link)?;
-                }
-                if (rows.len() as i64) < export::ROWS {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Notes that the crawl lies in its new directory from now on: no worker goes on with it.
     ///
     /// # Errors
@@ -246,6 +152,77 @@ impl Export {
     pub fn take_back(&self) -> Result<(), OpenError> {
         for group in &self.groups {
             group.remove_note(&self.to)?;
+        }
+        Ok(())
+    }
+}
+
+impl MovedOut for Export {
+    fn workers(&self) -> &[ExportedWorker] {
+        &self.workers
+    }
+
+    fn totals(&self) -> Totals {
+        let each = self.groups.iter().map(|group| group.totals);
+        each.fold(Totals::default(), sum)
+    }
+
+    fn each_part(
+        &self,
+        show: &mut dyn FnMut(StoredPart) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        for group in &self.groups {
+            for part in [&export::PENDING, &export::NOT_PENDING] {
+                group.each_row(part, &mut |reader| {
+                    let origin = Origin::parse(reader.next()?).ok()?;
+                    let url = url_at(&origin, reader.next()?)?;
+                    let record = reader.record()?;
+                    Some(show(StoredPart::Url { url, record }))
+                })?;
+            }
+            group.each_row(&export::HOSTS, &mut |reader| {
+                let host = HostKey::parse(reader.next()?).ok()?;
+                let wake: i64 = reader.next()?;
+                let (wake, bytes) = (wake as u64, reader.next()?);
+                Some(show(StoredPart::Host { host, wake, bytes }))
+            })?;
+            group.each_row(&export::ROBOTS, &mut |reader| {
+                let origin = Origin::parse(reader.next()?).ok()?;
+                let bytes = reader.next()?;
+                Some(show(StoredPart::Robots { origin, bytes }))
+            })?;
+            group.each_row(&export::VISITS, &mut |reader| {
+                let (_, visit, _) = reader.visit()?;
+                Some(show(StoredPart::Visit(visit)))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn each_link(
+        &self,
+        show: &mut dyn FnMut(Admission) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        for group in &self.groups {
+            let mut last = LinkKey {
+                b: -1,
+                sender: String::new(),
+                number: -1,
+            };
+            loop {
+                let (b, sender, number) = (last.b, last.sender.clone(), last.number);
+                let params = params![group.crawl, export::ROWS, b, sender, number];
+                let rows = group.query(export::LINKS, params)?;
+                for row in &rows {
+                    let link = Reader::new(row).link();
+                    let (key, link) = link.ok_or_else(|| group.corrupt("link"))?;
+                    last = key;
+                    show(link)?;
+                }
+                if (rows.len() as i64) < export::ROWS {
+                    break;
+                }
+            }
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crawl_frontier::parts::{
     AdmitAction, CurrentState, LeaseTable, QueueId, QueueReader as _, Rank, StoredVisit, Totals,
     meet,
 };
+use crawl_frontier::shared::WorkerTransaction as _;
 use crawl_frontier::{
     Admission, CommitResult, Fingerprint, Frontier, FrontierError, KnownUrl, Lease, Transaction,
     UrlCounts, Visit, WaitingUrl,
@@ -20,7 +21,6 @@ use crawl_frontier::{
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tokio_postgres::Row;
 
-pub use self::sharing::{SendGuard, Survey};
 use self::transaction::SharedTransaction;
 use crate::commit::CRAWL_META;
 use crate::connection::params;
@@ -94,15 +94,6 @@ impl SharedFrontier {
     /// [`FrontierError`] where the engine can't be reached.
     pub fn renew(&self) -> Result<(), FrontierError> {
         self.tables.renew()
-    }
-
-    /// Gives up all that this worker owns, so that others may take it at once. Nothing can be
-    /// leased or committed afterwards.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine can't be reached: then the leases end by themselves.
-    pub fn give_up(&self) -> Result<(), FrontierError> {
-        self.tables.end_leases()
     }
 
     /// Admits links to hosts of this worker that other workers met, `most` of them at most, and as

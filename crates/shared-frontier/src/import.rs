@@ -1,10 +1,10 @@
 //! A crawl that was begun in a frontier of its own, moved into an engine.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crawl_frontier::FrontierError;
 use crawl_frontier::parts::{StoredPart, Totals};
+use crawl_frontier::shared::{BoxError, ImportedWorker, MoveError, MoveTarget, MovedIn};
 use crawl_weburl::Origin;
 use foldhash::{HashSet, HashSetExt};
 use tokio_postgres::Client;
@@ -15,6 +15,7 @@ use crate::credentials::Credentials;
 use crate::engine::{engine_at, judged};
 use crate::error::OpenError;
 use crate::groups::MAX_GROUPS;
+use crate::open::new_life;
 use crate::open_groups::{NewCrawl, crawl};
 use crate::options::DEFAULT_BUCKETS;
 use crate::overview::remove;
@@ -30,7 +31,7 @@ const IMPORTER: i32 = MAX_GROUPS as i32;
 ///
 /// It lies there under another name until it is whole, so no worker finds half of it. What a death
 /// leaves is removed by the next import under the same name.
-pub struct Import {
+struct Import {
     thread: EngineThread,
     config: EngineConfig,
     session: Arc<Session>,
@@ -49,28 +50,10 @@ pub struct Import {
     meta: Vec<(String, Vec<u8>)>,
 }
 
-/// The worker whose directory the rows of the crawl lie in.
-#[derive(Clone, Debug)]
-pub struct ImportedWorker {
-    /// Its name.
-    pub name: String,
-    /// The id of the life that ended with the import.
-    pub life: String,
-    /// Rows of `pages.jsonl` so far.
-    pub pages: u64,
-    /// Bytes of bodies so far.
-    pub bytes: u64,
-    /// The committed lengths of its files.
-    pub marks: BTreeMap<String, u64>,
-}
-
 impl Import {
     /// Begins to move a crawl into the engine at a connection string, where there is none of that
     /// name.
-    ///
-    /// # Errors
-    /// [`OpenError`] says what stands in the way.
-    pub fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, OpenError> {
+    fn begin(url: &str, credentials: &Credentials, name: &str) -> Result<Import, OpenError> {
         let (thread, config) = engine_at(url, credentials)?;
         let (client, _) = judged(&thread, &config)?;
         let wanted = name.to_owned();
@@ -115,12 +98,56 @@ impl Import {
         })
     }
 
-    /// Adds a part of the crawl. Of one origin, pending URLs come in the order of their queue; a
-    /// settled URL may come more than once.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine fails.
-    pub fn put(&mut self, part: StoredPart) -> Result<(), FrontierError> {
+    fn origin(&mut self, b: i32, number: i64, origin: &Origin) {
+        if self.origins.insert((b, number)) {
+            self.batch.origin(b, number, origin, 0);
+        }
+    }
+
+    fn send(&mut self) -> Result<(), FrontierError> {
+        let batch = std::mem::take(&mut self.batch);
+        let (session, crawl) = (Arc::clone(&self.session), self.crawl);
+        (self.rows, self.urls) = (0, HashSet::new());
+        self.thread
+            .run(async move { batch.send_ownerless(&session, crawl).await })
+    }
+
+    /// Gives the crawl its name, where the engine has as many URLs in each state as were expected.
+    /// A worker goes on with it: by its name and its last life, as it died.
+    fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
+        self.send()?;
+        let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
+        let meta = std::mem::take(&mut self.meta);
+        let found = self.thread.run(async move {
+            let client = connect(&config).await?;
+            client.batch_execute("BEGIN").await?;
+            let found = count(&client, crawl).await?;
+            if found != Some(expected) {
+                client.batch_execute("ROLLBACK").await?;
+                return Ok(found);
+            }
+            put_worker(&client, crawl, &worker, &meta).await?;
+            let text = "UPDATE crawl_frontier.crawl SET name = $2 WHERE number = $1";
+            client.execute(text, &[&crawl, &name]).await?;
+            client.batch_execute("COMMIT").await?;
+            Ok(found)
+        })?;
+        let found = found.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.bucket"))?;
+        if found == expected {
+            return Ok(());
+        }
+        self.give_up()?;
+        Err(OpenError::Incomplete { expected, found })
+    }
+
+    /// Removes what was imported so far.
+    fn give_up(self) -> Result<(), OpenError> {
+        remove(&self.url, &self.credentials, &hidden(&self.name))
+    }
+}
+
+impl MovedIn for Import {
+    fn put(&mut self, part: StoredPart) -> Result<(), FrontierError> {
         match part {
             StoredPart::Url { url, mut record } => {
                 let key = self.keys.url(&url, self.keys.key.fingerprint(&url));
@@ -157,79 +184,49 @@ impl Import {
         }
     }
 
-    fn origin(&mut self, b: i32, number: i64, origin: &Origin) {
-        if self.origins.insert((b, number)) {
-            self.batch.origin(b, number, origin, 0);
-        }
+    fn finish(self: Box<Self>, worker: ImportedWorker, expected: Totals) -> Result<(), MoveError> {
+        Import::finish(*self, worker, expected).map_err(|why| match why {
+            OpenError::Incomplete { .. } => MoveError::Incomplete(why.into()),
+            why => MoveError::Failed(why.into()),
+        })
     }
 
-    fn send(&mut self) -> Result<(), FrontierError> {
-        let batch = std::mem::take(&mut self.batch);
-        let (session, crawl) = (Arc::clone(&self.session), self.crawl);
-        (self.rows, self.urls) = (0, HashSet::new());
-        self.thread
-            .run(async move { batch.send_ownerless(&session, crawl).await })
-    }
-
-    /// Gives the crawl its name, where the engine has as many URLs in each state as were expected.
-    /// A worker goes on with it: by its name and its last life, as it died.
-    ///
-    /// # Errors
-    /// [`OpenError::Incomplete`], and those of the engine; then there is no such crawl.
-    pub fn finish(mut self, worker: ImportedWorker, expected: Totals) -> Result<(), OpenError> {
-        self.send()?;
-        let (config, crawl, name) = (self.config.clone(), self.crawl, self.name.clone());
-        let meta = std::mem::take(&mut self.meta);
-        let found = self.thread.run(async move {
-            let client = connect(&config).await?;
-            client.batch_execute("BEGIN").await?;
-            let found = count(&client, crawl).await?;
-            if found != Some(expected) {
-                client.batch_execute("ROLLBACK").await?;
-                return Ok(found);
-            }
-            put_worker(&client, crawl, &worker, &meta).await?;
-            let text = "UPDATE crawl_frontier.crawl SET name = $2 WHERE number = $1";
-            client.execute(text, &[&crawl, &name]).await?;
-            client.batch_execute("COMMIT").await?;
-            Ok(found)
-        })?;
-        let found = found.ok_or_else(|| self.thread.corrupt("a row of crawl_frontier.bucket"))?;
-        if found == expected {
-            return Ok(());
-        }
-        self.give_up()?;
-        Err(OpenError::Incomplete { expected, found })
-    }
-
-    /// Removes what was imported so far.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    pub fn give_up(self) -> Result<(), OpenError> {
-        remove(&self.url, &self.credentials, &hidden(&self.name))
+    fn give_up(self: Box<Self>) -> Result<(), BoxError> {
+        Ok(Import::give_up(*self)?)
     }
 }
 
-/// Returns whether a crawl is there that was imported whole, with a worker whose life ended with the
-/// import.
-///
-/// # Errors
-/// [`OpenError`] says what stands in the way.
-pub fn is_imported(
-    url: &str,
-    credentials: &Credentials,
-    crawl: &str,
-    life: &str,
-) -> Result<bool, OpenError> {
-    let (thread, config) = engine_at(url, credentials)?;
-    let (client, _) = judged(&thread, &config)?;
-    let (crawl, life) = (crawl.to_owned(), life.to_owned());
-    Ok(thread.run(async move {
-        let text = "SELECT 1 FROM crawl_frontier.worker w
+/// A crawl's name in an engine, for a crawl that is moved there.
+#[derive(Clone, Debug)]
+pub struct ImportTarget {
+    /// The connection string of the engine.
+    pub url: String,
+    /// Where the password for it comes from.
+    pub credentials: Credentials,
+    /// The name of the crawl there.
+    pub crawl: String,
+}
+
+impl MoveTarget for ImportTarget {
+    fn new_life(&self, worker: &str) -> String {
+        new_life(worker)
+    }
+
+    fn is_moved(&self, life: &str) -> Result<bool, BoxError> {
+        let (thread, config) = engine_at(&self.url, &self.credentials)?;
+        let (client, _) = judged(&thread, &config)?;
+        let (crawl, life) = (self.crawl.clone(), life.to_owned());
+        Ok(thread.run(async move {
+            let text = "SELECT 1 FROM crawl_frontier.worker w
             JOIN crawl_frontier.crawl c ON c.number = w.crawl WHERE c.name = $1 AND w.owner = $2";
-        Ok(client.query_opt(text, &[&crawl, &life]).await?.is_some())
-    })?)
+            Ok(client.query_opt(text, &[&crawl, &life]).await?.is_some())
+        })?)
+    }
+
+    fn begin(&self) -> Result<Box<dyn MovedIn>, BoxError> {
+        let import = Import::begin(&self.url, &self.credentials, &self.crawl)?;
+        Ok(Box::new(import))
+    }
 }
 
 /// The name of a crawl that is being imported.

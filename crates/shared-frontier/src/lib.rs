@@ -3,7 +3,7 @@
 //! Sites are divided into buckets by a keyed hash. A worker owns buckets for as long as its
 //! heartbeats reach the engine, by the engine's clock; it alone changes what is stored of their
 //! hosts. [`SharedFrontier`] keeps the contract of [`Frontier`](crawl_frontier::Frontier) for the
-//! hosts of its buckets: what is leased next is known in memory, and a commit is one round trip
+//! hosts of its buckets, and that of [`WorkerFrontier`](crawl_frontier::shared::WorkerFrontier): what is leased next is known in memory, and a commit is one round trip
 //! and one transaction. Each commit is fenced, within the transaction: where another worker took a
 //! bucket over, nothing of the commit takes effect.
 //!
@@ -46,11 +46,10 @@ pub use check::check_engine;
 pub use connection_string::ConnectionString;
 pub use credentials::{Credentials, Password};
 pub use error::OpenError;
-pub use export::{Export, ExportedWorker};
-pub use frontier::{SendGuard, SharedFrontier, Survey};
-pub use import::{Import, ImportedWorker, is_imported};
+pub use export::Export;
+pub use frontier::SharedFrontier;
+pub use import::ImportTarget;
 pub use move_buckets::{BucketChoice, GroupName, MoveStep, MovedBuckets, move_buckets};
-pub use open::new_life;
 pub use options::Options;
 pub use overview::{CrawlOverview, GroupOverview, WorkerOverview, drain, overview};
 pub use reopen::{LostWorker, reopen};

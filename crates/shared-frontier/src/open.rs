@@ -133,7 +133,7 @@ fn sessions(thread: &EngineThread, config: &EngineConfig) -> Result<[Arc<Session
 
 /// An id for one life of a worker, which no other life has.
 #[must_use]
-pub fn new_life(worker: &str) -> String {
+pub(crate) fn new_life(worker: &str) -> String {
     format!("{worker} {}", uuid::Uuid::new_v4())
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
+use crawl_frontier::shared::SharedError;
 use foldhash::{HashMap, HashSet};
 use tokio::time::MissedTickBehavior;
 use tokio_postgres::types::ToSql;
@@ -141,7 +142,7 @@ impl Ownership {
 
     fn lost(&self, why: String) -> FrontierError {
         let worker = self.worker.clone();
-        FrontierError::LeaseLost { worker, why }
+        FrontierError::Shared(SharedError::LeaseLost { worker, why })
     }
 
     /// Sends a heartbeat, and notes the answer.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::FrontierError;
+use crawl_frontier::shared::SharedError;
 use tokio_postgres::Row;
 
 use crate::connection::{EngineConfig, EngineThread, params};
@@ -297,8 +298,8 @@ fn corrupt(group: &OtherGroup, table: &str) -> FrontierError {
 }
 
 fn busy(thread: &EngineThread) -> FrontierError {
-    FrontierError::Engine {
+    FrontierError::Shared(SharedError::Engine {
         address: thread.address.clone(),
         source: "others changed the homes of workers again and again".into(),
-    }
+    })
 }

@@ -19,6 +19,7 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [
         ("documents", cfg!(feature = "documents")),
         ("mcp", cfg!(feature = "mcp")),
+        ("shared-frontier", cfg!(feature = "shared-frontier")),
         ("tables", cfg!(feature = "tables")),
     ];
     let signs = features.map(|(name, is_built_in)| match is_built_in {

@@ -12,9 +12,10 @@ use crawl_shared_frontier::{
 use serde_json::json;
 
 use crate::cli::args::{FrontierArgs, FrontierCommand, FrontierPlaceArgs};
-use crate::error::engine::of_shared;
+use crate::error::shared::of_shared;
 use crate::error::{BREACH, CommandError, FINISHED};
-use crate::settings::{check_url, credentials, frontier_of_file};
+use crate::settings::frontier_of_file;
+use crate::shared_frontier::{check_url, credentials};
 use crate::terminal::{note, print};
 
 pub(crate) fn run(args: &FrontierArgs) -> Result<u8, CommandError> {

@@ -5,6 +5,7 @@ mod bundle;
 pub(crate) mod control;
 pub(crate) mod export;
 pub(crate) mod forget;
+#[cfg(feature = "shared-frontier")]
 pub(crate) mod frontier;
 pub(crate) mod gather;
 pub(crate) mod index;

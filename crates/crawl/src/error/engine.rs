@@ -7,9 +7,11 @@ use std::path::Path;
 use crawl_archive::ArchiveError;
 use crawl_engine::EngineError;
 use crawl_frontier::FrontierError;
+use crawl_frontier::shared::SharedError;
 use crawl_index::IndexError;
-use crawl_shared_frontier::OpenError;
 
+#[cfg(feature = "shared-frontier")]
+use super::shared::of_shared;
 use super::{CommandError, INTERRUPTED};
 
 /// The error of a crawl in `output` that the engine could not go on with.
@@ -23,12 +25,16 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::Archive(ArchiveError::Unsafe { .. }) => CommandError::usage(message).hint(
             "a crawl writes to regular files of its own alone: put such a file there (`cp -RL DIR NEW` makes them of what is there)",
         ),
-        EngineError::Shared(why) => of_shared(why),
-        EngineError::State(FrontierError::LeaseLost { worker, why }) => CommandError::disk(
+        #[cfg(feature = "shared-frontier")]
+        EngineError::Shared(why) => match why.downcast_ref() {
+            Some(why) => of_shared(why),
+            None => CommandError::disk(message),
+        },
+        EngineError::State(FrontierError::Shared(SharedError::LeaseLost { worker, why })) => CommandError::disk(
             format!("the hosts of worker `{worker}` are no longer its own: {why}"),
         )
         .hint("the same command goes on; what it had in flight is fetched again, by whoever has it now"),
-        EngineError::State(FrontierError::Engine { .. }) => CommandError::disk(message)
+        EngineError::State(FrontierError::Shared(_)) => CommandError::disk(message)
             .hint("once the engine answers again the same command goes on"),
         EngineError::OwnFrontier { .. } => CommandError::usage(message)
             .hint("give --output another directory, or leave --frontier out"),
@@ -117,28 +123,6 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
             output.display()
         )),
     }
-}
-
-/// The error of a frontier that workers share, which says what to do itself.
-pub(crate) fn of_shared(error: &OpenError) -> CommandError {
-    let text = error.to_string();
-    let (what, hint) = match text.split_once("\nhint: ") {
-        Some((what, hint)) => (what.to_owned(), Some(hint.to_owned())),
-        None => (text, None),
-    };
-    let mut message = what;
-    let mut cause = error.source();
-    while let Some(why) = cause {
-        message = format!("{message}: {why}");
-        cause = why.source();
-    }
-    let refusal = match error {
-        OpenError::Unreachable { .. } | OpenError::ReadOnly { .. } | OpenError::Frontier(_) => {
-            CommandError::disk(message)
-        }
-        _ => CommandError::usage(message),
-    };
-    CommandError { hint, ..refusal }
 }
 
 /// The error and what caused it, each once.

@@ -3,6 +3,8 @@
 pub(crate) mod engine;
 pub(crate) mod index;
 pub(crate) mod records;
+#[cfg(feature = "shared-frontier")]
+pub(crate) mod shared;
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -138,7 +140,7 @@ impl Problems {
 }
 
 /// The error for a command whose feature is not in this build.
-#[cfg(not(all(feature = "mcp", feature = "tables")))]
+#[cfg(not(all(feature = "mcp", feature = "shared-frontier", feature = "tables")))]
 pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
     CommandError::usage(format!("{what} is not in this build")).hint(format!(
         "build it: `cargo build --release --package crawl --features {feature}`"

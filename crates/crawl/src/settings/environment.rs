@@ -1,10 +1,6 @@
-//! Variables of the process's environment: folders (XDG Base Directory Specification), and
-//! libpq's for the way into a PostgreSQL.
+//! Variables of the process's environment that name folders (XDG Base Directory Specification).
 
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
-
-use crawl_shared_frontier::{Credentials, Password};
 
 /// The folders of the user's own files.
 #[derive(Clone, Debug, Default)]
@@ -32,17 +28,6 @@ pub(crate) fn host_locks_file() -> Option<PathBuf> {
     let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     let folder = folder("XDG_RUNTIME_DIR").or_else(cache)?;
     Some(folder.join("crawl").join("hosts.lock"))
-}
-
-/// The password for a frontier that workers share: that of `PGPASSWORD`, else one of the file that
-/// `PGPASSFILE` names, else of `~/.pgpass`, as for any client of PostgreSQL.
-pub(crate) fn credentials() -> Credentials {
-    let said = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
-    let usual = || Some(folder("HOME")?.join(".pgpass"));
-    Credentials {
-        password: said("PGPASSWORD").map(|password| Password::new(password.into_vec())),
-        password_file: said("PGPASSFILE").map(PathBuf::from).or_else(usual),
-    }
 }
 
 /// A folder that the environment names (XDG Base Directory Specification: relative ones

@@ -80,10 +80,10 @@ mod tests {
 
     use super::super::config_file::{key_of, parse};
     use super::super::groups;
-    use super::super::shared_crawl::check_url;
     use super::super::sites;
     use super::super::tables::TABLES;
     use super::schema;
+    use crate::shared_frontier::check_url;
 
     /// Returns whether a value is valid by a schema, as far as schemas of settings go.
     fn is_valid(value: &Value, schema: &Value) -> bool {

@@ -1,20 +1,20 @@
 //! A crawl that workers share: what its settings must hold, and what all of them have alike.
 
+#[cfg(feature = "shared-frontier")]
 use std::path::Path;
 use std::time::Duration;
 
 use crawl_engine::SharedCrawl;
-use crawl_shared_frontier::ConnectionString;
 use crawl_weburl::CanonicalUrl;
 use toml::{Table, Value};
 
+#[cfg(feature = "shared-frontier")]
 use super::config_file;
-use super::environment::credentials;
 use super::listing::{table_of, without_secrets};
 use super::seeds;
 use super::tables::Settings;
-use crate::error::engine::of_shared;
 use crate::error::{CommandError, Problems};
+use crate::shared_frontier::{check_url, opener};
 
 /// The bounds of a lease: a shorter one would end by a pause of the network, with a longer one
 /// nobody asks the hosts of a dead worker for hours.
@@ -42,21 +42,6 @@ const OWN_KEYS: [(&str, &str); 9] = [
 
 /// Settings of output that all workers have alike: what is kept of a part would pass for the whole.
 const SHARED_OUTPUT: [&str; 2] = ["warc", "links"];
-
-/// Refuses a connection string that can't be used, and one with a password: others of this machine
-/// see it on the command line, and whoever may read the file of settings in there.
-pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
-    let read = ConnectionString::parse(url).map_err(|why| of_shared(&why))?;
-    match read.has_password() {
-        false => Ok(()),
-        true => Err(
-            CommandError::usage("--frontier has a password in it, which others may read").hint(
-                "leave it out of the URL, and give it by PGPASSWORD or as a line of ~/.pgpass: \
-                 HOST:PORT:DATABASE:USER:PASSWORD",
-            ),
-        ),
-    }
-}
 
 /// Refuses a name of a crawl or a worker that is too long, or that a terminal would not show.
 pub(crate) fn check_name(key: &'static str, name: &str) -> Result<(), CommandError> {
@@ -167,6 +152,7 @@ fn not_shared(settings: &Settings) -> Vec<(&'static str, String)> {
 }
 
 /// The groups of engines and the crawl that a file of settings names, as far as it does.
+#[cfg(feature = "shared-frontier")]
 pub(crate) fn frontier_of_file(path: &Path) -> Result<(Vec<String>, Option<String>), CommandError> {
     let layer = config_file::read(path)?;
     let named = layer.frontier.crawl.filter(|name| !name.is_empty());
@@ -188,14 +174,13 @@ pub(crate) fn shared_crawl(settings: &Settings, seeds: &[CanonicalUrl]) -> Optio
         true => first().unwrap_or_else(|| "crawl".to_owned()),
         false => place.crawl.clone(),
     };
+    let urls = place.frontier.iter().map(|url| url.0.clone()).collect();
+    let (worker, lease) = (place.worker.clone(), place.frontier_lease.get());
     Some(SharedCrawl {
-        urls: place.frontier.iter().map(|url| url.0.clone()).collect(),
-        credentials: credentials(),
+        frontier: opener(urls, &crawl, &worker, lease, alike(settings, seeds)),
         crawl,
-        worker: place.worker.clone(),
-        lease: place.frontier_lease.get(),
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        settings: alike(settings, seeds),
+        worker,
+        lease,
     })
 }
 
@@ -244,11 +229,13 @@ mod tests {
         settings
     }
 
-    fn shared(change: impl FnOnce(&mut Settings)) -> SharedCrawl {
+    /// The name of the crawl, and the settings that all workers have alike.
+    fn shared(change: impl FnOnce(&mut Settings)) -> (String, String) {
         let settings = settings(change);
         let url = |seed: &ListedSeed| seeds::read(&seed.url).unwrap().url;
         let seeds: Vec<_> = settings.seed.iter().map(url).collect();
-        shared_crawl(&settings, &seeds).unwrap()
+        let shared = shared_crawl(&settings, &seeds).unwrap();
+        (shared.crawl, alike(&settings, &seeds))
     }
 
     fn refused(settings: &Settings) -> String {
@@ -259,8 +246,8 @@ mod tests {
 
     #[test]
     fn ours_workers_have_alike_what_decides_what_is_asked_for_and_how() {
-        let usual = shared(|_| {});
-        assert_eq!(usual.crawl, "127.0.0.1:8080");
+        let (crawl, usual) = shared(|_| {});
+        assert_eq!(crawl, "127.0.0.1:8080");
         type Change = fn(&mut Settings);
         let changes: [(Change, bool); 8] = [
             (|it| it.frontier.worker = "w2".to_owned(), true),
@@ -276,11 +263,7 @@ mod tests {
             ),
         ];
         for (number, (change, is_alike)) in changes.into_iter().enumerate() {
-            assert_eq!(
-                shared(change).settings == usual.settings,
-                is_alike,
-                "{number}"
-            );
+            assert_eq!(shared(change).1 == usual, is_alike, "{number}");
         }
     }
 

@@ -11,8 +11,8 @@ use crawl_archive::LogFile;
 use crawl_archive::rows::{RequestRow, RunBegan};
 use crawl_fetcher::{Clock, Fetcher};
 use crawl_frontier::Frontier;
+use crawl_frontier::shared::WorkerFrontier;
 use crawl_scheduler::{RestartKind, Tick};
-use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::CanonicalUrl;
 use tokio::sync::mpsc as async_mpsc;
 use tokio::sync::watch;
@@ -30,14 +30,13 @@ use crate::index::follower::{self, Halt, Indexer, Indexing, Setting};
 use crate::index::rebuild::Reindex;
 use crate::messages::Event;
 use crate::messages::key::{Keyed, MessageKeys};
-use crate::messages::sharing::HostOwnership;
 use crate::meta_keys::META_TRAPS;
 use crate::read::PageReader;
 use crate::read::pool::{self, ReaderLoad, ReaderPool};
 use crate::revisit::round;
 use crate::revisit::visit::RevisitSchedule;
 use crate::shared_traps::SharedTraps;
-use crate::sharing::WorkerThread;
+use crate::sharing::{OwnedHosts, WorkerThread};
 use crate::state::delay_log::DelayLog;
 use crate::state::directory::{self, Directory};
 use crate::state::order_log::OrderLog;
@@ -239,7 +238,7 @@ impl ThreadStart<'_> {
 
 impl Workers {
     fn start(
-        frontier: Arc<SharedFrontier>,
+        frontier: Arc<dyn WorkerFrontier>,
         lock: Option<File>,
         config: &Config,
         events: &async_mpsc::UnboundedSender<Event>,
@@ -317,7 +316,7 @@ fn take_up_earlier_run(
     now: Tick,
 ) -> Result<(), EngineError> {
     if let Some(shared) = &directory.shared {
-        coordinator.share_crawl(Arc::clone(shared) as Arc<dyn HostOwnership>);
+        coordinator.share_crawl(Arc::new(OwnedHosts::new(Arc::clone(shared))));
     }
     // Workers that share a crawl judge again what others found.
     if directory.resumed || directory.shared.is_some() {

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crawl_frontier::FrontierError;
-use crawl_shared_frontier::{SharedFrontier, Survey};
+use crawl_frontier::shared::{SendGuard, SharedError, Survey, WorkerFrontier};
 use crawl_weburl::HostKey;
 
 use crate::config::Config;
@@ -28,30 +28,43 @@ const LOOKS_BEFORE_WARNING: u32 = 20;
 /// The most pages that a worker is given leave for at a time.
 const MAX_ALLOWED_AT_ONCE: u64 = 256;
 
-impl HostOwnership for SharedFrontier {
-    fn bucket_of(&self, host: &HostKey) -> i32 {
-        SharedFrontier::bucket_of(self, host)
-    }
+/// The hosts that this worker owns in a shared frontier, for the crawl loop.
+pub(crate) struct OwnedHosts {
+    frontier: Arc<dyn WorkerFrontier>,
+    guard: Arc<dyn SendGuard>,
+}
 
-    fn owns(&self, host: &HostKey) -> bool {
-        SharedFrontier::owns(self, host)
-    }
-
-    fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
-        SharedFrontier::taken_over_for(self, host)
-    }
-
-    fn leased_buckets(&self) -> BTreeSet<i32> {
-        SharedFrontier::leased_buckets(self)
-    }
-
-    fn may_send(&self) -> bool {
-        Instant::now() < self.send_guard().ends_at()
+impl OwnedHosts {
+    pub(crate) fn new(frontier: Arc<dyn WorkerFrontier>) -> OwnedHosts {
+        let guard = frontier.send_guard();
+        OwnedHosts { frontier, guard }
     }
 }
 
-/// Leave to ask the hosts of a worker, for its fetcher.
-pub(crate) struct WorkersGuard(pub(crate) crawl_shared_frontier::SendGuard);
+impl HostOwnership for OwnedHosts {
+    fn bucket_of(&self, host: &HostKey) -> i32 {
+        self.frontier.bucket_of(host)
+    }
+
+    fn owns(&self, host: &HostKey) -> bool {
+        self.frontier.owns(host)
+    }
+
+    fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
+        self.frontier.taken_over_for(host)
+    }
+
+    fn leased_buckets(&self) -> BTreeSet<i32> {
+        self.frontier.leased_buckets()
+    }
+
+    fn may_send(&self) -> bool {
+        Instant::now() < self.guard.ends_at()
+    }
+}
+
+/// Ends the fetcher's requests before a worker's leases end.
+pub(crate) struct WorkersGuard(pub(crate) Arc<dyn SendGuard>);
 
 impl crawl_fetcher::SendGuard for WorkersGuard {
     fn ends_at(&self) -> Instant {
@@ -68,7 +81,7 @@ pub(crate) struct WorkerThread {
 impl WorkerThread {
     /// Starts it. `tell` hands an event to the crawl loop, and says whether that is still there.
     pub(crate) fn start(
-        frontier: Arc<SharedFrontier>,
+        frontier: Arc<dyn WorkerFrontier>,
         config: &Config,
         tell: impl Fn(Event) -> bool + Send + 'static,
     ) -> io::Result<WorkerThread> {
@@ -113,7 +126,7 @@ impl WorkerThread {
 
 /// The thread's state.
 struct Links<Tell> {
-    frontier: Arc<SharedFrontier>,
+    frontier: Arc<dyn WorkerFrontier>,
     tell: Tell,
     interval: Duration,
     /// Pages that all workers together may have.
@@ -149,7 +162,7 @@ impl<Tell: Fn(Event) -> bool> Links<Tell> {
             let Err(error) = done else { continue };
             // While the leases hold, what failed is tried again.
             let error = match self.frontier.check() {
-                Ok(()) if matches!(error, FrontierError::Engine { .. }) => {
+                Ok(()) if matches!(error, FrontierError::Shared(SharedError::Engine { .. })) => {
                     tracing::warn!(%error, "the frontier did not answer");
                     continue;
                 }

@@ -12,11 +12,11 @@ use crawl_archive::{
     Archive, ArchiveOptions, DIGESTS, DIGESTS_BESIDE, DigestAlgorithm, LogFile, LogSyncer, RowFile,
     RowReader, Warcinfo, check_entries, keep_archive_digests, open_regular,
 };
+use crawl_frontier::shared::WorkerFrontier;
 use crawl_frontier::{
     FjallFrontier, Frontier, FrontierError, KnownState, OpenError, Options, RestingFrontier,
 };
 use crawl_sample::SampleMethod;
-use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::CanonicalUrl;
 
 use super::crash_journal::CrashJournal;
@@ -104,7 +104,7 @@ pub(crate) struct Files {
 pub(crate) struct Directory {
     pub(crate) frontier: Arc<dyn Frontier>,
     /// The same, where several workers share it.
-    pub(crate) shared: Option<Arc<SharedFrontier>>,
+    pub(crate) shared: Option<Arc<dyn WorkerFrontier>>,
     /// The lock of the directory of such a worker, for as long as it lives.
     pub(crate) lock: Option<File>,
     /// The pages and hosts that the crawl was made to forget.
@@ -190,7 +190,11 @@ fn open_as(config: &Config, readers: usize, is_replay: bool) -> Result<Directory
 }
 
 /// A frontier, and the same as one that workers share, with the lock of this worker's directory.
-type AnyFrontier = (Arc<dyn Frontier>, Option<Arc<SharedFrontier>>, Option<File>);
+type AnyFrontier = (
+    Arc<dyn Frontier>,
+    Option<Arc<dyn WorkerFrontier>>,
+    Option<File>,
+);
 
 fn open_any_frontier(
     config: &Config,
@@ -201,11 +205,8 @@ fn open_any_frontier(
         return Ok((Arc::new(open_frontier(dir, state)?), None, None));
     };
     let (shared, lock) = shared_state::open(shared, dir, state)?;
-    Ok((
-        Arc::clone(&shared) as Arc<dyn Frontier>,
-        Some(shared),
-        Some(lock),
-    ))
+    let frontier: Arc<dyn Frontier> = Arc::clone(&shared) as _;
+    Ok((frontier, Some(shared), Some(lock)))
 }
 
 /// How the last run of the crawl in `dir` ended: the reason and, where it has one, the detail of the

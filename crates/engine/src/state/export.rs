@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{ChangedFiles, DIGESTS, RowFile, marks_at_rest, write_digests};
 use crawl_frontier::parts::StoredPart;
-use crawl_frontier::{Admission, Admitted, FjallFrontier, Frontier, NewState, Transaction};
+use crawl_frontier::shared::{BoxError, ExportedWorker, MovedOut};
+use crawl_frontier::{
+    Admission, Admitted, FjallFrontier, Frontier, FrontierError, NewState, Transaction,
+};
 use crawl_policy::traps::Traps;
-use crawl_shared_frontier::{Export, ExportedWorker};
 use crawl_weburl::HostKey;
 
 use super::directory::{self, STATE};
@@ -44,13 +46,13 @@ pub struct GatheredWorker {
 }
 
 /// Moves a crawl into `dir`, which was gathered to go on from the directories of these workers. The
-/// crawl is in both places until [`Export::finish`].
+/// crawl is in both places until the caller notes in the shared frontier that it was moved.
 ///
 /// # Errors
 /// [`EngineError`]; then the directory is of no use.
 pub fn export(
     dir: &Path,
-    source: &Export,
+    source: &dyn MovedOut,
     gathered: &[GatheredWorker],
 ) -> Result<MovedCrawl, EngineError> {
     check_workers(source.workers(), gathered)?;
@@ -129,10 +131,10 @@ fn check_records(worker: &ExportedWorker, found: &GatheredWorker) -> Result<(), 
     }
 }
 
-fn put_all(source: &Export, frontier: &FjallFrontier) -> Result<MovedCrawl, EngineError> {
+fn put_all(source: &dyn MovedOut, frontier: &FjallFrontier) -> Result<MovedCrawl, EngineError> {
     let mut moved = MovedCrawl::default();
     let (mut parts, mut bytes) = (Vec::with_capacity(BATCH_PARTS), 0);
-    source.each_part::<EngineError>(&mut |part| {
+    let shown = source.each_part(&mut |part| {
         moved.count(&part);
         if let StoredPart::Robots { bytes: copy, .. } = &part {
             bytes += copy.len();
@@ -143,7 +145,8 @@ fn put_all(source: &Export, frontier: &FjallFrontier) -> Result<MovedCrawl, Engi
             bytes = 0;
         }
         Ok(())
-    })?;
+    });
+    shown.map_err(of_source)?;
     frontier.put_parts(parts)?;
     Ok(moved)
 }
@@ -151,7 +154,7 @@ fn put_all(source: &Export, frontier: &FjallFrontier) -> Result<MovedCrawl, Engi
 /// Admits the links that their owners had not taken, and lists those that are excluded, as their
 /// owners would have.
 fn admit_links(
-    source: &Export,
+    source: &dyn MovedOut,
     frontier: &FjallFrontier,
     excluded: &Path,
 ) -> Result<(), EngineError> {
@@ -177,16 +180,29 @@ fn admit_links(
         links.clear();
         Ok(())
     };
-    source.each_link::<EngineError>(&mut |link| {
+    let shown = source.each_link(&mut |link| {
         links.push(link);
         match links.len() >= BATCH_PARTS {
-            true => admit(&mut links),
+            true => Ok(admit(&mut links)?),
             false => Ok(()),
         }
-    })?;
+    });
+    shown.map_err(of_source)?;
     admit(&mut links)?;
     rows.sync()?;
     Ok(())
+}
+
+/// The engine's own error, or that of the shared frontier.
+fn of_source(error: BoxError) -> EngineError {
+    let error = match error.downcast::<EngineError>() {
+        Ok(own) => return *own,
+        Err(error) => error,
+    };
+    match error.downcast::<FrontierError>() {
+        Ok(state) => EngineError::State(*state),
+        Err(other) => EngineError::Shared(other),
+    }
 }
 
 /// The lengths of all files that stand for what is settled.
@@ -203,7 +219,7 @@ fn marks(dir: &Path) -> Result<BTreeMap<String, u64>, EngineError> {
 }
 
 /// Keeps what the workers kept, each of its own, as one of them all.
-fn keep_merged(source: &Export, transaction: &mut dyn Transaction) {
+fn keep_merged(source: &dyn MovedOut, transaction: &mut dyn Transaction) {
     let workers = source.workers();
     let all = |name: &str| -> Vec<&[u8]> {
         let kept = workers.iter().flat_map(|worker| &worker.meta);

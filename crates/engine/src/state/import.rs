@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crawl_archive::{ChangedFiles, DIGESTS, RowReader, write_digests};
 use crawl_frontier::parts::{StoredPart, UrlRecord};
+use crawl_frontier::shared::{ImportedWorker, MoveError, MovedIn};
 use crawl_frontier::{FjallFrontier, Frontier, FrontierError, Options};
-use crawl_shared_frontier::{Import, ImportedWorker, OpenError};
 use crawl_weburl::canonicalize;
 use serde::Deserialize;
 
@@ -53,7 +53,7 @@ struct NamedUrl {
 /// # Errors
 /// [`EngineError`]. Where it is one of the engine's, the same call goes on; otherwise nothing was
 /// imported.
-pub fn import(dir: &Path, target: &ImportTarget) -> Result<Imported, EngineError> {
+pub fn import(dir: &Path, target: &ImportTarget<'_>) -> Result<Imported, EngineError> {
     if !directory::examine(dir)? {
         return Err(EngineError::NothingToDo {
             dir: dir.to_owned(),
@@ -65,9 +65,11 @@ pub fn import(dir: &Path, target: &ImportTarget) -> Result<Imported, EngineError
     let opened = FjallFrontier::open(&state, &Options::default());
     let frontier = opened.map_err(|error| directory::unopened(dir, &state, error))?;
     refuse_unmovable(dir, &frontier)?;
-    let life = match begun {
-        // A death cut it short, perhaps when all was there.
-        Some(life) if is_imported(target, &life)? => life,
+    // A death cut the import short, perhaps when everything was there.
+    let is_there = |life: &String| target.frontier.is_moved(life);
+    let is_there = begun.as_ref().map(is_there).transpose();
+    let life = match (begun, is_there.map_err(EngineError::Shared)?) {
+        (Some(life), Some(true)) => life,
         _ => move_all(dir, &state, &frontier, target)?,
     };
     tracing::debug!(life, "the crawl is in the shared frontier");
@@ -81,19 +83,6 @@ pub fn import(dir: &Path, target: &ImportTarget) -> Result<Imported, EngineError
         moved,
         own_frontier,
     })
-}
-
-fn is_imported(target: &ImportTarget, life: &str) -> Result<bool, EngineError> {
-    shared(crawl_shared_frontier::is_imported(
-        &target.url,
-        &target.credentials,
-        &target.crawl,
-        life,
-    ))
-}
-
-fn shared<T>(result: Result<T, OpenError>) -> Result<T, EngineError> {
-    result.map_err(EngineError::shared)
 }
 
 /// Refuses crawls of which a worker could not go on with what there is.
@@ -132,14 +121,10 @@ fn move_all(
     dir: &Path,
     state: &Path,
     frontier: &FjallFrontier,
-    target: &ImportTarget,
+    target: &ImportTarget<'_>,
 ) -> Result<String, EngineError> {
-    let mut import = shared(Import::begin(
-        &target.url,
-        &target.credentials,
-        &target.crawl,
-    ))?;
-    let put = put_all(dir, frontier, &mut import);
+    let mut import = target.frontier.begin().map_err(EngineError::Shared)?;
+    let put = put_all(dir, frontier, &mut *import);
     if let Err(why) = put {
         // What is left of it nobody finds, and the next import removes it.
         let _ = import.give_up();
@@ -158,16 +143,19 @@ fn move_all(
     };
     match import.finish(worker, states(frontier)) {
         Ok(()) => Ok(life),
-        Err(why) => {
-            if matches!(why, OpenError::Incomplete { .. }) {
-                shared_state::end_import(state)?;
-            }
-            Err(EngineError::shared(why))
+        Err(MoveError::Incomplete(why)) => {
+            shared_state::end_import(state)?;
+            Err(EngineError::Shared(why))
         }
+        Err(MoveError::Failed(why)) => Err(EngineError::Shared(why)),
     }
 }
 
-fn put_all(dir: &Path, frontier: &FjallFrontier, import: &mut Import) -> Result<(), EngineError> {
+fn put_all(
+    dir: &Path,
+    frontier: &FjallFrontier,
+    import: &mut dyn MovedIn,
+) -> Result<(), EngineError> {
     frontier.each_part::<FrontierError>(&mut |part| import.put(part))?;
     let totals = frontier.meta(META_TOTALS)?;
     let totals = totals.and_then(|bytes| Totals::from_bytes(&bytes));

@@ -6,8 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use crawl_frontier::Frontier as _;
-use crawl_shared_frontier::{Options, SharedFrontier};
+use crawl_frontier::shared::WorkerFrontier;
 use serde::{Deserialize, Serialize};
 
 use super::files::replace;
@@ -21,9 +20,6 @@ const WORKER_BESIDE: &str = "worker.json.new";
 pub(super) const STORE: &str = "store";
 /// It is locked for as long as the worker lives.
 const LOCK: &str = "worker.lock";
-
-/// Heartbeats within a lease.
-const HEARTBEATS: u32 = 3;
 
 /// The worker whose directory it is.
 #[derive(Debug, Deserialize, Serialize)]
@@ -40,7 +36,7 @@ pub(super) fn open(
     shared: &SharedCrawl,
     dir: &Path,
     state: &Path,
-) -> Result<(Arc<SharedFrontier>, File), EngineError> {
+) -> Result<(Arc<dyn WorkerFrontier>, File), EngineError> {
     let lock = lock(dir, state)?;
     let known = read(state)?;
     if known.is_none() && holds_more(state)? {
@@ -63,18 +59,8 @@ pub(super) fn open(
         });
     }
     let is_new = known.is_none();
-    let options = Options {
-        program: shared.program.clone(),
-        settings: shared.settings.clone(),
-        credentials: shared.credentials.clone(),
-        lease: shared.lease,
-        heartbeat: shared.lease / HEARTBEATS,
-        // Whoever has the lock is the only one: the life before is over.
-        last_life: known.map(|known| known.life),
-        ..Options::new(&shared.crawl, &shared.worker)
-    };
-    let frontier = SharedFrontier::open_groups(&shared.urls, &options);
-    let frontier = frontier.map_err(EngineError::shared)?;
+    let last_life = known.map(|known| known.life);
+    let frontier = (shared.frontier)(last_life).map_err(EngineError::Shared)?;
     if is_new && !frontier.marks()?.is_empty() {
         frontier.give_up()?;
         return Err(EngineError::WorkerElsewhere {
@@ -91,7 +77,7 @@ pub(super) fn open(
         life: frontier.life().to_owned(),
     };
     write(state, &file)?;
-    Ok((Arc::new(frontier), lock))
+    Ok((frontier, lock))
 }
 
 /// Refuses the directory of a worker whose frontier others share: what is asked of it needs a
@@ -112,7 +98,7 @@ pub(super) fn refuse_shared(dir: &Path, state: &Path) -> Result<(), EngineError>
 pub(super) fn begun_import(
     dir: &Path,
     state: &Path,
-    target: &ImportTarget,
+    target: &ImportTarget<'_>,
 ) -> Result<Option<String>, EngineError> {
     let Some(known) = read(state)? else {
         return Ok(None);
@@ -136,11 +122,11 @@ pub(super) fn begun_import(
 
 /// Makes the directory that of the worker that its crawl is imported as. Gives the id of the life
 /// that ends with the import.
-pub(super) fn begin_import(state: &Path, target: &ImportTarget) -> Result<String, EngineError> {
+pub(super) fn begin_import(state: &Path, target: &ImportTarget<'_>) -> Result<String, EngineError> {
     let file = WorkerFile {
         crawl: target.crawl.clone(),
         worker: target.worker.clone(),
-        life: crawl_shared_frontier::new_life(&target.worker),
+        life: target.frontier.new_life(&target.worker),
     };
     write(state, &file)?;
     Ok(file.life)

@@ -6,16 +6,16 @@ use std::time::Instant;
 
 use crawl_archive::rows::{ExcludedRow, LinkRow, PageRow, REDIRECT_LOOP, WarcPlace};
 use crawl_archive::{EncodedCapture, PageLine, RowFile, Timestamp};
+use crawl_frontier::shared::{ReopenedUrls, WorkerFrontier};
 use crawl_frontier::{
-    Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, Transaction,
-    UrlKind, Visit,
+    Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, UrlKind, Visit,
 };
 use crawl_index::{BytePass, IndexEntry};
 use crawl_policy::scope::Scope;
-use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 
+use super::open_transaction::OpenTransaction;
 use super::redirect_loops::SettledRedirects;
 use super::{Writer, trap_evidence};
 use crate::admissions::admission_of;
@@ -48,7 +48,7 @@ use crate::trace_events::TraceEvents;
 
 /// A transaction under way, with the files that go along.
 pub(super) struct Group<'a> {
-    pub(super) transaction: Box<dyn Transaction + 'a>,
+    pub(super) transaction: OpenTransaction<'a>,
     pub(super) frontier: &'a dyn Frontier,
     pub(super) files: &'a mut Files,
     totals: Totals,
@@ -65,7 +65,7 @@ pub(super) struct Group<'a> {
     traps: Option<&'a SharedTraps>,
     pub(super) sampling: Option<&'a Sampling>,
     /// Where workers share the frontier.
-    shared: Option<&'a SharedFrontier>,
+    shared: Option<&'a dyn WorkerFrontier>,
     /// What walkers go on by from URLs that were looked up in this group.
     pub(super) walked: HashMap<String, Arc<WalkedPage>>,
     events: &'a TraceEvents,
@@ -92,8 +92,9 @@ impl<'a> Group<'a> {
         frontier: &'a dyn Frontier,
         items: u64,
     ) -> Result<Group<'a>, EngineError> {
+        let shared = writer.shared.as_deref();
         Ok(Group {
-            transaction: frontier.begin()?,
+            transaction: OpenTransaction::begin(frontier, shared)?,
             frontier,
             files: &mut writer.files,
             totals: writer.totals,
@@ -106,7 +107,7 @@ impl<'a> Group<'a> {
             newest_parked: &mut writer.newest_parked,
             traps: writer.traps.as_ref(),
             sampling: writer.sampling.as_ref(),
-            shared: writer.shared.as_deref(),
+            shared,
             walked: HashMap::new(),
             events: &writer.events,
             tombstones: &writer.tombstones,
@@ -125,14 +126,14 @@ impl<'a> Group<'a> {
 }
 
 impl Group<'_> {
-    /// Has what is stored of links read at once where other workers share the frontier: it is asked
-    /// over a network.
+    /// Prefetches the records of links if other workers share the frontier, which lies behind a
+    /// network then.
     pub(super) fn expect(&mut self, messages: &[Keyed]) -> Result<(), EngineError> {
-        if self.shared.is_none() {
+        let Some(transaction) = self.transaction.worker() else {
             return Ok(());
-        }
+        };
         let mut links = messages.iter().flat_map(|keyed| links_of(&keyed.message));
-        Ok(self.transaction.expect(&mut links)?)
+        Ok(transaction.expect(&mut links)?)
     }
 
     /// Settles a message, and gives the facts to note of it.
@@ -542,30 +543,32 @@ impl Group<'_> {
     /// Admits links of other workers to hosts of this one, and takes up URLs of these hosts whose
     /// rows are lost.
     fn take_links(&mut self) -> Result<(), EngineError> {
-        let mut links = self.transaction.take_links(MAX_TAKEN_LINKS)?;
-        let are_lost_left = self.reopen_lost()?;
+        let (Some(shared), Some(transaction)) = (self.shared, self.transaction.worker()) else {
+            return Ok(());
+        };
+        let mut links = transaction.take_links(MAX_TAKEN_LINKS)?;
+        let reopened = transaction.reopen_lost(MAX_REOPENED_URLS)?;
+        let are_lost_left = reopened.is_more;
+        self.list_reopened(reopened)?;
         self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
-        if let Some(shared) = self.shared {
-            // Read after the links: a redirect that brought some of them in is among these.
-            let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
-            self.committed.targets.extend(targets);
-        }
+        // Read after the links: a redirect that brought some of them in is among these.
+        let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
+        self.committed.targets.extend(targets);
         if let Some(traps) = self.traps {
             trap_evidence::place(traps, 0, &mut links);
         }
         self.admit(&links).map(drop)
     }
 
-    /// Takes up URLs that a worker settled whose directory is lost. Returns whether some are left.
-    fn reopen_lost(&mut self) -> Result<bool, EngineError> {
-        let reopened = self.transaction.reopen_lost(MAX_REOPENED_URLS)?;
+    /// Writes the rows again of URLs that a worker settled whose directory is lost.
+    fn list_reopened(&mut self, reopened: ReopenedUrls) -> Result<(), EngineError> {
         for admission in &reopened.excluded {
             if !is_admitted_guess(admission) {
                 self.list_admission(admission)?;
             }
         }
         self.committed.without_robots.extend(reopened.origins);
-        Ok(reopened.is_more)
+        Ok(())
     }
 
     /// Admits links ahead of their sitemap.
@@ -736,8 +739,9 @@ impl Group<'_> {
         if self.totals != *before {
             self.transaction
                 .keep_meta(META_TOTALS, &self.totals.to_bytes());
-            self.transaction
-                .note_spent(self.totals.pages, self.totals.bytes);
+            if let Some(transaction) = self.transaction.worker() {
+                transaction.note_spent(self.totals.pages, self.totals.bytes);
+            }
         }
         if self.shared.is_some() && self.totals.seeds_fetched > before.seeds_fetched {
             self.transaction.keep_meta(META_SHARED_SEED, b"");

@@ -5,6 +5,7 @@
 //! can be cut back to what the state knows.
 
 mod group;
+mod open_transaction;
 mod redirect_loops;
 pub(crate) mod run_end;
 mod sample_draw;
@@ -20,9 +21,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crawl_archive::Timestamp;
+use crawl_frontier::shared::WorkerFrontier;
 use crawl_frontier::{Admission, Frontier};
 use crawl_policy::scope::Scope;
-use crawl_shared_frontier::SharedFrontier;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -64,7 +65,7 @@ pub(crate) struct Writer {
     traps: Option<SharedTraps>,
     sampling: Option<Sampling>,
     /// Where workers share the frontier.
-    shared: Option<Arc<SharedFrontier>>,
+    shared: Option<Arc<dyn WorkerFrontier>>,
     events: TraceEvents,
     /// True if the rows of pages are handed on once they are committed.
     keeps_rows: bool,
@@ -121,7 +122,7 @@ impl Writer {
     }
 
     /// Shares the frontier with other workers.
-    pub(crate) fn sharing(self, shared: Option<Arc<SharedFrontier>>) -> Writer {
+    pub(crate) fn sharing(self, shared: Option<Arc<dyn WorkerFrontier>>) -> Writer {
         Writer { shared, ..self }
     }
 

@@ -22,8 +22,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::clauses::CLAUSES;
 pub use self::faulty_disk::FaultyDisk;
+use crate::admission::Admission;
+use crate::error::FrontierError;
 use crate::frontier::Frontier;
 use crate::memory::MemoryFrontier;
+use crate::transaction::Transaction;
 
 /// A frontier that survives its own death.
 pub trait Bench {
@@ -32,6 +35,19 @@ pub trait Bench {
 
     /// The process dies, whatever is leased, and starts again. No transaction is open.
     fn die(&mut self);
+
+    /// Begins a transaction that will admit some of `expected`, which a frontier that workers share
+    /// may prefetch.
+    ///
+    /// # Errors
+    /// [`FrontierError`] if the store fails.
+    fn begin_expecting(
+        &self,
+        expected: &mut dyn Iterator<Item = &Admission>,
+    ) -> Result<Box<dyn Transaction + '_>, FrontierError> {
+        let _ = expected;
+        self.frontier().begin()
+    }
 }
 
 /// Holds each clause against a frontier of its own.

@@ -206,23 +206,27 @@ fn release(model: &dyn Frontier, disk: &dyn Frontier, pair: Option<Pair>) {
 /// Says whether the disk still works.
 fn transact(
     model: &dyn Frontier,
-    disk: &dyn Frontier,
+    bench: &dyn Bench,
     changes: Vec<Change>,
     commit: bool,
     held: &mut Vec<Pair>,
 ) -> bool {
+    let disk = bench.frontier();
     let mut on_model = model.begin().unwrap();
-    let Ok(mut on_disk) = disk.begin() else {
+    // All admissions are expected, or none.
+    let begun = match changes.len().is_multiple_of(2) {
+        true => {
+            let mut admissions = changes.iter().flat_map(|change| match change {
+                Change::Admit(admissions) => &admissions[..],
+                _ => &[],
+            });
+            bench.begin_expecting(&mut admissions)
+        }
+        false => disk.begin(),
+    };
+    let Ok(mut on_disk) = begun else {
         return false;
     };
-    // Some are expected, all of them or none.
-    if changes.len().is_multiple_of(2) {
-        let mut admissions = changes.iter().flat_map(|change| match change {
-            Change::Admit(admissions) => &admissions[..],
-            _ => &[],
-        });
-        on_disk.expect(&mut admissions).unwrap();
-    }
     for change in changes {
         match change {
             Change::Lease(n) => lease(model, disk, n, held),
@@ -286,13 +290,7 @@ pub(crate) fn run(steps: Vec<Step>, disk: &mut dyn Bench) -> usize {
         let mut dies = false;
         match step {
             Step::Transact { changes, commit } => {
-                let works = transact(
-                    model.frontier(),
-                    disk.frontier(),
-                    changes,
-                    commit,
-                    &mut held,
-                );
+                let works = transact(model.frontier(), disk, changes, commit, &mut held);
                 failures += usize::from(!works);
                 dies = !works;
             }

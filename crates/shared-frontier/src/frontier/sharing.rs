@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawl_frontier::parts::Totals;
+use crawl_frontier::shared::{SendGuard, Survey, WorkerFrontier, WorkerTransaction};
 use crawl_frontier::{Frontier as _, FrontierError};
 use crawl_weburl::{HostKey, Origin};
 use tokio_postgres::Row;
@@ -22,15 +23,11 @@ use crate::worker_homes::{self, lower_allowed, read_map};
 /// The part of a lease, counted from its end, in which nothing more is sent: a tenth.
 const MARGIN_PARTS: u32 = 10;
 
-/// Until when requests may be sent to the hosts of a worker.
-#[derive(Clone)]
-pub struct SendGuard(Arc<Ownership>);
+/// The guard of a worker's requests: they end a margin before its leases do.
+struct LeaseGuard(Arc<Ownership>);
 
-impl SendGuard {
-    /// The moment from which nothing more may be sent, and nothing be under way, unless a heartbeat
-    /// comes before: some time before the leases end.
-    #[must_use]
-    pub fn ends_at(&self) -> Instant {
+impl SendGuard for LeaseGuard {
+    fn ends_at(&self) -> Instant {
         let ends_at = self.0.until() - self.0.term / MARGIN_PARTS;
         match self.0.is_lost() {
             true => ends_at.min(Instant::now()),
@@ -41,41 +38,6 @@ impl SendGuard {
 
 /// The most links that are sent on to another group at a time.
 const MAX_FORWARDED: i64 = 4_096;
-
-/// The facts that a worker has to know of all others, at one moment; of several groups, at one
-/// moment each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// Workers that live and were not asked to end, this one among them.
-    pub living: u64,
-    /// Those of this worker's group.
-    pub group_living: u64,
-    /// Buckets of this worker's group that nobody owns.
-    pub free_buckets: u64,
-    /// URLs that are pending or leased, but for those of workers that have nothing to do until
-    /// something comes.
-    pub pending_open: u64,
-    /// A group, by its number, that has pending URLs, or links that wait, and no worker.
-    pub unserved_group: Option<i32>,
-    /// True if links wait for their owners, or for that of a bucket that nobody owns, or are on
-    /// their way from one group to another, or if URLs are to be reopened. True also while buckets
-    /// are being moved: at the end somebody has to list what was put aside there.
-    pub links_wait: bool,
-    /// True if links wait for this worker, or URLs that are to be reopened.
-    pub own_links_wait: bool,
-    /// The groups, by their numbers, that have links for others, and that this worker is to send on.
-    pub to_forward: Vec<i32>,
-    /// True if this worker was asked to hand its buckets over, and to end.
-    pub is_drained: bool,
-    /// Buckets of this worker that are to be moved to another group.
-    pub moving: Vec<i32>,
-    /// How much is kept of the crawl ([`SharedFrontier::crawl_meta`]).
-    pub crawl_meta: u64,
-    /// Rows of `pages.jsonl` of all workers.
-    pub pages: u64,
-    /// Bytes of bodies of all other workers.
-    pub others_bytes: u64,
-}
 
 /// The facts of one group, as a survey finds them.
 struct GroupSurvey {
@@ -123,62 +85,41 @@ impl GroupSurvey {
     }
 }
 
-impl SharedFrontier {
-    /// The id of this life of the worker, which no other has.
-    #[must_use]
-    pub fn life(&self) -> &str {
+impl WorkerFrontier for SharedFrontier {
+    fn begin_worker(&self) -> Result<Box<dyn WorkerTransaction + '_>, FrontierError> {
+        Ok(Box::new(self.transaction()?))
+    }
+
+    fn life(&self) -> &str {
         &self.tables.owned.owner
     }
 
-    /// Until when requests may be sent.
-    #[must_use]
-    pub fn send_guard(&self) -> SendGuard {
-        SendGuard(Arc::clone(&self.tables.owned))
+    fn send_guard(&self) -> Arc<dyn SendGuard> {
+        Arc::new(LeaseGuard(Arc::clone(&self.tables.owned)))
     }
 
-    /// Fails where the leases of this worker ended, or another took some of them over.
-    ///
-    /// # Errors
-    /// [`FrontierError::LeaseLost`].
-    pub fn check(&self) -> Result<(), FrontierError> {
+    fn check(&self) -> Result<(), FrontierError> {
         self.tables.owned.check(Instant::now())
     }
 
-    /// How many buckets the crawl has.
-    #[must_use]
-    pub fn all_buckets(&self) -> u64 {
-        u64::try_from(self.tables.keys.buckets).unwrap_or(1)
-    }
-
-    /// The buckets that this worker owns, in their order.
-    #[must_use]
-    pub fn owned_buckets(&self) -> Vec<i32> {
+    fn owned_buckets(&self) -> Vec<i32> {
         self.tables.owned.buckets()
     }
 
-    /// The bucket of a host.
-    #[must_use]
-    pub fn bucket_of(&self, host: &HostKey) -> i32 {
+    fn bucket_of(&self, host: &HostKey) -> i32 {
         self.tables.keys.bucket(&host.site())
     }
 
-    /// Returns whether this worker owns a host.
-    #[must_use]
-    pub fn owns(&self, host: &HostKey) -> bool {
+    fn owns(&self, host: &HostKey) -> bool {
         self.tables.owned.bucket(self.bucket_of(host)).is_some()
     }
 
-    /// How long ago this worker took a host over from another, which may have asked it until then.
-    /// None where nobody owned it before.
-    #[must_use]
-    pub fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
+    fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
         let bucket = self.tables.owned.bucket(self.bucket_of(host))?;
         (bucket.epoch > 1).then(|| bucket.taken.elapsed())
     }
 
-    /// The buckets of URLs that are leased.
-    #[must_use]
-    pub fn leased_buckets(&self) -> BTreeSet<i32> {
+    fn leased_buckets(&self) -> BTreeSet<i32> {
         let memory = self.memory();
         let origins = memory.leases.leased_origins();
         origins
@@ -186,12 +127,7 @@ impl SharedFrontier {
             .collect()
     }
 
-    /// Takes buckets that nobody owns, `most` of them at most. Gives the origins in them that have
-    /// pending URLs, each with how many, and the number of buckets.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine fails, or the leases of this worker ended.
-    pub fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError> {
+    fn take_free(&self, most: u64) -> Result<(usize, Vec<(Origin, u64)>), FrontierError> {
         // No transaction is open meanwhile: what is owned stays the same within one.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.check()?;
@@ -220,12 +156,7 @@ impl SharedFrontier {
         Ok((count, origins))
     }
 
-    /// Hands buckets over: others may take them at once. No URL in them is leased, no request to
-    /// their hosts is under way, and what their hosts are to be asked next is committed.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine fails. Then their leases end by themselves.
-    pub fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError> {
+    fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let tables = &self.tables;
         let owned = &tables.owned;
@@ -248,22 +179,7 @@ impl SharedFrontier {
         Ok(())
     }
 
-    /// Other buckets are owned from now on. What is known of URLs of other workers is what they were
-    /// told, which is not what they have.
-    fn change(&self, writer: &mut Writer, totals: Totals, change: impl FnOnce(&mut Memory)) {
-        writer.totals = totals;
-        let mut memory = self.memory();
-        memory.recent.clear();
-        change(&mut memory);
-    }
-
-    /// Reads the facts that this worker has to know of all others, and which group serves which
-    /// buckets.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where an engine fails, or the crawl has a group that this worker was not
-    /// given.
-    pub fn survey(&self) -> Result<Survey, FrontierError> {
+    fn survey(&self) -> Result<Survey, FrontierError> {
         let groups = &self.tables.groups;
         let first = self.survey_groups()?;
         for group in &first {
@@ -291,6 +207,150 @@ impl SharedFrontier {
             survey.links_wait |= !is_same;
         }
         Ok(survey)
+    }
+
+    fn forward_links(&self, group: i32) -> Result<(), FrontierError> {
+        let tables = &self.tables;
+        let buckets = tables.groups.map().foreign_to(group);
+        let rows = tables.read_in(group, Sql::ForeignLinks, |crawl| {
+            params![crawl, buckets, group, MAX_FORWARDED]
+        })?;
+        for row in &rows {
+            let links = Reader::new(row).foreign_links();
+            let links = links.ok_or_else(|| tables.corrupt("link"))?;
+            if links.home != tables.groups.own && tables.groups.other(links.home).is_none() {
+                // A survey tells that there is a group more.
+                continue;
+            }
+            let ForeignLinks {
+                home,
+                json,
+                b,
+                sender,
+                number,
+            } = links;
+            tables.read_in(home, Sql::ForwardLinks, |crawl| params![crawl, json])?;
+            tables.read_in(group, Sql::TakeLinks, |crawl| {
+                params![crawl, b, sender, number]
+            })?;
+        }
+        Ok(())
+    }
+
+    fn served_buckets(&self) -> u64 {
+        self.tables.served_buckets()
+    }
+
+    fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError> {
+        let owned = &self.tables.owned;
+        let pages = pages.map(|pages| pages as i64);
+        let params = params![owned.crawl, owned.owner.clone(), rests, pages];
+        self.tables.read(Sql::Rest, params)?;
+        match pages {
+            Some(pages) if self.tables.groups.count() > 1 => lower_allowed(&self.tables, pages),
+            _ => Ok(()),
+        }
+    }
+
+    fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError> {
+        if self.tables.groups.count() > 1 {
+            return worker_homes::allow(&self.tables, pages, more, of);
+        }
+        // No commit is under way meanwhile: the connection is theirs.
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (owned, session) = (&self.tables.owned, self.tables.writing_session()?);
+        let (crawl, owner) = (owned.crawl, owned.owner.clone());
+        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let (pages, more, of) = (number(pages), number(more), number(of));
+        let allowed = self.tables.thread.run(async move {
+            let client = session.client();
+            let locks: [&(dyn ToSql + Sync); 1] = [&crawl];
+            let allows: [&(dyn ToSql + Sync); 5] = [&crawl, &owner, &pages, &more, &of];
+            // In this order on the wire. Where one fails, the engine refuses those behind it.
+            let (begun, locked, allowed, ended) = tokio::join!(
+                biased;
+                client.batch_execute("BEGIN"),
+                session.query(Sql::LockCrawl, &locks),
+                session.query(Sql::Allow, &allows),
+                client.batch_execute("COMMIT"),
+            );
+            begun?;
+            locked?;
+            let allowed = allowed?;
+            ended?;
+            allowed
+                .first()
+                .map(|row| row.try_get::<_, i64>(0))
+                .transpose()
+        })?;
+        let allowed = allowed.ok_or_else(|| self.tables.owned.lose("its name is another's"))?;
+        Ok(u64::try_from(allowed).unwrap_or_default())
+    }
+
+    fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError> {
+        self.take_free(self.all_buckets())?;
+        let owned = &self.tables.owned;
+        let params = params![owned.crawl, owned.worker.clone(), LISTED.to_owned()];
+        let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
+        let mut rows = self.tables.read(Sql::OthersMeta, params)?;
+        for group in &self.tables.groups.others {
+            // The bucket may have been another group's then.
+            let (worker, name) = (owned.worker.clone(), LISTED.to_owned());
+            rows.extend(group.read(Sql::OthersMeta, params![group.crawl, worker, name])?);
+        }
+        for row in rows {
+            let listed: Option<&[u8]> = Reader::new(&row).next();
+            let listed = listed.ok_or_else(|| self.tables.corrupt("meta"))?;
+            for bytes in listed.as_chunks().0 {
+                buckets.remove(&i32::from_le_bytes(*bytes));
+            }
+        }
+        Ok(buckets)
+    }
+
+    fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError> {
+        let bytes: Vec<u8> = buckets.iter().flat_map(|b| b.to_le_bytes()).collect();
+        let mut transaction = self.begin()?;
+        transaction.keep_meta(LISTED, &bytes);
+        transaction.commit().map(drop)
+    }
+
+    fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
+        let mut rows = self
+            .tables
+            .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
+        // A commit puts it into all groups, but into none that joined later.
+        for group in &self.tables.groups.others {
+            rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
+        }
+        let kept = rows.iter().map(|row| {
+            let mut reader = Reader::new(row);
+            Some((reader.next()?, reader.next()?))
+        });
+        let kept: Option<BTreeMap<_, _>> = kept.collect();
+        let kept = kept.ok_or_else(|| self.tables.corrupt("meta"))?;
+        Ok(kept.into_iter().collect())
+    }
+
+    fn give_up(&self) -> Result<(), FrontierError> {
+        self.tables.end_leases()
+    }
+}
+
+impl SharedFrontier {
+    /// How many buckets the crawl has.
+    #[must_use]
+    pub fn all_buckets(&self) -> u64 {
+        u64::try_from(self.tables.keys.buckets).unwrap_or(1)
+    }
+
+    /// Other buckets are owned from now on. What is known of URLs of other workers is what they were
+    /// told, which is not what they have.
+    fn change(&self, writer: &mut Writer, totals: Totals, change: impl FnOnce(&mut Memory)) {
+        writer.totals = totals;
+        let mut memory = self.memory();
+        memory.recent.clear();
+        change(&mut memory);
     }
 
     /// Asks all groups at once; gives this worker's first.
@@ -364,165 +424,10 @@ impl SharedFrontier {
         Ok(())
     }
 
-    /// Sends links on that came to a group for buckets which others serve: each is put there, then
-    /// removed here. Where that is cut it is done again, and a link that is admitted twice is known
-    /// the second time.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where an engine fails.
-    pub fn forward_links(&self, group: i32) -> Result<(), FrontierError> {
-        let tables = &self.tables;
-        let buckets = tables.groups.map().foreign_to(group);
-        let rows = tables.read_in(group, Sql::ForeignLinks, |crawl| {
-            params![crawl, buckets, group, MAX_FORWARDED]
-        })?;
-        for row in &rows {
-            let links = Reader::new(row).foreign_links();
-            let links = links.ok_or_else(|| tables.corrupt("link"))?;
-            if links.home != tables.groups.own && tables.groups.other(links.home).is_none() {
-                // A survey tells that there is a group more.
-                continue;
-            }
-            let ForeignLinks {
-                home,
-                json,
-                b,
-                sender,
-                number,
-            } = links;
-            tables.read_in(home, Sql::ForwardLinks, |crawl| params![crawl, json])?;
-            tables.read_in(group, Sql::TakeLinks, |crawl| {
-                params![crawl, b, sender, number]
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The number of buckets that this worker's group serves.
-    #[must_use]
-    pub fn served_buckets(&self) -> u64 {
-        self.tables.served_buckets()
-    }
-
     /// The number of the group that this worker works in.
     #[must_use]
     pub fn home(&self) -> i32 {
         self.tables.groups.own
-    }
-
-    /// Notes whether this worker has nothing to do until something comes, and that it needs no more
-    /// pages than so many.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine fails.
-    pub fn rest(&self, rests: bool, pages: Option<u64>) -> Result<(), FrontierError> {
-        let owned = &self.tables.owned;
-        let pages = pages.map(|pages| pages as i64);
-        let params = params![owned.crawl, owned.owner.clone(), rests, pages];
-        self.tables.read(Sql::Rest, params)?;
-        match pages {
-            Some(pages) if self.tables.groups.count() > 1 => lower_allowed(&self.tables, pages),
-            _ => Ok(()),
-        }
-    }
-
-    /// Asks for leave to have so many more pages than `pages`, of those that the crawl may have.
-    /// Gives how many this worker may have in all: no more are had by all workers together.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine fails.
-    pub fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError> {
-        if self.tables.groups.count() > 1 {
-            return worker_homes::allow(&self.tables, pages, more, of);
-        }
-        // No commit is under way meanwhile: the connection is theirs.
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (owned, session) = (&self.tables.owned, self.tables.writing_session()?);
-        let (crawl, owner) = (owned.crawl, owned.owner.clone());
-        let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        let (pages, more, of) = (number(pages), number(more), number(of));
-        let allowed = self.tables.thread.run(async move {
-            let client = session.client();
-            let locks: [&(dyn ToSql + Sync); 1] = [&crawl];
-            let allows: [&(dyn ToSql + Sync); 5] = [&crawl, &owner, &pages, &more, &of];
-            // In this order on the wire. Where one fails, the engine refuses those behind it.
-            let (begun, locked, allowed, ended) = tokio::join!(
-                biased;
-                client.batch_execute("BEGIN"),
-                session.query(Sql::LockCrawl, &locks),
-                session.query(Sql::Allow, &allows),
-                client.batch_execute("COMMIT"),
-            );
-            begun?;
-            locked?;
-            let allowed = allowed?;
-            ended?;
-            allowed
-                .first()
-                .map(|row| row.try_get::<_, i64>(0))
-                .transpose()
-        })?;
-        let allowed = allowed.ok_or_else(|| self.tables.owned.lose("its name is another's"))?;
-        Ok(u64::try_from(allowed).unwrap_or_default())
-    }
-
-    /// The buckets of this worker whose URLs no other worker has listed in its records as put aside.
-    /// It takes those first that nobody owns: nobody may be left who would list them.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine fails, or the leases of this worker ended.
-    pub fn buckets_to_list(&self) -> Result<BTreeSet<i32>, FrontierError> {
-        self.take_free(self.all_buckets())?;
-        let owned = &self.tables.owned;
-        let params = params![owned.crawl, owned.worker.clone(), LISTED.to_owned()];
-        let mut buckets: BTreeSet<i32> = owned.buckets().into_iter().collect();
-        let mut rows = self.tables.read(Sql::OthersMeta, params)?;
-        for group in &self.tables.groups.others {
-            // The bucket may have been another group's then.
-            let (worker, name) = (owned.worker.clone(), LISTED.to_owned());
-            rows.extend(group.read(Sql::OthersMeta, params![group.crawl, worker, name])?);
-        }
-        for row in rows {
-            let listed: Option<&[u8]> = Reader::new(&row).next();
-            let listed = listed.ok_or_else(|| self.tables.corrupt("meta"))?;
-            for bytes in listed.as_chunks().0 {
-                buckets.remove(&i32::from_le_bytes(*bytes));
-            }
-        }
-        Ok(buckets)
-    }
-
-    /// Notes the buckets whose URLs this worker has listed in its records as put aside; none where
-    /// it took that back.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine fails.
-    pub fn note_listed(&self, buckets: &BTreeSet<i32>) -> Result<(), FrontierError> {
-        let bytes: Vec<u8> = buckets.iter().flat_map(|b| b.to_le_bytes()).collect();
-        let mut transaction = self.begin()?;
-        transaction.keep_meta(LISTED, &bytes);
-        transaction.commit().map(drop)
-    }
-
-    /// All that is kept of the crawl, whichever worker kept it.
-    ///
-    /// # Errors
-    /// [`FrontierError`] where the engine fails.
-    pub fn crawl_meta(&self) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
-        let mut rows = self
-            .tables
-            .read(Sql::CrawlMeta, params![self.tables.owned.crawl])?;
-        // A commit puts it into all groups, but into none that joined later.
-        for group in &self.tables.groups.others {
-            rows.extend(group.read(Sql::CrawlMeta, params![group.crawl])?);
-        }
-        let kept = rows.iter().map(|row| {
-            let mut reader = Reader::new(row);
-            Some((reader.next()?, reader.next()?))
-        });
-        let kept: Option<BTreeMap<_, _>> = kept.collect();
-        let kept = kept.ok_or_else(|| self.tables.corrupt("meta"))?;
-        Ok(kept.into_iter().collect())
     }
 }
 

@@ -11,9 +11,10 @@ use crawl_frontier::parts::{
     AdmitAction, CurrentState, QueuePlace, QueueReader as _, Queued, Rank, RecordState,
     StoredVisit, UrlRecord, meet,
 };
+use crawl_frontier::shared::{ReopenedUrls, WorkerTransaction};
 use crawl_frontier::{
     Admission, Admitted, CommitResult, Fingerprint, FrontierError, Lease, NewState, Outcome,
-    ReopenedUrls, Transaction, Visit,
+    Transaction, Visit,
 };
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
@@ -54,7 +55,7 @@ pub(super) struct SharedTransaction<'f> {
     meta: BTreeMap<String, Vec<u8>>,
     /// See [`Transaction::number`].
     number: Option<u64>,
-    /// See [`Transaction::note_spent`].
+    /// See [`WorkerTransaction::note_spent`].
     spent: Option<(u64, u64)>,
 }
 
@@ -466,13 +467,6 @@ impl Transaction for SharedTransaction<'_> {
         each.map(|admission| self.admit_one(admission)).collect()
     }
 
-    fn expect(
-        &mut self,
-        admissions: &mut dyn Iterator<Item = &Admission>,
-    ) -> Result<(), FrontierError> {
-        self.look_up(admissions)
-    }
-
     fn keep_host(&mut self, host: &HostKey, wake: u64, bytes: &[u8]) {
         self.hosts.insert(host.clone(), (wake, bytes.to_vec()));
     }
@@ -487,27 +481,6 @@ impl Transaction for SharedTransaction<'_> {
 
     fn keep_meta(&mut self, name: &str, bytes: &[u8]) {
         self.meta.insert(name.to_owned(), bytes.to_vec());
-    }
-
-    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
-        let tables = &self.frontier.tables;
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let params = params![tables.owned.crawl, tables.owned.buckets(), most];
-        let rows = tables.read(Sql::Links, params)?;
-        let links = rows.iter().map(|row| Reader::new(row).link());
-        let links: Option<Vec<_>> = links.collect();
-        let links = links.ok_or_else(|| tables.corrupt("link"))?;
-        let (taken, admissions): (Vec<_>, Vec<_>) = links.into_iter().unzip();
-        self.taken = taken;
-        Ok(admissions)
-    }
-
-    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
-        self.look_for_lost(most)
-    }
-
-    fn note_spent(&mut self, pages: u64, bytes: u64) {
-        self.spent = Some((pages, bytes));
     }
 
     fn number(&mut self, number: u64) {
@@ -538,6 +511,36 @@ impl Transaction for SharedTransaction<'_> {
         drop(memory);
         origins.sort_unstable();
         Ok(CommitResult { origins })
+    }
+}
+
+impl WorkerTransaction for SharedTransaction<'_> {
+    fn expect(
+        &mut self,
+        admissions: &mut dyn Iterator<Item = &Admission>,
+    ) -> Result<(), FrontierError> {
+        self.look_up(admissions)
+    }
+
+    fn take_links(&mut self, most: usize) -> Result<Vec<Admission>, FrontierError> {
+        let tables = &self.frontier.tables;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let params = params![tables.owned.crawl, tables.owned.buckets(), most];
+        let rows = tables.read(Sql::Links, params)?;
+        let links = rows.iter().map(|row| Reader::new(row).link());
+        let links: Option<Vec<_>> = links.collect();
+        let links = links.ok_or_else(|| tables.corrupt("link"))?;
+        let (taken, admissions): (Vec<_>, Vec<_>) = links.into_iter().unzip();
+        self.taken = taken;
+        Ok(admissions)
+    }
+
+    fn reopen_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
+        self.look_for_lost(most)
+    }
+
+    fn note_spent(&mut self, pages: u64, bytes: u64) {
+        self.spent = Some((pages, bytes));
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crawl_frontier::Frontier;
 use crawl_frontier::conformance::Bench;
+use crawl_frontier::shared::WorkerFrontier as _;
+use crawl_frontier::{Admission, Frontier, FrontierError, Transaction};
 use crawl_shared_frontier::{Options, SharedFrontier};
 
 use crate::postgres::{Served, execute};
@@ -60,6 +61,15 @@ pub(crate) fn end_leases(url: &str, crawl: &str) {
 impl Bench for OnEngine {
     fn frontier(&self) -> &dyn Frontier {
         self.frontier.as_ref().unwrap()
+    }
+
+    fn begin_expecting(
+        &self,
+        expected: &mut dyn Iterator<Item = &Admission>,
+    ) -> Result<Box<dyn Transaction + '_>, FrontierError> {
+        let mut transaction = self.frontier.as_ref().unwrap().begin_worker()?;
+        transaction.expect(expected)?;
+        Ok(transaction)
     }
 
     fn die(&mut self) {

@@ -3,8 +3,9 @@
 use crawl_frontier::conformance::Bench;
 use crawl_frontier::conformance::helpers::admit;
 use crawl_frontier::parts::{StoredPart, Totals, UrlRecord};
+use crawl_frontier::shared::{ImportedWorker, MoveTarget as _, MovedOut as _, WorkerFrontier as _};
 use crawl_frontier::{Durability, FjallFrontier, Frontier, FrontierError, Options, UrlCounts};
-use crawl_shared_frontier::{Credentials, Export, Import, ImportedWorker, OpenError};
+use crawl_shared_frontier::{Credentials, Export, ImportTarget, OpenError};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -33,8 +34,12 @@ impl Moved {
     /// Moves all that is in the frontier into an engine.
     fn import(&self, crawl: &str) {
         let from = self.frontier.as_ref().unwrap();
-        let begun = Import::begin(&self.served.url, &Credentials::default(), crawl);
-        let mut import = begun.unwrap();
+        let target = ImportTarget {
+            url: self.served.url.clone(),
+            credentials: Credentials::default(),
+            crawl: crawl.to_owned(),
+        };
+        let mut import = target.begin().unwrap();
         let shown = from.each_part::<FrontierError>(&mut |part| import.put(part));
         shown.unwrap();
         for url in all_urls() {
@@ -60,7 +65,7 @@ impl Moved {
         let export = begun.unwrap();
         let dir = TempDir::new().unwrap();
         let to = on_disk(&dir);
-        let shown = export.each_part::<FrontierError>(&mut |part| to.put_parts([part]));
+        let shown = export.each_part(&mut |part| Ok(to.put_parts([part])?));
         shown.unwrap();
         assert_eq!(totals(to.counts()), export.totals());
         let [worker] = export.workers() else {
@@ -147,7 +152,7 @@ fn nobody_goes_on_with_a_crawl_that_was_moved() {
     let export = begin("there").unwrap();
     assert_eq!(export.totals().pending, 1);
     let mut links = Vec::new();
-    let shown = export.each_link::<FrontierError>(&mut |link| {
+    let shown = export.each_link(&mut |link| {
         links.push(link.url);
         Ok(())
     });

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawl_frontier::conformance::helpers::{admit, settle, url};
+use crawl_frontier::shared::WorkerFrontier as _;
 use crawl_frontier::{Admission, Exclusion, Frontier as _, NewState, Outcome, Reason};
 use crawl_shared_frontier::{
     BucketChoice, Credentials, GroupName, MovedBuckets, OpenError, Options, SharedFrontier,
@@ -488,7 +489,7 @@ fn pages_of_the_whole_crawl_are_allowed_by_the_first_group() {
     second.rest(true, Some(1)).unwrap();
     assert_eq!(first.allow(6, 6, 10).unwrap(), 9);
     // And so is that of one that died, but for the pages that it has.
-    let mut transaction = first.begin().unwrap();
+    let mut transaction = first.begin_worker().unwrap();
     transaction.mark("pages.jsonl", 100);
     transaction.note_spent(3, 100);
     transaction.commit().unwrap();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crawl_frontier::conformance::helpers::{admit, excluded, lease, link, origin, settle, url};
+use crawl_frontier::shared::{SharedError, WorkerFrontier as _};
 use crawl_frontier::{
     Admission, Exclusion, Frontier as _, FrontierError, KnownState, Lease, NewState, Outcome,
     Reason, UrlKind, Visit,
@@ -86,7 +87,7 @@ fn settle_all(frontier: &SharedFrontier) -> Settled {
         let Some(lease) = origins.find_map(|(origin, _)| frontier.lease(&origin).unwrap()) else {
             break;
         };
-        let mut transaction = frontier.begin().unwrap();
+        let mut transaction = frontier.begin_worker().unwrap();
         let visit = Visit {
             at: n,
             due: n + 1,
@@ -255,7 +256,7 @@ fn owners_that_live_forget_that_a_url_was_settled() {
     lose(&served, &crawl, "w1").unwrap();
     let survey = second.survey().unwrap();
     assert!(survey.own_links_wait && survey.links_wait);
-    let mut transaction = second.begin().unwrap();
+    let mut transaction = second.begin_worker().unwrap();
     let reopened = transaction.reopen_lost(99).unwrap();
     let listed: Vec<_> = reopened.excluded.iter().map(|it| it.url.path()).collect();
     assert_eq!((listed, reopened.is_more), (vec!["/never"], false));
@@ -292,18 +293,21 @@ fn a_transaction_that_is_dropped_has_reopened_nothing() {
     first.give_up().unwrap();
     lose(&served, &crawl, "w1").unwrap();
     let second = open(&served, &options(&crawl, "w2"));
-    let mut transaction = second.begin().unwrap();
+    let mut transaction = second.begin_worker().unwrap();
     transaction.reopen_lost(1).unwrap();
     drop(transaction);
     assert_eq!(second.counts().pending, 0);
     // Another takes the bucket over before the commit: it reopens both.
-    let mut transaction = second.begin().unwrap();
+    let mut transaction = second.begin_worker().unwrap();
     assert!(transaction.reopen_lost(1).unwrap().is_more);
     end_leases(&served.url, &crawl);
     let third = open(&served, &options(&crawl, "w3"));
     third.take_links(99).unwrap();
     let refused = transaction.commit().unwrap_err();
-    assert!(matches!(refused, FrontierError::LeaseLost { .. }));
+    assert!(matches!(
+        refused,
+        FrontierError::Shared(SharedError::LeaseLost { .. })
+    ));
     assert_eq!((third.counts().pending, third.counts().known), (2, 2));
 }
 
@@ -327,7 +331,10 @@ fn a_worker_that_lives_is_not_given_up_and_one_that_was_commits_no_more() {
     end_leases(&served.url, &crawl);
     lose(&served, &crawl, "w1").unwrap();
     let refused = transaction.commit().unwrap_err();
-    assert!(matches!(refused, FrontierError::LeaseLost { .. }));
+    assert!(matches!(
+        refused,
+        FrontierError::Shared(SharedError::LeaseLost { .. })
+    ));
     let told = overview(
         std::slice::from_ref(&served.url),
         &Credentials::default(),

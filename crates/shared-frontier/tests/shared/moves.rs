@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_frontier::conformance::helpers::{admit, settle_until};
+use crawl_frontier::shared::WorkerFrontier as _;
 use crawl_frontier::{Admission, Exclusion, Frontier as _, NewState, Outcome, Reason};
 use crawl_shared_frontier::{
     BucketChoice, Credentials, GroupName, MoveStep, OpenError, SharedFrontier, move_buckets,

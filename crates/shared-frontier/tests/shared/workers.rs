@@ -6,6 +6,7 @@ use std::time::Duration;
 use crawl_frontier::conformance::helpers::{
     admit, deferred, excluded, lease, link, order, origin, settle, url,
 };
+use crawl_frontier::shared::{SharedError, WorkerFrontier as _};
 use crawl_frontier::{Admission, Frontier as _, FrontierError, Outcome, Reason};
 use crawl_shared_frontier::{OpenError, Options, SharedFrontier};
 
@@ -32,7 +33,7 @@ fn refusal(url: &str, options: &Options) -> String {
 }
 
 fn is_lost(why: &FrontierError) -> bool {
-    matches!(why, FrontierError::LeaseLost { .. })
+    matches!(why, FrontierError::Shared(SharedError::LeaseLost { .. }))
 }
 
 #[test]
@@ -312,7 +313,7 @@ fn links_that_are_expected_are_looked_up_in_one_round_trip() {
         .collect();
     let questions = |is_expected: bool| {
         execute(&url, "SELECT pg_stat_statements_reset()");
-        let mut transaction = frontier.begin().unwrap();
+        let mut transaction = frontier.begin_worker().unwrap();
         if is_expected {
             transaction.expect(&mut pages.iter().flatten()).unwrap();
         }

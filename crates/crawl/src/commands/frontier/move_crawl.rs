@@ -5,17 +5,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crawl_engine::{GatheredWorker, ImportTarget, MovedCrawl, export, import};
+use crawl_frontier::shared::MovedOut as _;
 use crawl_gather::Purpose;
 use crawl_index::export::NewFolder;
-use crawl_shared_frontier::Export;
+use crawl_shared_frontier::{Export, ImportTarget as EngineTarget};
 use serde_json::{Value, json};
 
 use super::place_of_crawl;
 use crate::cli::args::FrontierPlaceArgs;
 use crate::commands::gather::{of_folder, of_gather, put_in_place};
-use crate::error::engine::{of_engine, of_shared};
+use crate::error::engine::of_engine;
+use crate::error::shared::of_shared;
 use crate::error::{CommandError, unwritable};
-use crate::settings::{check_name, credentials};
+use crate::settings::check_name;
+use crate::shared_frontier::credentials;
 use crate::terminal::{note, print};
 
 /// The file of a worker's rows that a run's end adds to, beyond what is committed.
@@ -41,9 +44,13 @@ pub(super) fn import_crawl(
     let url = url.clone();
     check_name("crawl", &crawl)?;
     check_name("worker", worker)?;
-    let target = ImportTarget {
+    let place = EngineTarget {
         url,
         credentials: credentials(),
+        crawl: crawl.clone(),
+    };
+    let target = ImportTarget {
+        frontier: &place,
         crawl: crawl.clone(),
         worker: worker.to_owned(),
     };

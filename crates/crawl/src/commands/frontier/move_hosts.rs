@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::place_of_crawl;
 use crate::cli::args::FrontierPlaceArgs;
-use crate::error::engine::of_shared;
+use crate::error::shared::of_shared;
 use crate::error::{CommandError, FINISHED};
-use crate::settings::{check_url, credentials};
+use crate::shared_frontier::{check_url, credentials};
 use crate::terminal::{note, print};
 
 /// Before a group all of whose buckets are meant.

@@ -1,7 +1,8 @@
 //! URLs that a worker settled whose directory is lost.
 
 use crawl_frontier::parts::{QueuePlace, RecordState, UrlRecord, depth_and_hops};
-use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, ReopenedUrls};
+use crawl_frontier::shared::ReopenedUrls;
+use crawl_frontier::{Admission, Exclusion, FrontierError, NewState};
 use crawl_weburl::{CanonicalUrl, Origin};
 
 use super::{Before, SharedTransaction};
@@ -13,7 +14,7 @@ use crate::sql::Sql;
 const MAX_BUCKETS: usize = 64;
 
 impl SharedTransaction<'_> {
-    /// See [`crawl_frontier::Transaction::reopen_lost`].
+    /// See [`crawl_frontier::shared::WorkerTransaction::reopen_lost`].
     pub(super) fn look_for_lost(&mut self, most: usize) -> Result<ReopenedUrls, FrontierError> {
         let tables = &self.frontier.tables;
         let limit = i64::try_from(MAX_BUCKETS).unwrap_or(i64::MAX);

@@ -1,0 +1,29 @@
+//! Errors of a frontier that workers share, in words for the user.
+
+use std::error::Error as _;
+
+use crawl_shared_frontier::OpenError;
+
+use super::CommandError;
+
+/// The error of a frontier that workers share, which says what to do itself.
+pub(crate) fn of_shared(error: &OpenError) -> CommandError {
+    let text = error.to_string();
+    let (what, hint) = match text.split_once("\nhint: ") {
+        Some((what, hint)) => (what.to_owned(), Some(hint.to_owned())),
+        None => (text, None),
+    };
+    let mut message = what;
+    let mut cause = error.source();
+    while let Some(why) = cause {
+        message = format!("{message}: {why}");
+        cause = why.source();
+    }
+    let refusal = match error {
+        OpenError::Unreachable { .. } | OpenError::ReadOnly { .. } | OpenError::Frontier(_) => {
+            CommandError::disk(message)
+        }
+        _ => CommandError::usage(message),
+    };
+    CommandError { hint, ..refusal }
+}

@@ -1,0 +1,71 @@
+//! The frontier in PostgreSQL that the workers of a crawl share: how this program opens it.
+
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_engine::OpenFrontier;
+use crawl_shared_frontier::{ConnectionString, Credentials, Options, Password, SharedFrontier};
+
+use crate::error::CommandError;
+use crate::error::shared::of_shared;
+
+/// Heartbeats within a lease.
+const HEARTBEATS: u32 = 3;
+
+/// Refuses a connection string that can't be used, and one with a password: others of this machine
+/// see it on the command line, and whoever may read the file of settings in there.
+pub(crate) fn check_url(url: &str) -> Result<(), CommandError> {
+    let read = ConnectionString::parse(url).map_err(|why| of_shared(&why))?;
+    match read.has_password() {
+        false => Ok(()),
+        true => Err(
+            CommandError::usage("--frontier has a password in it, which others may read").hint(
+                "leave it out of the URL, and give it by PGPASSWORD or as a line of ~/.pgpass: \
+                 HOST:PORT:DATABASE:USER:PASSWORD",
+            ),
+        ),
+    }
+}
+
+/// Returns what opens the frontier in the groups of engines at `urls`, as `worker` of `crawl`.
+/// `settings` are those that all workers must have alike, a line each.
+pub(crate) fn opener(
+    urls: Vec<String>,
+    crawl: &str,
+    worker: &str,
+    lease: Duration,
+    settings: String,
+) -> OpenFrontier {
+    let options = Options {
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        settings,
+        credentials: credentials(),
+        lease,
+        heartbeat: lease / HEARTBEATS,
+        ..Options::new(crawl, worker)
+    };
+    Arc::new(move |last_life| {
+        let options = Options {
+            last_life,
+            ..options.clone()
+        };
+        Ok(Arc::new(SharedFrontier::open_groups(&urls, &options)?))
+    })
+}
+
+/// The password for PostgreSQL, as any client of it finds it: from `PGPASSWORD`, else from the file
+/// that `PGPASSFILE` names, else from `~/.pgpass`.
+pub(crate) fn credentials() -> Credentials {
+    let value = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
+    let home = value("HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    Credentials {
+        password: value("PGPASSWORD").map(|password| Password::new(password.into_vec())),
+        password_file: value("PGPASSFILE")
+            .map(PathBuf::from)
+            .or_else(|| Some(home?.join(".pgpass"))),
+    }
+}
