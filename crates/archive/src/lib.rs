@@ -85,6 +85,7 @@ mod warc;
 mod warc_copy;
 mod warc_files;
 mod warc_reader;
+mod whole_file;
 
 pub use archive_removal::{RewrittenArchive, rewrite_archive};
 pub use bounded_read::{
@@ -121,3 +122,4 @@ pub use warc_reader::{
     HttpMessage, MAX_BLOCK_BYTES, MAX_BODY_BYTES, WarcReader, WarcRecord, archive_file, read_place,
     read_record,
 };
+pub use whole_file::{NewFile, NewFileError, NewFolder};

@@ -13,9 +13,12 @@ mod error;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
+#[cfg_attr(not(feature = "search"), path = "metrics_left_out.rs")]
 mod metrics;
 mod run;
+#[cfg(feature = "search")]
 mod search_index;
+#[cfg(feature = "search")]
 mod serve;
 mod settings;
 #[cfg_attr(not(feature = "shared-frontier"), path = "shared_frontier_left_out.rs")]
@@ -29,8 +32,15 @@ use std::process::ExitCode;
 use cli::args::{self, Cli, Command, ConfigArgs, IndexArgs, JobArgs, RecheckArgs, ReplayArgs};
 use cli::preprocess::{self, UnreadCommandLine};
 use cli::usage_error;
-use commands::{export, forget, index, inspect, plan, recheck, records, robots, search};
-#[cfg(not(all(feature = "mcp", feature = "shared-frontier", feature = "tables")))]
+use commands::{export, forget, inspect, plan, recheck, records, robots};
+#[cfg(feature = "search")]
+use commands::{index, search};
+#[cfg(not(all(
+    feature = "mcp",
+    feature = "search",
+    feature = "shared-frontier",
+    feature = "tables"
+)))]
 use error::left_out;
 use error::{CommandError, no_crawl};
 use run::connection_limit;
@@ -43,6 +53,7 @@ use values::FilePath;
 
 /// It keeps less of what was freed than the system's does where many threads take and free.
 /// `.cargo/config.toml` has its settings.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -111,14 +122,23 @@ fn run(cli: Cli) -> Result<u8, CommandError> {
         Some(Command::Verify(_)) => Err(left_out("crawl verify", "tables")),
         Some(Command::Forget(args)) => forget::run(&args),
         Some(Command::Gather(args)) => commands::gather::run(&args),
+        #[cfg(feature = "search")]
         Some(Command::Index(args)) => index::run(&args),
+        #[cfg(feature = "search")]
         Some(Command::Search(args)) => search::run(args),
+        #[cfg(feature = "search")]
+        Some(Command::Serve(args)) => serve::run(&args),
+        #[cfg(not(feature = "search"))]
+        Some(Command::Index(_)) => Err(left_out("crawl index", "search")),
+        #[cfg(not(feature = "search"))]
+        Some(Command::Search(_)) => Err(left_out("crawl search", "search")),
+        #[cfg(not(feature = "search"))]
+        Some(Command::Serve(_)) => Err(left_out("crawl serve", "search")),
         Some(Command::Export(mut args)) => {
             let _gathered = commands::gather::as_one(&args.dirs, &mut args.dir)?;
             export::run(&args)
         }
         Some(Command::Control(args)) => commands::control::run(&args),
-        Some(Command::Serve(args)) => serve::run(&args),
         #[cfg(feature = "shared-frontier")]
         Some(Command::Frontier(args)) => commands::frontier::run(&args),
         #[cfg(not(feature = "shared-frontier"))]

@@ -452,13 +452,8 @@ impl Driver {
         if !at_once {
             let writer = writer?;
             let index = index.transpose()?;
-            let end = |index: Outcome| match index {
-                Outcome::Read(index) if is_whole => {
-                    index.finish(&*writer.frontier, seconds_of(clock.now()))
-                }
-                Outcome::Read(index) => Ok(index.leave()),
-                Outcome::Without(indexed) => Ok(indexed),
-            };
+            let now = seconds_of(clock.now());
+            let end = |index: Outcome| index.end(is_whole, &*writer.frontier, now);
             indexed = index.map(end).transpose()?;
             let waiting = coordinator.waiting_urls(clock.now(), &ended)?;
             excluded = run_end::write_derived(&config, writer, &ended, &waiting)?;

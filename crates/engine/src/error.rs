@@ -228,8 +228,12 @@ pub enum EngineError {
     #[error(transparent)]
     Read(#[from] crawl_archive::ReadError),
     /// The search index failed.
+    #[cfg(feature = "search")]
     #[error(transparent)]
     Index(crawl_index::IndexError),
+    /// A search index was wanted of a program that can't build one.
+    #[error("a search index is not in this build")]
+    NoSearch,
     /// A search index can't be built of what the crawl left.
     #[error("the search index of `{}` has to be built anew from its archive, and it has none", dir.display())]
     NoArchive {
@@ -251,6 +255,7 @@ impl EngineError {
     }
 }
 
+#[cfg(feature = "search")]
 impl From<crawl_index::IndexError> for EngineError {
     fn from(error: crawl_index::IndexError) -> EngineError {
         EngineError::Index(error)

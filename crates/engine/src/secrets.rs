@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::Secrets;
-use crawl_index::{IndexEntry, IndexedPage};
+use crawl_index_entry::{IndexEntry, IndexedPage};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 /// The name that links are counted under which are not followed since a secret stands in them.

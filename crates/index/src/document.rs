@@ -4,14 +4,14 @@ use crawl_weburl::host_and_port;
 use tantivy::TantivyDocument;
 use tantivy::schema::{Document, Field};
 
-use crate::byte_gate::BytePass;
+use crawl_index_entry::BytePass;
 
 use crate::facets::{VersionMark, facet_values};
-use crate::indexed_page::IndexedPage;
 use crate::page_prior::worth;
 use crate::schema::{Fields, GIVES_WAY, KIND_DUPLICATE, KIND_PAGE, LEAVING};
 use crate::tokens::of_language;
 use crate::words::{Stemmer, Words};
+use crawl_index_entry::IndexedPage;
 
 /// Folders of a path, at most, that a page is found by.
 const MAX_FOLDERS: usize = 16;

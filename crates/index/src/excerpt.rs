@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use crawl_weburl::without_bidi_controls;
 
-use crate::indexed_page::IndexedPage;
 use crate::query_plan::{MarkedTerm, MarkedWords};
 use crate::results::TextPart;
 use crate::words::{Stemmer, Word, WordRelation, words};
+use crawl_index_entry::IndexedPage;
 
 /// An excerpt of a page's text.
 #[derive(Clone, Debug, Default)]

@@ -19,7 +19,6 @@ mod page_record;
 #[cfg(test)]
 mod samples;
 mod sitemap;
-mod whole_file;
 
 pub use bundle::{Bundle, BundleReport};
 pub use error::ExportError;
@@ -28,13 +27,12 @@ pub use markdown_folder::{MarkdownFolder, MarkdownReport, PageSource, page_markd
 pub use meilisearch::{meilisearch, meilisearch_settings};
 pub use opensearch::{opensearch, opensearch_mapping};
 pub use sitemap::{SitemapFolder, SitemapReport};
-pub use whole_file::{NewFile, NewFolder};
 
 use std::io::Write;
 
 use serde::Serialize;
 
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// The size of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

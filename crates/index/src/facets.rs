@@ -8,10 +8,10 @@ use tantivy::query::{BooleanQuery, Query as Lookup, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocAddress, Searcher, Term};
 
-use crate::indexed_page::{IndexedPage, url_key};
 use crate::query::{folder_of_any_host, site_name};
 use crate::schema::Fields;
 use crate::versions::{is_versioned_folder, newer_label_first};
+use crawl_index_entry::{IndexedPage, url_key};
 
 /// Values of a facet, at most.
 const MAX_VALUES: usize = 20;

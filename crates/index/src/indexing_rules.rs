@@ -9,9 +9,9 @@ use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::indexed_page::{Anchor, Heading, IndexedPage};
 use crate::missing_page::says_missing;
 use crate::words::{Stemmer, Words};
+use crawl_index_entry::{Anchor, Heading, IndexedPage};
 
 /// Links of a page that are kept with their words; of more the first.
 const MAX_LINKS: usize = 400;

@@ -1,22 +1,20 @@
 //! The search index of a crawl: pages in, ranked results out.
 //!
-//! A [`IndexedPage`] is what the index holds of a page that may be indexed. An [`IndexWriter`]
+//! An [`IndexedPage`] is what the index holds of a page that may be indexed. An [`IndexWriter`]
 //! takes pages in and out of a directory, and a [`SearchIndex`] answers queries over it, also
 //! while one writes. Which pages may be indexed is said by [`judge`].
 
 mod bm25f;
-mod byte_gate;
 mod canonicals;
 mod counted_sort;
 mod document;
-mod entry;
+mod entry_writer;
 mod error;
 mod excerpt;
 mod exclude_query;
 pub mod export;
 mod facets;
 mod file_check;
-mod indexed_page;
 mod indexing_rules;
 mod lexicon;
 mod look_up;
@@ -44,12 +42,10 @@ mod versions;
 pub mod words;
 mod writer;
 
-pub use byte_gate::{ByteGate, BytePass};
 pub use canonicals::RedirectLookUp;
-pub use entry::IndexEntry;
+pub use crawl_index_entry::{Anchor, Heading, IndexEntry, IndexedPage};
 pub use error::{IndexError, QueryError};
 pub use facets::{FacetCount, FacetFilters, Facets};
-pub use indexed_page::{Anchor, Heading, IndexedPage};
 pub use indexing_rules::{FetchedDocument, NotIndexed, ResolveLink, judge};
 pub use pending_file::PendingFile;
 pub use query::MAX_QUERY_BYTES;

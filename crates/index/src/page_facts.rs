@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::counted_sort::{CountedSort, MAX_SORT_BYTES, SortedCounts, unnamed_file};
-use crate::indexed_page::{IndexedPage, url_key};
 use crate::versions::{Version, VersionedPage, family, unversioned};
+use crawl_index_entry::{IndexedPage, url_key};
 
 /// The names that others give a page: so many at most, the most frequent first.
 const MAX_ANCHORS: usize = 16;
@@ -364,7 +364,7 @@ fn line(page: u64, facts: &PageFacts) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::Survey;
-    use crate::indexed_page::{Anchor, IndexedPage};
+    use crawl_index_entry::{Anchor, IndexedPage};
 
     /// Pages that link to each other: each to the next by `Next` and a name of its own, and all
     /// to the first under twenty names. Every third has the text of the first.

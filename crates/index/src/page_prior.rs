@@ -2,7 +2,7 @@
 //!
 //! Lists of changes and indexes of words hold every word of a site, and seldom the answer.
 
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// The worth of a list of changes, of a page that is little else than links, and of a listing of
 /// source code. Hundredths.

@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::counted_sort::unnamed_file;
-use crate::entry::IndexEntry;
 use crate::error::IndexError;
 use crate::reconcile::{EntryVisitor, PendingEntries};
+use crawl_index_entry::IndexEntry;
 
 /// A file of entries, which is gone with its handle. Entries are pushed, then read.
 #[derive(Debug)]

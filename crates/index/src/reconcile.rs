@@ -10,14 +10,14 @@ use tantivy::Searcher;
 
 use crate::canonicals::{Canonicals, RedirectLookUp};
 use crate::document::power_of_two;
-use crate::entry::IndexEntry;
 use crate::error::{IndexError, guarded};
-use crate::indexed_page::IndexedPage;
-use crate::indexed_page::url_key;
 use crate::page_facts::{AllFacts, Survey};
 use crate::schema::{Fields, GIVES_WAY, LEAVING};
 use crate::stored_page::{each_stored, marked_as, page_at, searcher};
 use crate::writer::{Commit, IndexWriter};
+use crawl_index_entry::IndexEntry;
+use crawl_index_entry::IndexedPage;
+use crawl_index_entry::url_key;
 
 /// Of the pages of an index so many percent at most leave it in a run for a reason that may be a
 /// fault of the site.

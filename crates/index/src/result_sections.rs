@@ -5,8 +5,8 @@ use std::ops::Range;
 use crawl_weburl::safe_line;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::indexed_page::{Heading, IndexedPage};
 use crate::results::ResultSection;
+use crawl_index_entry::{Heading, IndexedPage};
 
 /// Sections of a page that are shown.
 const MAX_SECTIONS: usize = 3;

@@ -15,7 +15,6 @@ use crate::error::{IndexError, QueryError, guarded};
 use crate::excerpt::{excerpt, joined, marked};
 use crate::facets::FacetFilters;
 use crate::file_check::Checked;
-use crate::indexed_page::IndexedPage;
 use crate::lexicon::Lexicon;
 use crate::look_up::{FoundPages, LookUp};
 use crate::page_prior::is_about_changes;
@@ -31,6 +30,7 @@ use crate::stored_page::{each_stored, page_at, stored};
 use crate::typed_minus::as_meant;
 use crate::versions::is_versioned_folder;
 use crate::words::{Stemmer, words};
+use crawl_index_entry::IndexedPage;
 
 /// Results are ranked up to here.
 pub const MAX_RESULTS: usize = 1000;

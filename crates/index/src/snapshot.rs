@@ -156,8 +156,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::indexed_page::IndexedPage;
     use crate::writer::IndexWriter;
+    use crawl_index_entry::IndexedPage;
 
     #[test]
     fn ours_a_commit_is_read_to_its_end_whatever_follows_it() {

@@ -9,8 +9,8 @@ use tantivy::schema::{IndexRecordOption, Value as _};
 use tantivy::{Index, Searcher, TantivyDocument, Term};
 
 use crate::error::{IndexError, guarded};
-use crate::indexed_page::IndexedPage;
 use crate::schema::Fields;
+use crawl_index_entry::IndexedPage;
 
 /// Sees the last commit of the index in `dir`.
 pub(crate) fn searcher(dir: &Path, index: &Index) -> Result<Searcher, IndexError> {
@@ -90,8 +90,8 @@ pub(crate) fn stored(fields: &Fields, document: &TantivyDocument) -> Option<Inde
 mod tests {
     use super::stored;
     use crate::document::document;
-    use crate::indexed_page::IndexedPage;
     use crate::schema::schema;
+    use crawl_index_entry::IndexedPage;
 
     #[test]
     fn ours_a_page_is_read_as_it_is_stored() {

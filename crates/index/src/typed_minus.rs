@@ -3,10 +3,10 @@
 use tantivy::collector::TopDocs;
 use tantivy::{Searcher, TantivyDocument};
 
-use crate::indexed_page::IndexedPage;
 use crate::query::{Query, QueryTerm, TermMatch};
 use crate::query_plan::Planner;
 use crate::stored_page::stored;
+use crawl_index_entry::IndexedPage;
 
 /// Pages whose text is looked at for a word with its minus, at most.
 const MAX_PAGES_READ: usize = 20;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// Names of the version that is meant for most readers, the best first.
 const RELEASED: [&str; 3] = ["stable", "current", "latest"];
@@ -269,7 +269,7 @@ mod tests {
     use expect_test::expect;
 
     use super::{Version, VersionedPage, family};
-    use crate::indexed_page::IndexedPage;
+    use crawl_index_entry::IndexedPage;
 
     #[test]
     fn ours_versions_in_addresses() {

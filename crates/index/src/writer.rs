@@ -14,15 +14,15 @@ use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::{Index, IndexSettings, IndexWriter as Inner, Searcher, Term};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::byte_gate::ByteGate;
 use crate::document::{QueuedDocument, document, document_bytes};
 use crate::error::{IndexError, guarded};
 use crate::file_check::{check, metas};
-use crate::indexed_page::IndexedPage;
 use crate::schema::{Fields, check_format, schema, write_format};
 use crate::stored_page::{page_at, searcher};
 use crate::tantivy_directory::{IndexDirectory, META_FILE};
 use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
+use crawl_index_entry::ByteGate;
+use crawl_index_entry::IndexedPage;
 
 /// Memory for pages that are not committed yet. Bytes.
 const MAX_BUFFER_BYTES: usize = 48 << 20;

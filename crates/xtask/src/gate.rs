@@ -47,7 +47,7 @@ enum Place {
 }
 
 /// In their order. What fails soonest and most often comes first.
-const STEPS: [Step; 23] = [
+const STEPS: [Step; 24] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
     step("docs", Kind::Light, docs::check),
@@ -71,6 +71,8 @@ const STEPS: [Step; 23] = [
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
+    // While the last of what runs beside the tests is still waiting.
+    step("smallest", Kind::Light, smallest).tests(),
 ];
 
 const fn step(name: &'static str, kind: Kind, run: fn(&Workspace) -> Result<()>) -> Step {
@@ -294,6 +296,14 @@ fn test(workspace: &Workspace) -> Result<()> {
     // Most tests wait for servers and disks: two at a time keep half of the processors busy.
     let threads = 2 * thread::available_parallelism()?.get();
     workspace::run(command.env("RUST_TEST_THREADS", threads.to_string()))
+}
+
+/// Checks the program without any of its features, which no other step builds.
+fn smallest(workspace: &Workspace) -> Result<()> {
+    run_cargo(
+        workspace,
+        "clippy --package crawl --no-default-features --locked -- -D warnings",
+    )
 }
 
 fn test_with_servers(workspace: &Workspace) -> Result<()> {

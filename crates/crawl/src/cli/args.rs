@@ -18,7 +18,9 @@ use crate::settings::{IndexTypes, Layer, ProfileName, default_of};
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [
         ("documents", cfg!(feature = "documents")),
+        ("jemalloc", cfg!(feature = "jemalloc")),
         ("mcp", cfg!(feature = "mcp")),
+        ("search", cfg!(feature = "search")),
         ("shared-frontier", cfg!(feature = "shared-frontier")),
         ("tables", cfg!(feature = "tables")),
     ];

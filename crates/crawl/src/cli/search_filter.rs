@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+#[cfg(feature = "search")]
 use crawl_index::FacetFilters;
 
 /// A value that pages must have.
@@ -42,6 +43,7 @@ impl FromStr for SearchFilter {
 }
 
 /// The filters all together; of two values of one facet the last.
+#[cfg(feature = "search")]
 pub(crate) fn all_filters(filters: &[SearchFilter]) -> FacetFilters {
     let mut all = FacetFilters::default();
     for filter in filters {
@@ -56,6 +58,7 @@ pub(crate) fn all_filters(filters: &[SearchFilter]) -> FacetFilters {
     all
 }
 
+#[cfg(feature = "search")]
 #[cfg(test)]
 mod tests {
     use super::{SearchFilter, all_filters};

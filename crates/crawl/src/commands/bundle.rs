@@ -1,7 +1,7 @@
 //! `crawl export --to bundle`: all that is needed to cite and to check a crawl.
 
+use crawl_archive::NewFolder;
 use crawl_bundle::{BundleError, VerifyError, write_bundle};
-use crawl_index::export::NewFolder;
 use crawl_records::{counted, size};
 use crawl_weburl::safe_line;
 

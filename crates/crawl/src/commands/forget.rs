@@ -7,8 +7,11 @@ use crawl_engine::{Forget, Forgotten, count_forgotten, finish_forget, forget};
 use crawl_records::{counted, list_digests, recheck_rows};
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, canonicalize};
 
+#[cfg(feature = "search")]
 use super::index;
-use crate::cli::args::{ForgetArgs, IndexArgs};
+use crate::cli::args::ForgetArgs;
+#[cfg(feature = "search")]
+use crate::cli::args::IndexArgs;
 use crate::clock;
 use crate::error::engine::of_engine;
 use crate::error::records::of_records;
@@ -94,16 +97,30 @@ fn make_derived(dir: &Path, report: bool, index: bool) -> Result<(), CommandErro
     }
     if index {
         match dir.join("archive").is_dir() {
-            true => index::run(&IndexArgs {
-                index_types: None,
-                dir: dir.to_owned(),
-                json: false,
-            })
-            .map(drop)?,
+            true => build_index(dir)?,
             false => note("the search index is gone: there is no archive to build it from"),
         }
     }
     list_digests(dir, ChangedFiles::All).map_err(of_records)
+}
+
+#[cfg(feature = "search")]
+fn build_index(dir: &Path) -> Result<(), CommandError> {
+    let args = IndexArgs {
+        index_types: None,
+        dir: dir.to_owned(),
+        json: false,
+    };
+    index::run(&args).map(drop)
+}
+
+#[cfg(not(feature = "search"))]
+fn build_index(dir: &Path) -> Result<(), CommandError> {
+    note(&format!(
+        "the search index is gone, and this build can't make one; `crawl index {}` does with the feature `search`",
+        dir.display()
+    ));
+    Ok(())
 }
 
 /// Returns whether the crawl in a directory builds a search index, by its crawl.toml.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crawl_archive::ReadError;
+use crawl_archive::{NewFileError, NewFolder};
 use crawl_gather::{GatherError, Gathered, Purpose};
-use crawl_index::export::{ExportError, NewFolder};
 use crawl_records::{counted, size};
 
 use crate::cli::gather::GatherArgs;
@@ -100,11 +100,11 @@ fn summary(gathered: &Gathered, args: &GatherArgs) -> String {
     said
 }
 
-pub(super) fn of_folder(error: &ExportError, output: &Path) -> CommandError {
+pub(super) fn of_folder(error: &NewFileError, output: &Path) -> CommandError {
     match error {
-        ExportError::Occupied { .. } => CommandError::usage(error.to_string())
+        NewFileError::Occupied { .. } => CommandError::usage(error.to_string())
             .hint("give --output a directory that does not exist yet, or an empty one"),
-        ExportError::Write { source, .. } => unwritable(output, source),
+        NewFileError::Write { source, .. } => unwritable(output, source),
         _ => CommandError::disk(error.to_string()),
     }
 }

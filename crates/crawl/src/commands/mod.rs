@@ -8,15 +8,20 @@ pub(crate) mod forget;
 #[cfg(feature = "shared-frontier")]
 pub(crate) mod frontier;
 pub(crate) mod gather;
+#[cfg(feature = "search")]
 pub(crate) mod index;
 pub(crate) mod inspect;
+#[cfg(feature = "search")]
+mod page_exports;
 pub(crate) mod plan;
 pub(crate) mod read_document;
 pub(crate) mod recheck;
 pub(crate) mod records;
 pub(crate) mod replay;
 pub(crate) mod robots;
+#[cfg(feature = "search")]
 pub(crate) mod search;
+#[cfg(feature = "search")]
 mod site_files;
 #[cfg(feature = "tables")]
 mod tables;

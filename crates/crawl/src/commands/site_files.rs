@@ -3,9 +3,8 @@
 
 use std::io;
 
-use crawl_index::export::{
-    ExportError, LlmsTxt, MarkdownFolder, NewFile, PageSource, SitemapFolder,
-};
+use crawl_archive::NewFile;
+use crawl_index::export::{ExportError, LlmsTxt, MarkdownFolder, PageSource, SitemapFolder};
 use crawl_index::{IndexedPage, SearchIndex};
 use crawl_records::{ArchivedPages, counted};
 

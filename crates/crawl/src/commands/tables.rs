@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crawl_index::export::{ExportError, NewFolder};
+use crawl_archive::{NewFileError, NewFolder};
 use crawl_records::{Rounds, counted};
 use crawl_tables::{Format, RowsRead, TablesError, WrittenTable};
 
@@ -105,9 +105,9 @@ fn tell_defects(name: &str, read: RowsRead) {
     }
 }
 
-pub(super) fn of_folder(error: ExportError, args: &ExportArgs) -> CommandError {
+pub(super) fn of_folder(error: NewFileError, args: &ExportArgs) -> CommandError {
     match error {
-        ExportError::Write { source, .. } => unwritable(&args.out, &source),
+        NewFileError::Write { source, .. } => unwritable(&args.out, &source),
         error => CommandError::usage(error.to_string())
             .hint("name a folder that does not exist yet, or an empty one"),
     }

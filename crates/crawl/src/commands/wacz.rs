@@ -3,7 +3,7 @@
 use std::{fs, io};
 
 use crawl_archive::Timestamp;
-use crawl_index::export::{ExportError, NewFolder};
+use crawl_archive::{NewFileError, NewFolder};
 use crawl_records::{counted, size};
 use crawl_wacz::{Packaged, WaczError, WaczOptions, package};
 
@@ -77,9 +77,9 @@ fn tell(packaged: &Packaged, args: &ExportArgs) {
     }
 }
 
-fn of_scratch(error: &ExportError, args: &ExportArgs) -> CommandError {
+fn of_scratch(error: &NewFileError, args: &ExportArgs) -> CommandError {
     match error {
-        ExportError::Write { source, .. } => unwritable(&args.out, source),
+        NewFileError::Write { source, .. } => unwritable(&args.out, source),
         error => CommandError::disk(error.to_string()),
     }
 }

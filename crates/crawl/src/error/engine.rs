@@ -8,6 +8,7 @@ use crawl_archive::ArchiveError;
 use crawl_engine::EngineError;
 use crawl_frontier::FrontierError;
 use crawl_frontier::shared::SharedError;
+#[cfg(feature = "search")]
 use crawl_index::IndexError;
 
 #[cfg(feature = "shared-frontier")]
@@ -89,8 +90,10 @@ pub(crate) fn of_engine(error: &EngineError, output: &Path) -> CommandError {
         EngineError::NoArchive { .. } => CommandError::usage(message).hint(
             "the crawl was begun with --warc off: start anew with another --output and --index on",
         ),
+        #[cfg(feature = "search")]
         EngineError::Index(IndexError::InUse { .. }) => CommandError::usage(message)
             .hint("wait until the other process has ended"),
+        #[cfg(feature = "search")]
         EngineError::Index(
             IndexError::OtherFormat { .. } | IndexError::Damaged { .. },
         ) => CommandError::disk(message).hint(format!(

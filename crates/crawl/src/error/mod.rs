@@ -1,6 +1,7 @@
 //! Errors as the user gets them: a message, a hint and an exit code.
 
 pub(crate) mod engine;
+#[cfg(feature = "search")]
 pub(crate) mod index;
 pub(crate) mod records;
 #[cfg(feature = "shared-frontier")]
@@ -140,7 +141,6 @@ impl Problems {
 }
 
 /// The error for a command whose feature is not in this build.
-#[cfg(not(all(feature = "mcp", feature = "shared-frontier", feature = "tables")))]
 pub(crate) fn left_out(what: &str, feature: &str) -> CommandError {
     CommandError::usage(format!("{what} is not in this build")).hint(format!(
         "build it: `cargo build --release --package crawl --features {feature}`"

@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::sync::Arc;
+#[cfg(feature = "search")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,7 @@ pub(crate) fn listen(
 /// Starts to listen; the first signal is noted, the second kills.
 ///
 /// Must be called within a tokio runtime.
+#[cfg(feature = "search")]
 pub(crate) fn note_first(noted: Arc<AtomicBool>) -> Result<(), CommandError> {
     let mut signals = EndSignals::register()?;
     tokio::spawn(async move {

@@ -28,7 +28,7 @@ use super::reach::{Reach, reach};
 use super::shared_crawl::check_shared;
 use super::sites::{accesses, by_name};
 use super::tables::{Operator, Settings};
-use crate::error::{CommandError, Problems};
+use crate::error::{CommandError, Problems, left_out};
 use crate::settings::seeds::{self, Seed};
 use crate::values::{Resolve, Span};
 
@@ -112,6 +112,19 @@ pub(crate) fn check_without_seeds(settings: &Settings) -> Result<(), CommandErro
     problems.or(())
 }
 
+/// Notes settings that need a feature which this build doesn't have.
+fn check_features(settings: &Settings, problems: &mut Problems) {
+    if cfg!(feature = "search") {
+        return;
+    }
+    if settings.output.index.is_on() {
+        problems.note::<()>(Err(left_out("--index on", "search").about("index")));
+    }
+    if settings.display.metrics.0.is_some() {
+        problems.note::<()>(Err(left_out("--metrics", "search").about("metrics")));
+    }
+}
+
 /// The settings as they are checked, where they are whole; notes all that is wrong with them.
 pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<Checked> {
     let usual = settings.scope.scope.meaning().area();
@@ -125,6 +138,7 @@ pub(super) fn check_all(settings: &Settings, problems: &mut Problems) -> Option<
     check_numbers(settings, problems);
     problems.note(check_proxy(&settings.fetch.proxy));
     check_shared(settings, problems);
+    check_features(settings, problems);
     let sites =
         by_name(&settings.site).map(|sites| overrides(&sites, &terms_by_host(&settings.group)));
     let sites = problems.note(sites);

@@ -12,6 +12,7 @@ mod config_mac;
 mod contact;
 #[cfg(test)]
 mod docs_page;
+#[cfg(feature = "search")]
 mod document_rules;
 mod environment;
 mod groups;
@@ -42,6 +43,7 @@ pub(crate) use choices::{LogFormatName, ProfileName, ProgressMode};
 pub(crate) use config_file::located;
 pub(crate) use config_mac::{MarkStatus, Purpose, sign, verify};
 pub(crate) use contact::{CONTACT_HINT, read_contact, user_agent};
+#[cfg(feature = "search")]
 pub(crate) use document_rules::document_rules;
 pub(crate) use environment::{Environment, host_locks_file};
 pub(crate) use host_lists::{host_keys, host_table};

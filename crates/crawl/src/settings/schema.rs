@@ -74,6 +74,7 @@ fn described(mut schema: Value, flags: &Command, field: &str) -> Value {
     schema
 }
 
+#[cfg(feature = "shared-frontier")]
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};

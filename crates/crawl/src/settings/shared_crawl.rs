@@ -11,6 +11,7 @@ use toml::{Table, Value};
 #[cfg(feature = "shared-frontier")]
 use super::config_file;
 use super::listing::{table_of, without_secrets};
+#[cfg(feature = "shared-frontier")]
 use super::seeds;
 use super::tables::Settings;
 use crate::error::{CommandError, Problems};
@@ -213,6 +214,7 @@ fn add_lines(lines: &mut Vec<String>, place: &str, keys: &Table) {
     }
 }
 
+#[cfg(feature = "shared-frontier")]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::error::{CommandError, FINISHED};
 use crate::settings::{ProgressMode, Settings};
 
+#[cfg(feature = "search")]
 pub(crate) use index_counts::index_counts;
 pub(crate) use log::start_log;
 pub(crate) use progress::{roughly as lasting, show};
@@ -129,6 +130,7 @@ pub(crate) fn note(message: &str) {
 }
 
 /// A sign on a terminal that work goes on.
+#[cfg(feature = "search")]
 pub(crate) fn spinner() -> ProgressBar {
     match io::stderr().is_terminal() {
         true => ProgressBar::new_spinner(),

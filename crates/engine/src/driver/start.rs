@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 use crawl_archive::LogFile;
 use crawl_archive::rows::{RequestRow, RunBegan};
 use crawl_fetcher::{Clock, Fetcher};
-use crawl_frontier::Frontier;
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_scheduler::{RestartKind, Tick};
 use crawl_weburl::CanonicalUrl;
@@ -26,8 +25,7 @@ use crate::crawl_loop::Coordinator;
 use crate::crawl_loop::host_locks::HostLocks;
 use crate::error::EngineError;
 use crate::free_space::{DiskWatch, FreeSpace};
-use crate::index::follower::{self, Halt, Indexer, Indexing, Setting};
-use crate::index::rebuild::Reindex;
+use crate::index::follower::{self, Halt, Indexer, Indexing, IsBusy};
 use crate::messages::Event;
 use crate::messages::key::{Keyed, MessageKeys};
 use crate::meta_keys::META_TRAPS;
@@ -198,10 +196,11 @@ impl ThreadStart<'_> {
         let indexer = match indexing {
             None => None,
             Some(indexing) => {
-                let setting = index_setting(self.config, &frontier, self.halt, &load);
+                let when = (self.halt, is_busy(self.config, &load));
                 let events = events.clone();
                 let failed = move |error| drop(events.send(Event::Broken(error)));
-                let (indexer, log) = Indexer::start(setting, indexing, failed)?;
+                let frontier = Arc::clone(&frontier);
+                let (indexer, log) = Indexer::start(self.config, frontier, indexing, when, failed)?;
                 files.index = Some(log);
                 Some(indexer)
             }
@@ -333,22 +332,11 @@ fn take_up_earlier_run(
     Ok(())
 }
 
-/// The settings of a run's indexer.
-fn index_setting(
-    config: &Config,
-    frontier: &Arc<dyn Frontier>,
-    halt: Halt,
-    load: &ReaderLoad,
-) -> Setting {
+/// Tells a run's indexer whether readers need the processors.
+fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
-    Setting {
-        dir: config.output.clone(),
-        frontier: Arc::clone(frontier),
-        rules: Reindex::of(config),
-        halt,
-        // A run whose time is bounded may have none left for what waited.
-        is_busy: Arc::new(move || has_time && load.is_busy()),
-    }
+    // A run whose time is bounded may have none left for what waited.
+    Arc::new(move || has_time && load.is_busy())
 }
 
 fn start_writer(

@@ -24,8 +24,7 @@ use serde::Serialize;
 
 use self::rows::{ROW_FILES, rewrite_file};
 use crate::error::EngineError;
-use crate::index::log::{INDEX_FOLDER, LOG, OLD_FOLDER};
-use crate::index::rebuild::NEW_FOLDER;
+use crate::index::{INDEX_FOLDER, LOG, NEW_FOLDER, OLD_FOLDER};
 use crate::meta_keys::{
     META_INDEX, META_PARKED, META_SCOPE_SEEDS, META_SEED_TARGETS, META_TOMBSTONE_KEY, META_TRAPS,
 };

@@ -5,7 +5,9 @@ use crawl_extractor::{
     read_page_text,
 };
 use crawl_fetcher::{Interstitial, PageOutline, interstitial};
-use crawl_index::{FetchedDocument, IndexEntry, ResolveLink, judge};
+#[cfg(feature = "search")]
+use crawl_index::{FetchedDocument, judge};
+use crawl_index_entry::IndexEntry;
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_weburl::CanonicalUrl;
 use http::HeaderMap;
@@ -61,8 +63,12 @@ pub(crate) fn directives(
     PageDirectives::read(headers, pairs(metas), agent, profile)
 }
 
+/// Resolves a link of a page against its base.
+type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
+
 /// The index's entry of a page that was read. `refused` is the statement by which its site
 /// refuses the use; `is_in_crawl` tells whether the crawl asks the host of a URL.
+#[cfg(feature = "search")]
 pub(crate) fn entry(
     url: &CanonicalUrl,
     at: i64,
@@ -90,6 +96,20 @@ pub(crate) fn entry(
         |why| left_out(url, why.to_string()),
         |page| IndexEntry::Put(Box::new(page)),
     )
+}
+
+/// The entry of a page in a build that has no index: it stays out.
+#[cfg(not(feature = "search"))]
+pub(crate) fn entry(
+    url: &CanonicalUrl,
+    _at: i64,
+    _headers: &HeaderMap,
+    _read: (&Page, &Content),
+    _directives: &PageDirectives,
+    _refused: Option<&str>,
+    _links: (&mut ResolveLink<'_>, &dyn Fn(&CanonicalUrl) -> bool),
+) -> IndexEntry {
+    left_out(url, "search_not_in_build")
 }
 
 /// That a URL stays out.

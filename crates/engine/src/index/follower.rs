@@ -27,11 +27,13 @@ use crawl_index::{Commit, IndexError, IndexWriter};
 use crate::config::Config;
 use crate::error::EngineError;
 use crate::index::log::{
-    INDEX_FOLDER, LOG, LogReader, Read, RestOfLog, begin_log, begin_log_unfollowed, count_left_out,
-    follow_log, forget, log_path, mend_swap, note, note_of, number, place,
+    LogReader, Read, RestOfLog, begin_log, begin_log_unfollowed, count_left_out, follow_log,
+    log_path, mend_swap, note, note_of, place,
 };
+use crate::index::log_number::{forget, number};
 use crate::index::rebuild::{self, Reindex};
 use crate::index::redirects::redirects_of;
+use crate::index::{INDEX_FOLDER, LOG};
 use crate::summary::{HasArchive, IndexFault, Indexed};
 
 /// Pages become visible to a search after so long, while a crawl runs.
@@ -174,23 +176,49 @@ pub(crate) enum Outcome {
     Without(Indexed),
 }
 
+impl Outcome {
+    /// Finishes the index if the run is whole. Otherwise leaves the rest of the log to the next run.
+    /// `now` is in seconds since 1970 UTC.
+    pub(crate) fn end(
+        self,
+        is_whole: bool,
+        frontier: &dyn Frontier,
+        now: i64,
+    ) -> Result<Indexed, EngineError> {
+        match self {
+            Outcome::Read(index) if is_whole => index.finish(frontier, now),
+            Outcome::Read(index) => Ok(index.leave()),
+            Outcome::Without(indexed) => Ok(indexed),
+        }
+    }
+}
+
 /// The thread's settings.
-pub(crate) struct Setting {
-    pub(crate) dir: PathBuf,
-    pub(crate) frontier: Arc<dyn Frontier>,
-    pub(crate) rules: Reindex,
-    pub(crate) halt: Halt,
-    pub(crate) is_busy: IsBusy,
+struct Setting {
+    dir: PathBuf,
+    frontier: Arc<dyn Frontier>,
+    rules: Reindex,
+    halt: Halt,
+    is_busy: IsBusy,
 }
 
 impl Indexer {
     /// Starts to follow: first the index is looked at, and built anew where it is damaged or not
     /// there. The log stays with the writer.
     pub(crate) fn start(
-        setting: Setting,
+        config: &Config,
+        frontier: Arc<dyn Frontier>,
         indexing: Indexing,
+        (halt, is_busy): (Halt, IsBusy),
         mut failed: impl FnMut(EngineError) + Send + 'static,
     ) -> Result<(Indexer, RowFile), EngineError> {
+        let setting = Setting {
+            dir: config.output.clone(),
+            frontier,
+            rules: Reindex::of(config),
+            halt,
+            is_busy,
+        };
         let Indexing {
             log,
             start,
@@ -522,7 +550,7 @@ impl Follower {
     }
 
     /// Ends, and leaves the rest to the next run.
-    pub(crate) fn leave(self) -> Indexed {
+    fn leave(self) -> Indexed {
         let waiting = self.length.saturating_sub(self.read.bytes);
         left(self.left_out, waiting)
     }

@@ -13,15 +13,10 @@ use crawl_frontier::{Frontier, FrontierError};
 use crawl_index::{EntryVisitor, IndexEntry, IndexError, PendingEntries};
 use serde::{Deserialize, Serialize};
 
+use super::{INDEX_FOLDER, LOG, OLD_FOLDER};
 use crate::error::EngineError;
 use crate::meta_keys::META_INDEX;
 
-/// The folder of the index in a crawl's directory.
-pub(crate) const INDEX_FOLDER: &str = "index";
-/// The folder in which it lies while another takes its place.
-pub(crate) const OLD_FOLDER: &str = "index.old";
-/// The log's file in `state/`.
-pub(crate) const LOG: &str = "indexing.jsonl";
 /// A longer line of the log is no entry: what is indexed of a page has bounds that together stay
 /// below. Bytes.
 const MAX_ENTRY_BYTES: usize = 64 * 1024 * 1024;
@@ -60,16 +55,6 @@ pub(crate) fn mend_swap(dir: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// That the index does not follow what is settled from now on.
-pub(crate) fn forget(frontier: &dyn Frontier) -> Result<(), FrontierError> {
-    if number(frontier)?.is_none() {
-        return Ok(());
-    }
-    let mut transaction = frontier.begin()?;
-    transaction.keep_meta(META_INDEX, b"");
-    transaction.commit().map(drop)
-}
-
 /// Begins the log anew where no index follows it yet: that is committed by [`follow_log`].
 pub(crate) fn begin_log_unfollowed(
     dir: &Path,
@@ -103,13 +88,6 @@ pub(crate) fn begin_log(
     transaction.commit()?;
     RowFile::open(&log_path(dir), Some(0))?;
     Ok(number)
-}
-
-/// The number of the log that the index follows; none where it follows none.
-pub(crate) fn number(frontier: &dyn Frontier) -> Result<Option<u64>, FrontierError> {
-    let stored = frontier.meta(META_INDEX)?;
-    let stored = stored.and_then(|bytes| bytes.try_into().ok());
-    Ok(stored.map(u64::from_be_bytes))
 }
 
 /// The note of an index that has all of the logs before `number`.

@@ -1,10 +1,25 @@
-//! The search index of a crawl: what it is told of each page, the log that it follows, and how it
-//! is built anew.
+//! The search index of a crawl: the entries of its pages, the log that it follows, and how it is built
+//! from the archive. Without the feature `search` a crawl has none.
 
 pub(crate) mod entry;
-pub(crate) mod follower;
-#[cfg(test)]
+#[cfg(all(test, feature = "search"))]
 mod interstitial_tests;
+pub(crate) mod log_number;
+
+#[cfg_attr(not(feature = "search"), path = "left_out.rs")]
+pub(crate) mod follower;
+#[cfg(feature = "search")]
 pub(crate) mod log;
+#[cfg(feature = "search")]
 pub(crate) mod rebuild;
+#[cfg(feature = "search")]
 mod redirects;
+
+/// The folder of the index in a crawl's directory.
+pub(crate) const INDEX_FOLDER: &str = "index";
+/// The folder in which it lies while another takes its place.
+pub(crate) const OLD_FOLDER: &str = "index.old";
+/// The folder in which an index is built.
+pub(crate) const NEW_FOLDER: &str = "index.new";
+/// The log's file in `state/`.
+pub(crate) const LOG: &str = "indexing.jsonl";

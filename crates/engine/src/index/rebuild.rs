@@ -26,12 +26,12 @@ use crate::config::Config;
 use crate::document_reader::{DocumentRules, HTML_IN_UTF8, IndexedDocument};
 use crate::error::EngineError;
 use crate::index::entry::{directives, entry, interstitial_of, left_out, read_both};
-use crate::index::log::{INDEX_FOLDER, OLD_FOLDER, begin_log, mend_swap, note_of, number};
+use crate::index::log::{begin_log, mend_swap, note_of};
+use crate::index::log_number::number;
+use crate::index::{INDEX_FOLDER, NEW_FOLDER, OLD_FOLDER};
 use crate::secrets::redacted_entry;
 use crate::state::directory::{examine, hold_gathered, open_frontier};
 
-/// The folder in which an index is built.
-pub(crate) const NEW_FOLDER: &str = "index.new";
 /// Pages between two words about how far it is.
 const TELL_INTERVAL_PAGES: u64 = 100;
 /// So much of what is read waits on disk to be written once, with its names. Bytes: what comes

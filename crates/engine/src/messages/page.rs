@@ -9,7 +9,7 @@ use crawl_archive::{EncodedCapture, PageLine, Timestamp};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemory, Exchange, Failure, Validators};
 use crawl_frontier::{Admission, Lease, Outcome, Visit};
-use crawl_index::{BytePass, IndexEntry};
+use crawl_index_entry::{BytePass, IndexEntry};
 use crawl_policy::scope::Scope;
 use crawl_policy::traps::PageFingerprint;
 use crawl_scheduler::Tick;

@@ -7,7 +7,7 @@ use crawl_archive::{
 };
 use crawl_fetcher::{Exchange, TlsVersion, Truncation, Validators};
 use crawl_frontier::{Outcome, UrlKind};
-use crawl_index::IndexEntry;
+use crawl_index_entry::IndexEntry;
 
 use super::document::{DocumentError, ReadPage};
 use crate::config::Config;

@@ -28,7 +28,7 @@ use crawl_extractor::{Document, Limits, Meta, looks_like, may_be_read, what_is};
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
 use crawl_frontier::{Frontier, Lease, UrlKind};
-use crawl_index::IndexEntry;
+use crawl_index_entry::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use crawl_policy::{ContentFilter, PageDirectives, ProductToken, Profile};
 use crawl_sample::SampleMethod;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crawl_index::ByteGate;
+use crawl_index_entry::ByteGate;
 use crossbeam_channel::{self as channel, Receiver};
 use tokio::sync::mpsc::WeakUnboundedSender;
 use tracing::Span;

@@ -2,7 +2,7 @@
 
 use crawl_fetcher::Exchange;
 use crawl_frontier::{Lease, UrlKind};
-use crawl_index::IndexEntry;
+use crawl_index_entry::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 
 use super::PageReader;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crawl_archive::rows::WaitingRow;
 use crawl_archive::{
     Archive, ArchiveOptions, DIGESTS, DIGESTS_BESIDE, DigestAlgorithm, LogFile, LogSyncer, RowFile,
-    RowReader, Warcinfo, check_entries, keep_archive_digests, open_regular,
+    RowReader, Warcinfo, check_entries, keep_archive_digests,
 };
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_frontier::{
@@ -246,9 +246,10 @@ pub(crate) fn open_at_rest(dir: &Path) -> Result<FjallFrontier, EngineError> {
 
 /// Holds a directory that was gathered from those of several workers against others, as long as the
 /// file is open; none where it is another directory.
+#[cfg(feature = "search")]
 pub(crate) fn hold_gathered(dir: &Path) -> Result<Option<File>, EngineError> {
     let path = dir.join(WORKERS);
-    let file = match open_regular(&path) {
+    let file = match crawl_archive::open_regular(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file.map_err(EngineError::disk(&path))?,
     };

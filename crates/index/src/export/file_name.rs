@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// The longest part of a path, between two slashes. Bytes.
 const MAX_PART_BYTES: usize = 100;
@@ -148,7 +148,7 @@ pub(super) fn relative(from: &str, to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{FileNames, MAX_PART_BYTES, relative};
-    use crate::indexed_page::IndexedPage;
+    use crawl_index_entry::IndexedPage;
 
     fn names(urls: &[&str]) -> Vec<String> {
         let mut names = FileNames::default();

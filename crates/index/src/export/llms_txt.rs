@@ -7,7 +7,7 @@ use crawl_extractor::escape_markdown;
 
 use super::markdown_folder::heading_text;
 use super::{ExportError, Exported, is_shown};
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// The most of a page's title or description. Characters.
 const MAX_CHARS: usize = 300;
@@ -153,7 +153,7 @@ mod tests {
     use expect_test::expect;
 
     use super::LlmsTxt;
-    use crate::indexed_page::IndexedPage;
+    use crawl_index_entry::IndexedPage;
 
     fn page(url: &str, title: &str, linked_from: u32) -> IndexedPage {
         IndexedPage {

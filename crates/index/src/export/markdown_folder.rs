@@ -13,8 +13,9 @@ use crawl_weburl::{CanonicalUrl, canonicalize};
 use super::date::rfc3339;
 use super::file_name::{FileNames, relative};
 use super::page_record::sections;
-use super::{ExportError, NewFolder, is_shown};
-use crate::indexed_page::IndexedPage;
+use super::{ExportError, is_shown};
+use crawl_archive::NewFolder;
+use crawl_index_entry::IndexedPage;
 
 /// The body of a page as it was fetched, its content codings undone.
 #[derive(Clone, Copy, Debug)]
@@ -257,7 +258,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{MarkdownFolder, MarkdownReport, PageSource};
-    use crate::indexed_page::IndexedPage;
+    use crawl_index_entry::IndexedPage;
 
     fn page(url: &str) -> IndexedPage {
         IndexedPage {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::page_id::hash_id;
 use super::page_record::{PageFields, ResultSection, sections};
 use super::{ExportError, JsonLines, line};
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// Bytes of a document's text: what is longer is divided, as only the first 65,535 words of a
 /// field are searched.
@@ -166,7 +166,7 @@ mod tests {
 
     use super::{MAX_TEXT_BYTES, meilisearch, meilisearch_settings};
     use crate::export::samples::{full, odd};
-    use crate::indexed_page::IndexedPage;
+    use crawl_index_entry::IndexedPage;
 
     fn export(pages: &[IndexedPage]) -> Vec<Value> {
         let mut sink = meilisearch(Vec::new(), 100);

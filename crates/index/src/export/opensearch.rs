@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::page_id::url_id;
 use super::page_record::{PageFields, sections};
 use super::{JsonLines, line};
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// Characters up to which a string is also kept whole, to filter by: four bytes each fit into
 /// the 32,766 that the index takes.
@@ -139,7 +139,7 @@ mod tests {
 
     use super::{opensearch, opensearch_mapping};
     use crate::export::samples::{full, odd};
-    use crate::indexed_page::IndexedPage;
+    use crawl_index_entry::IndexedPage;
 
     fn export(pages: &[IndexedPage]) -> Vec<Value> {
         let mut sink = opensearch(Vec::new(), 100);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::date::rfc3339;
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// The fields that tell a page from others, but for its text.
 #[derive(Debug, Serialize)]
@@ -125,7 +125,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::{folders, sections};
-    use crate::indexed_page::{Heading, IndexedPage};
+    use crawl_index_entry::{Heading, IndexedPage};
 
     fn check(text: &str, headings: &[(u8, &str, usize)], expected: Expect) {
         let heading = |(level, text, at): &(u8, &str, usize)| Heading {

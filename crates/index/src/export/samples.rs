@@ -1,6 +1,6 @@
 //! Pages for tests.
 
-use crate::indexed_page::{Anchor, Heading, IndexedPage};
+use crawl_index_entry::{Anchor, Heading, IndexedPage};
 
 /// A page that has all there can be.
 pub(super) fn full() -> IndexedPage {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::date::rfc3339;
 use super::file_name::part;
-use super::{ExportError, NewFolder, is_shown};
-use crate::indexed_page::IndexedPage;
+use super::{ExportError, is_shown};
+use crawl_archive::NewFolder;
+use crawl_index_entry::IndexedPage;
 
 /// The most URLs of one file, by the protocol.
 const MAX_URLS: usize = 50_000;
@@ -200,7 +201,7 @@ mod tests {
     use crawl_extractor::{Limits, SitemapKind, read_sitemap};
 
     use super::SitemapFolder;
-    use crate::indexed_page::IndexedPage;
+    use crawl_index_entry::IndexedPage;
 
     fn written(urls: impl Iterator<Item = (String, Option<i64>)>) -> (tempfile::TempDir, u64) {
         let dir = tempfile::tempdir().unwrap();

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crawl_archive::NewFolder;
 use crawl_engine::{GatheredWorker, ImportTarget, MovedCrawl, export, import};
 use crawl_frontier::shared::MovedOut as _;
 use crawl_gather::Purpose;
-use crawl_index::export::NewFolder;
 use crawl_shared_frontier::{Export, ImportTarget as EngineTarget};
 use serde_json::{Value, json};
 

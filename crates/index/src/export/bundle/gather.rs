@@ -14,9 +14,9 @@ use super::weights::{
 };
 use crate::bm25f::{SHARED, is_shared};
 use crate::document::{path_words, sites};
-use crate::indexed_page::IndexedPage;
 use crate::lexicon::{MIN_COMPOUND_END, writes_compounds};
 use crate::words::{Stemmer, words};
+use crawl_index_entry::IndexedPage;
 
 /// Words of the main text that count as its beginning.
 const LEAD_WORDS: usize = 60;

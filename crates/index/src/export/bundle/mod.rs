@@ -26,11 +26,11 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use self::gather::Gathered;
 use self::texts::Texts;
-use super::whole_file::NewFolder;
 use super::{ExportError, is_shown};
-use crate::indexed_page::IndexedPage;
 use crate::search_box::BOX;
 use crate::search_rules::SearchRules;
+use crawl_archive::NewFolder;
+use crawl_index_entry::IndexedPage;
 
 /// The version of the format that `search.js` reads: it refuses another one.
 const FORMAT: u32 = 2;
@@ -111,7 +111,7 @@ impl Bundle {
     /// in seconds since 1970 UTC.
     ///
     /// # Errors
-    /// [`ExportError::Occupied`] where something is that is no bundle; or the disk.
+    /// [`ExportError::File`] if something is there that is no bundle; or the disk.
     pub fn create(path: &Path, now: i64) -> Result<Bundle, ExportError> {
         let folder = NewFolder::create(path, is_bundle)?;
         let texts = Texts::create(&folder.beside().join("data/texts"))?;

@@ -12,9 +12,9 @@ use super::gather::by_utf16;
 use super::{Bundle, BundleReport, Manifest};
 use crate::document::path_words;
 use crate::export::samples::{full, odd};
-use crate::indexed_page::IndexedPage;
 use crate::search_rules::SearchRules;
 use crate::words::{Stemmer, words};
+use crawl_index_entry::IndexedPage;
 
 /// A bundle in a folder that goes when the test ends.
 struct Made {

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::gzip_file::{self, Written};
 use crate::export::ExportError;
-use crate::indexed_page::IndexedPage;
+use crawl_index_entry::IndexedPage;
 
 /// Bytes of text in a piece, about.
 const PIECE_BYTES: usize = 6 << 10;
@@ -173,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{MAX_PIECES, PIECE_BYTES, Texts, Xxh3Default, headings, pieces};
-    use crate::indexed_page::{Heading, IndexedPage};
+    use crawl_index_entry::{Heading, IndexedPage};
 
     #[test]
     fn pieces_end_with_lines() {

@@ -89,14 +89,16 @@ pub struct Anchor {
     pub text: String,
 }
 
-/// The number by which facts know a page.
-pub(crate) fn url_key(url: &str) -> u64 {
+/// The number by which an index knows a URL.
+#[must_use]
+pub fn url_key(url: &str) -> u64 {
     xxh3_64(url.as_bytes())
 }
 
 impl IndexedPage {
     /// A number for what makes two pages the same to a reader: title and text, and their headings.
-    pub(crate) fn text_hash(&self) -> u64 {
+    #[must_use]
+    pub fn text_hash(&self) -> u64 {
         let mut all = String::with_capacity(self.text.len() + self.title.len() + 1);
         all.push_str(&self.title);
         all.push('\n');
@@ -118,7 +120,8 @@ impl IndexedPage {
 
     /// Returns whether searches would lose the page if it left for the reason `why`. They don't if it gave
     /// way already, or if it named its canonical URL before, which led nowhere.
-    pub(crate) fn would_be_lost(&self, why: &str) -> bool {
+    #[must_use]
+    pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {
             return true;
         };
@@ -141,7 +144,7 @@ impl IndexedPage {
 
     /// The memory that it takes, about: its text, its headings and its links. Bytes.
     #[must_use]
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let headings = self.headings.iter().map(|heading| heading.text.len());
         let links = self
             .links

@@ -1,13 +1,10 @@
-//! Entries: one URL each, as the source of an index gives them.
+//! Entries: one URL each, as a crawl gives them to its search index.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::IndexError;
 use crate::indexed_page::IndexedPage;
-use crate::indexed_page::url_key;
-use crate::writer::IndexWriter;
 
 /// One URL goes into the index, or stays out of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +14,7 @@ pub enum IndexEntry {
     Put(Box<IndexedPage>),
     /// No page is found under the URL from now on. If the reason may be a fault of the site (a redirect, a
     /// page that says that there is none, an answer without one), the page stays until
-    /// [`IndexWriter::reconcile`] has counted the pages that leave for such reasons.
+    /// the end of the run has counted the pages that leave for such reasons.
     Drop {
         /// The URL, in canonical form.
         url: String,
@@ -47,7 +44,8 @@ impl IndexEntry {
 
     /// The reason to leave that a whole site may give by a fault. `None` if the page stays, or leaves
     /// beyond doubt.
-    pub(crate) fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
+    #[must_use]
+    pub fn doubtful_reason(&self) -> Option<Cow<'_, str>> {
         const DOUBTFUL: [&str; 4] = ["soft_404", "empty", "redirect", "no_page"];
         // `document_timeout` and its like: what could not be read.
         let is_doubtful = |name: &&str| DOUBTFUL.contains(name) || name.starts_with("document_");
@@ -65,51 +63,5 @@ impl IndexEntry {
             IndexEntry::Put(_) => None,
             IndexEntry::Drop { why, .. } => Some(why.split(':').next().unwrap_or_default()),
         }
-    }
-}
-
-impl IndexWriter {
-    /// Does what an entry says.
-    ///
-    /// # Errors
-    /// The disk.
-    pub fn apply(&mut self, entry: &IndexEntry) -> Result<(), IndexError> {
-        match entry {
-            IndexEntry::Put(page) => match self.stays_for_now(entry)? {
-                None => self.put(page),
-                // Searches find the page, as before, until the run ends.
-                Some((_, why)) => self.put(&IndexedPage {
-                    same_as: None,
-                    leaving: Some(why),
-                    ..(**page).clone()
-                }),
-            },
-            IndexEntry::Drop { url, .. } => match self.stays_for_now(entry)? {
-                None => {
-                    self.drop_url(url);
-                    Ok(())
-                }
-                Some((page, why)) => self.put(&IndexedPage {
-                    leaving: Some(why),
-                    ..page
-                }),
-            },
-        }
-    }
-
-    /// The page that searches find under the entry's URL, with the doubtful reason for which it leaves.
-    fn stays_for_now(
-        &mut self,
-        entry: &IndexEntry,
-    ) -> Result<Option<(IndexedPage, String)>, IndexError> {
-        let Some(why) = entry.doubtful_reason() else {
-            return Ok(None);
-        };
-        let page = self.committed(entry.url())?;
-        let found = page.filter(|page| page.would_be_lost(&why));
-        if found.is_some() {
-            self.marked.insert(url_key(entry.url()));
-        }
-        Ok(found.map(|page| (page, why.into_owned())))
     }
 }

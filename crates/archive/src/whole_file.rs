@@ -5,7 +5,36 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::ExportError;
+/// The reason why a file or folder could not be written as a whole.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NewFileError {
+    /// It could not be written.
+    #[error("can't write {}: {source}", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// Something else is in its place, which is not replaced.
+    #[error("{} is there already", path.display())]
+    Occupied {
+        /// The folder, or the file in its place.
+        path: PathBuf,
+    },
+}
+
+impl NewFileError {
+    /// For `map_err`: writing to `path` failed.
+    fn at(path: &Path) -> impl Fn(io::Error) -> NewFileError {
+        let path = path.to_path_buf();
+        move |source| NewFileError::Write {
+            path: path.clone(),
+            source,
+        }
+    }
+}
 
 /// A file that is written beside its place, and takes it when it is finished. What was there
 /// before stays until then; one that is dropped before leaves nothing.
@@ -21,9 +50,9 @@ impl NewFile {
     ///
     /// # Errors
     /// It can't be written there.
-    pub fn create(path: &Path) -> Result<NewFile, ExportError> {
+    pub fn create(path: &Path) -> Result<NewFile, NewFileError> {
         let beside = beside(path, "new");
-        let file = File::create(&beside).map_err(ExportError::at(path))?;
+        let file = File::create(&beside).map_err(NewFileError::at(path))?;
         Ok(NewFile {
             path: path.to_path_buf(),
             beside,
@@ -35,7 +64,7 @@ impl NewFile {
     ///
     /// # Errors
     /// It can't be written to the end, or not put there.
-    pub fn finish(mut self) -> Result<(), ExportError> {
+    pub fn finish(mut self) -> Result<(), NewFileError> {
         let Some(mut file) = self.file.take() else {
             return Ok(());
         };
@@ -43,7 +72,7 @@ impl NewFile {
         written
             .and_then(|()| fs::rename(&self.beside, &self.path))
             .inspect_err(|_| drop(fs::remove_file(&self.beside)))
-            .map_err(ExportError::at(&self.path))
+            .map_err(NewFileError::at(&self.path))
     }
 }
 
@@ -78,21 +107,21 @@ impl NewFolder {
     /// one that `is_ours`.
     ///
     /// # Errors
-    /// [`ExportError::Occupied`] where something else is there; it can't be written there.
-    pub fn create(path: &Path, is_ours: impl Fn(&Path) -> bool) -> Result<NewFolder, ExportError> {
+    /// [`NewFileError::Occupied`] where something else is there; it can't be written there.
+    pub fn create(path: &Path, is_ours: impl Fn(&Path) -> bool) -> Result<NewFolder, NewFileError> {
         let is_free = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none() || is_ours(path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => !path.is_symlink(),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => false,
-            Err(error) => return Err(ExportError::at(path)(error)),
+            Err(error) => return Err(NewFileError::at(path)(error)),
         };
         if !is_free {
             let path = path.to_path_buf();
-            return Err(ExportError::Occupied { path });
+            return Err(NewFileError::Occupied { path });
         }
         let beside = beside(path, "new");
         remove(&beside)?;
-        fs::create_dir_all(&beside).map_err(ExportError::at(path))?;
+        fs::create_dir_all(&beside).map_err(NewFileError::at(path))?;
         Ok(NewFolder {
             path: path.to_path_buf(),
             beside,
@@ -110,8 +139,8 @@ impl NewFolder {
     ///
     /// # Errors
     /// It can't be put there.
-    pub fn finish(mut self) -> Result<(), ExportError> {
-        let error = ExportError::at(&self.path);
+    pub fn finish(mut self) -> Result<(), NewFileError> {
+        let error = NewFileError::at(&self.path);
         let before = beside(&self.path, "old");
         remove(&before)?;
         let was_there = self.path.exists();
@@ -146,10 +175,10 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn remove(folder: &Path) -> Result<(), ExportError> {
+fn remove(folder: &Path) -> Result<(), NewFileError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(ExportError::at(folder)(error))
+            Err(NewFileError::at(folder)(error))
         }
         _ => Ok(()),
     }

@@ -1,0 +1,137 @@
+//! `crawl export` of the pages of a crawl's search index.
+
+use std::ffi::OsStr;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crawl_archive::{NewFile, NewFileError};
+use crawl_index::export::{
+    Bundle, ExportError, Exported, meilisearch, meilisearch_settings, opensearch,
+    opensearch_mapping,
+};
+use crawl_index::{SearchIndex, SearchRules};
+use crawl_records::{ArchivedPages, counted};
+
+use crate::cli::args::{ExportArgs, ExportFormat};
+use crate::clock;
+use crate::commands::site_files;
+use crate::error::index::of_index;
+use crate::error::records::of_records;
+use crate::error::{CommandError, FINISHED, unwritable};
+use crate::search_index;
+use crate::terminal::note;
+
+/// Writes the pages in the format of `args`, which is one of those that the index is needed for.
+pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
+    let to_stdout = args.out.as_os_str() == "-";
+    if args.dirs.len() > 1 {
+        return Err(CommandError::usage("several directories have no search index in common")
+            .hint("make one directory of them, `crawl gather DIR .. --output ALL`, then `crawl index ALL`, and export that"));
+    }
+    let rules = search_index::rules(args.search_rules.as_deref())?;
+    let index = search_index::open(&args.dir)?;
+    let now = clock::now().as_second();
+    let said = match args.to {
+        ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
+            let archived = ArchivedPages::open(&args.dir).map_err(of_records)?;
+            site_files::export(args, &index, &archived, now)
+        }
+        ExportFormat::Static => search_page(&index, &args.out, now, rules),
+        _ if to_stdout => stream(args.to, &index, now),
+        _ => file(args.to, &index, &args.out, now),
+    };
+    match said {
+        Ok(said) => {
+            note(&said);
+            Ok(FINISHED)
+        }
+        // Whoever reads our output has read enough.
+        Err(ExportError::Stream(why)) if why.kind() == ErrorKind::BrokenPipe => Ok(FINISHED),
+        Err(error) => Err(refusal(&error, args)),
+    }
+}
+
+fn search_page(
+    index: &SearchIndex,
+    out: &Path,
+    now: i64,
+    rules: SearchRules,
+) -> Result<String, ExportError> {
+    let mut bundle = Bundle::create(out, now)?.with_rules(rules);
+    index.each_page(|page| bundle.page(&page))?;
+    let done = bundle.finish()?;
+    Ok(format!(
+        "{} written: {} in {}, {} a page",
+        out.display(),
+        counted(done.pages, "page", "pages"),
+        counted(done.files, "file", "files"),
+        counted(done.bytes / done.pages.max(1), "byte", "bytes")
+    ))
+}
+
+fn stream(format: ExportFormat, index: &SearchIndex, now: i64) -> Result<String, ExportError> {
+    let stdout = BufWriter::new(io::stdout().lock());
+    let (_, done) = lines(format, index, stdout, now)?;
+    Ok(format!("{} written", counted(done.pages, "page", "pages")))
+}
+
+/// The lines, and beside them what the index that takes them has to know.
+fn file(
+    format: ExportFormat,
+    index: &SearchIndex,
+    out: &Path,
+    now: i64,
+) -> Result<String, ExportError> {
+    let (settings, ending) = match format {
+        ExportFormat::Opensearch => (opensearch_mapping(), "mapping.json"),
+        _ => (meilisearch_settings(), "settings.json"),
+    };
+    let (written, done) = lines(format, index, NewFile::create(out)?, now)?;
+    let beside = beside(out, ending);
+    let mut settings_file = NewFile::create(&beside)?;
+    writeln!(settings_file, "{settings:#}").map_err(ExportError::Stream)?;
+    settings_file.finish()?;
+    written.finish()?;
+    Ok(format!(
+        "{} written: {}, {}; {}",
+        out.display(),
+        counted(done.pages, "page", "pages"),
+        counted(done.records, "record", "records"),
+        beside.display()
+    ))
+}
+
+fn lines<W: Write>(
+    format: ExportFormat,
+    index: &SearchIndex,
+    out: W,
+    now: i64,
+) -> Result<(W, Exported), ExportError> {
+    let mut sink = match format {
+        ExportFormat::Meilisearch => meilisearch(out, now),
+        _ => opensearch(out, now),
+    };
+    index.each_page(|page| sink.page(&page))?;
+    sink.finish()
+}
+
+/// `pages.mapping.json` beside `pages.ndjson`.
+fn beside(out: &Path, ending: &str) -> PathBuf {
+    let mut name = out
+        .file_stem()
+        .unwrap_or_else(|| OsStr::new("pages"))
+        .to_os_string();
+    name.push(".");
+    name.push(ending);
+    out.with_file_name(name)
+}
+
+fn refusal(error: &ExportError, args: &ExportArgs) -> CommandError {
+    match error {
+        ExportError::Index(error) => of_index(error, &args.dir),
+        ExportError::File(NewFileError::Occupied { .. }) => CommandError::usage(error.to_string())
+            .hint("name a folder that does not exist yet, an empty one, or an earlier bundle"),
+        ExportError::File(NewFileError::Write { source, .. }) => unwritable(&args.out, source),
+        _ => CommandError::disk(error.to_string()),
+    }
+}

@@ -1,0 +1,27 @@
+//! Stands in for `--metrics` in a build without the feature `search`, which has no server.
+
+use std::net::SocketAddr;
+
+use crawl_engine::Progress;
+use tokio::sync::watch;
+
+use crate::error::{CommandError, left_out};
+
+/// A server of metrics: there is none.
+#[derive(Clone)]
+pub(crate) enum MetricsServer {}
+
+impl MetricsServer {
+    /// Refuses to listen.
+    pub(crate) async fn start(_address: SocketAddr) -> Result<MetricsServer, CommandError> {
+        Err(left_out("--metrics", "search"))
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match *self {}
+    }
+
+    pub(crate) fn follow(&self, _progress: watch::Receiver<Progress>) {
+        match *self {}
+    }
+}

@@ -1,0 +1,77 @@
+//! Stands in for the search index in a build without the feature `search`: no crawl has one.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use crawl_archive::RowFile;
+use crawl_frontier::Frontier;
+
+use super::log_number::forget;
+use crate::config::Config;
+use crate::error::EngineError;
+use crate::summary::Indexed;
+
+/// Asks whether the crawl is as fast as the processors are.
+pub(crate) type IsBusy = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Ends nothing, as nothing is indexed.
+#[derive(Clone)]
+pub(crate) struct Halt;
+
+impl Halt {
+    pub(crate) fn when(_is_due: impl Fn() -> bool + Send + Sync + 'static) -> Halt {
+        Halt
+    }
+}
+
+/// Refuses to index, and notes that an index which is there doesn't follow the crawl any more.
+pub(crate) fn open_log(
+    config: &Config,
+    frontier: &dyn Frontier,
+    _has_pages: bool,
+) -> Result<Option<Indexing>, EngineError> {
+    match config.index {
+        true => Err(EngineError::NoSearch),
+        false => Ok(forget(frontier).map(|()| None)?),
+    }
+}
+
+/// A log and the index behind it: there is none.
+pub(crate) enum Indexing {}
+
+/// The thread that follows a log: there is none.
+pub(crate) enum Indexer {}
+
+/// The result of the thread: there is none.
+pub(crate) enum Outcome {}
+
+impl Indexer {
+    pub(crate) fn start(
+        _config: &Config,
+        _frontier: Arc<dyn Frontier>,
+        indexing: Indexing,
+        _when: (Halt, IsBusy),
+        _failed: impl FnMut(EngineError) + Send + 'static,
+    ) -> Result<(Indexer, RowFile), EngineError> {
+        match indexing {}
+    }
+
+    pub(crate) fn lengths(&self) -> Sender<u64> {
+        match *self {}
+    }
+
+    pub(crate) fn join(self, _is_whole: bool) -> Result<Outcome, EngineError> {
+        match self {}
+    }
+}
+
+impl Outcome {
+    pub(crate) fn end(
+        self,
+        _is_whole: bool,
+        _frontier: &dyn Frontier,
+        _now: i64,
+    ) -> Result<Indexed, EngineError> {
+        match self {}
+    }
+}
