@@ -1,7 +1,7 @@
 //! URLs as the frontier takes them, other than by a link of a page.
 
 use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
-use crawl_policy::scope::{Scope, ScopeVerdict};
+use crawl_scope::{Scope, ScopeVerdict};
 use crawl_weburl::CanonicalUrl;
 
 use crate::priority::Priority;

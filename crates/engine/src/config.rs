@@ -9,11 +9,12 @@ use std::time::Duration;
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig};
 use crawl_frontier::shared::{BoxError, MoveTarget, WorkerFrontier};
-use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
-use crawl_policy::{ContentFilter, ProductToken, Profile, SeedTerms, SurtPrefix};
+use crawl_policy::{ProductToken, Profile};
 use crawl_sample::SampleMethod;
 use crawl_scheduler::Politeness;
+use crawl_scope::ScopeMode;
+use crawl_scope::{ContentFilter, SeedTerms, SurtPrefix};
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable, SpellingRules};
 
 use crate::document_reader::DocumentRules;
@@ -260,7 +261,7 @@ pub enum Forbidden {
     Deny,
 }
 
-/// Which URLs belong to the crawl; see [`crawl_policy::scope::Scope`].
+/// Which URLs belong to the crawl; see [`crawl_scope::Scope`].
 #[derive(Clone, Debug, Default)]
 pub struct ScopeRules {
     /// The distance from the seeds.

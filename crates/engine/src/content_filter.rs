@@ -3,7 +3,7 @@
 
 use crawl_extractor::{Document, may_be_read};
 use crawl_fetcher::{BodyFilter, Exchange, Truncation};
-use crawl_policy::{ContentFilter, Unwanted};
+use crawl_scope::{ContentFilter, Unwanted};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 
@@ -77,7 +77,7 @@ fn usual_type(kind: Document) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use crawl_policy::ContentFilter;
+    use crawl_scope::ContentFilter;
     use http::HeaderMap;
     use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 

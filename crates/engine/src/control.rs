@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crawl_archive::rows::PageRow;
-use crawl_policy::scope::BadScopePattern;
 use crawl_scheduler::{HostWork, Politeness, Tick};
+use crawl_scope::BadScopePattern;
 use crawl_weburl::{CanonicalUrl, HostKey, HostTable};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};

@@ -92,10 +92,10 @@ pub enum EngineError {
     },
     /// A pattern of the scope is no regular expression.
     #[error(transparent)]
-    Pattern(#[from] crawl_policy::scope::BadScopePattern),
+    Pattern(#[from] crawl_scope::BadScopePattern),
     /// Two seeds say different things of one area.
     #[error(transparent)]
-    SeedArea(#[from] crawl_policy::AreaTaken),
+    SeedArea(#[from] crawl_scope::AreaTaken),
     /// The fetcher can't be built from its configuration.
     #[error(transparent)]
     Fetcher(#[from] crawl_fetcher::SetupError),

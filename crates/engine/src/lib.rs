@@ -8,7 +8,8 @@
 //! its own, and has one writer that commits groups of pages.
 //!
 //! The engine has no policy of its own: what may be asked for is said by
-//! `crawl-policy`, when by `crawl-scheduler`, what comes next by `crawl-frontier`.
+//! `crawl-policy` and `crawl-scope`, when by `crawl-scheduler`, what comes next by
+//! `crawl-frontier`.
 //! It prints nothing, reads no environment and installs no signal handler.
 //! A subscriber of `tracing`, where there is one, is told what it does and why: spans `crawl`,
 //! `host` and `exchange`, an event for each exchange (debug) and for each decision (trace).

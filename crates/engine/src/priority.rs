@@ -2,7 +2,7 @@
 //! that the byte lies in tells what the URL was met as.
 
 use crawl_frontier::{Admission, Lease, UrlKind};
-use crawl_policy::traps::MAX_LEVEL;
+use crawl_traps::MAX_LEVEL;
 
 /// Indexes of sitemaps within indexes that are followed.
 pub(crate) const MAX_SITEMAP_LEVELS: u8 = 5;

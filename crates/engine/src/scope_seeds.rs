@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crawl_archive::{DigestAlgorithm, Removal};
 use crawl_frontier::{Frontier, FrontierError, Transaction};
-use crawl_policy::SeedAreas;
-use crawl_policy::scope::Scope;
+use crawl_scope::{Scope, SeedAreas};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use crate::config::Config;
@@ -235,8 +234,9 @@ pub(crate) fn targets_without(removal: &Removal, bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use crawl_archive::Removal;
     use crawl_frontier::{Frontier as _, MemoryFrontier};
-    use crawl_policy::scope::ScopeVerdict;
-    use crawl_policy::{AreaKind, ProductToken, SeedTerms};
+    use crawl_policy::ProductToken;
+    use crawl_scope::ScopeVerdict;
+    use crawl_scope::{AreaKind, SeedTerms};
     use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 
     use super::{ScopeSeeds, seeds_without, targets_without};

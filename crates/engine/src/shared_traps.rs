@@ -1,6 +1,6 @@
 //! The state of traps, as the crawl loop, the readers and the writer share it.
 //!
-//! It is one value, [`Traps`](crawl_policy::traps::Traps), behind a lock: the writer tells it of
+//! It is one value, [`Traps`](crawl_traps::Traps), behind a lock: the writer tells it of
 //! each page as it settles it, in the order of the commits, the coordinator asks it of each URL
 //! that it leases, and a reader whether it has a say in the links of a page. All hold the lock for
 //! microseconds, but where the writer compares a page that became doubtful since it was read. A
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crawl_frontier::{Admission, Exclusion, Lease, Reason};
-use crawl_policy::traps::{PageFingerprint, Traps};
+use crawl_traps::{PageFingerprint, Traps};
 use crawl_weburl::CanonicalUrl;
 
 use crate::config::TrapRules;

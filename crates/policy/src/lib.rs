@@ -1,11 +1,9 @@
 //! May we? The rules that bind a crawler, read and judged; each answer names its rule.
 //!
-//! Five kinds of rules meet here. [`Robots`] is a robots.txt compiled for one agent under
-//! one [`Profile`]; [`PageDirectives`] is what a page and its headers ask of robots;
-//! [`usage`] is what a site says about the use of its pages; [`scope::Scope`] is what the
-//! operator wants crawled, and [`ContentFilter`] which documents of it; [`traps`] says which URLs bring nothing new, and [`action`] which might
-//! do something. Reading foreign text never fails: a value comes back, with its
-//! oddities. The crate does no I/O, knows no HTTP and reads no clock.
+//! [`Robots`] is a robots.txt compiled for one agent under one [`Profile`]; [`PageDirectives`]
+//! is what a page and its headers ask of robots; [`usage`] is what a site says about the use of
+//! its pages. Reading foreign text never fails: a value comes back, with its oddities. The crate
+//! does no I/O, knows no HTTP and reads no clock.
 //!
 //! ```
 //! use crawl_policy::{RobotsAccess, ProductToken, Profile, Robots};
@@ -22,26 +20,14 @@
 //! assert_eq!(robots.crawl_delay().unwrap().0.as_millis(), 2500);
 //! ```
 
-mod actions;
 mod agent;
-mod content_filter;
 mod page_directives;
 mod robots;
-pub mod scope;
-mod seed_areas;
-mod surt_prefix;
-pub mod traps;
 pub mod usage;
 
-pub use actions::{Action, action};
 pub use agent::{BadToken, ProductToken, Profile};
-pub use content_filter::{
-    BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, Unwanted,
-};
 pub use page_directives::{CitedText, CitedValue, DirectivePlace, PageDirectives};
 pub use robots::{
     CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestRate, Robots, RobotsAccess, RobotsOddity,
     RobotsOddityKind, Rule, SitemapLine, Verdict, VisitHours, VisitTime, request_path,
 };
-pub use seed_areas::{AreaKind, AreaTaken, SeedArea, SeedAreas, SeedTerms};
-pub use surt_prefix::{BadSurtPrefix, SurtPrefix};

@@ -1,12 +1,14 @@
 //! Which crate may see what: the table that `docs/architecture.md` explains.
 
 /// For each package, the crates that it may depend on directly, tests aside.
-pub(crate) const SEES: [(&str, &[&str]); 24] = [
+pub(crate) const SEES: [(&str, &[&str]); 26] = [
     ("crawl-coding", &[]),
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
     ("crawl-weburl", &[]),
     ("crawl-policy", &["crawl-weburl", "crawl-dates"]),
+    ("crawl-scope", &["crawl-weburl"]),
+    ("crawl-traps", &["crawl-weburl"]),
     ("crawl-extractor", &["crawl-weburl", "crawl-dates"]),
     ("crawl-sample", &["crawl-weburl"]),
     ("crawl-scheduler", &["crawl-weburl"]),
@@ -42,6 +44,8 @@ pub(crate) const SEES: [(&str, &[&str]); 24] = [
             "crawl-dates",
             "crawl-documents",
             "crawl-policy",
+            "crawl-scope",
+            "crawl-traps",
             "crawl-extractor",
             "crawl-sample",
             "crawl-scheduler",
@@ -99,6 +103,7 @@ pub(crate) const SEES: [(&str, &[&str]); 24] = [
             "crawl-weburl",
             "crawl-documents",
             "crawl-policy",
+            "crawl-scope",
             "crawl-extractor",
             "crawl-sample",
             "crawl-scheduler",
@@ -148,12 +153,14 @@ pub(crate) const FOR_TESTS: &str = "crawl-testweb";
 pub(crate) const FOR_TESTS_OF: [(&str, &str); 1] = [("crawl-engine", "crawl-records")];
 
 /// Crates that do no I/O, read no clock and start no task.
-pub(crate) const PURE: [&str; 8] = [
+pub(crate) const PURE: [&str; 10] = [
     "crawl-coding",
     "crawl-dates",
     "crawl-documents",
     "crawl-weburl",
     "crawl-policy",
+    "crawl-scope",
+    "crawl-traps",
     "crawl-extractor",
     "crawl-sample",
     "crawl-scheduler",
@@ -198,6 +205,8 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
             "crawl-documents",
             "crawl-weburl",
             "crawl-policy",
+            "crawl-scope",
+            "crawl-traps",
             "crawl-extractor",
             "crawl-sample",
             "crawl-scheduler",

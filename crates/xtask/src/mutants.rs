@@ -35,10 +35,12 @@ struct Part {
     skipped: &'static [&'static str],
 }
 
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 7] = [
     part("crawl-weburl", "crates/weburl/src/**", "--tests", &[]),
     part("crawl-scheduler", "crates/scheduler/src/**", "--tests", &[]),
     part("crawl-policy", "crates/policy/src/**", "--tests", &[]),
+    part("crawl-scope", "crates/scope/src/**", "--tests", &[]),
+    part("crawl-traps", "crates/traps/src/**", "--tests", &[]),
     // Torn commits, failing disks and the benchmark take as long as all others together.
     part(
         "crawl-frontier",

@@ -7,10 +7,10 @@ use crawl_engine::{
 };
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_fetcher::{Contact, FetchConfig, ResolveOverride};
-use crawl_policy::ContentFilter;
 use crawl_records::stored_settings;
 use crawl_sample::{SampleDesign, SampleMethod, WalkDesign};
 use crawl_scheduler::Politeness;
+use crawl_scope::ContentFilter;
 use crawl_weburl::SpellingRules;
 
 use crate::clock;

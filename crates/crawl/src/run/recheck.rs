@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crawl_archive::{ChangedFiles, Timestamp, open_regular};
 use crawl_engine::{Config, Ended, Extent, ScopeRules, TrapRules, admit_at_rest, last_round};
-use crawl_policy::scope::ScopeMode;
 use crawl_records::{RECHECK, Recheck, list_digests, page_urls, write_recheck};
+use crawl_scope::ScopeMode;
 use tokio::runtime::Runtime;
 
 use super::own_folder::OwnFolder;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use crawl_engine::{HostGroup, MAX_PER_OTHERS_HOST, MIN_OTHERS_DELAY};
 use crawl_fetcher::{Contact, HostAccess};
-use crawl_policy::{AreaKind, AreaTaken, ProductToken, SeedAreas, SeedTerms};
+use crawl_policy::ProductToken;
 use crawl_records::stored_settings;
 use crawl_scheduler::PolitenessOverrides;
+use crawl_scope::{AreaKind, AreaTaken, SeedAreas, SeedTerms};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostTable, canonicalize, classify, host_address};
 
 use super::ca_files::check_ca_files;

@@ -3,9 +3,9 @@
 use clap::ValueEnum;
 use crawl_engine::{Forbidden, Resources};
 use crawl_policy::Profile;
-use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
 use crawl_sample::StratumRule;
+use crawl_scope::ScopeMode;
 use crawl_weburl::StepPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

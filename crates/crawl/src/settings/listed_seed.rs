@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crawl_policy::SeedTerms;
+use crawl_scope::SeedTerms;
 use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -317,7 +317,7 @@ impl SchemaValue for ListedSeed {
 
 #[cfg(test)]
 mod tests {
-    use crawl_policy::AreaKind;
+    use crawl_scope::AreaKind;
     use expect_test::{Expect, expect};
 
     use super::{KEYS, ListedSeed, SCOPES, SchemaValue as _};

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crawl_archive::{MAX_CONFIG_BYTES, read_text};
-use crawl_policy::SeedTerms;
 use crawl_records::stored_settings;
+use crawl_scope::SeedTerms;
 use crawl_weburl::{CanonicalUrl, canonicalize, safe_line};
 use toml::{Table, Value};
 

@@ -5,7 +5,7 @@
 //! runs there is most often a server without a certificate. A crawl that goes on keeps to what
 //! it began with.
 
-use crawl_policy::SeedTerms;
+use crawl_scope::SeedTerms;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize, class_of_host, host_and_port};
 
 use crate::error::CommandError;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crawl_policy::LanguageRange;
+use crawl_scope::LanguageRange;
 
 use super::BadValue;
 use super::text::as_string;

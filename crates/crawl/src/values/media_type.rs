@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crawl_policy::MediaRange;
+use crawl_scope::MediaRange;
 
 use super::BadValue;
 use super::text::as_string;

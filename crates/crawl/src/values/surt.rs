@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crawl_policy::SurtPrefix;
+use crawl_scope::SurtPrefix;
 
 use super::BadValue;
 use super::text::as_string;

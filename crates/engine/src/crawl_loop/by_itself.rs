@@ -7,9 +7,9 @@ use crawl_archive::rows::RobotsVerdict;
 use crawl_fetcher::Validators;
 use crawl_fetcher::robots::{CompiledRobots, RobotsCopy, RobotsCopyState, TdmFile};
 use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier};
-use crawl_policy::scope::{Scope, ScopeMode};
 use crawl_policy::{ProductToken, Profile};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
+use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{Origin, canonicalize};
 
 use super::Coordinator;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason, UrlKind};
-use crawl_policy::scope::{OutReason, ScopeVerdict};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
+use crawl_scope::{OutReason, ScopeVerdict};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
 use super::Coordinator;
@@ -385,8 +385,8 @@ mod tests {
 
     use crawl_fetcher::{Failure, FailureKind, FailurePhase, Fault};
     use crawl_frontier::{Admission, Reason, UrlKind};
-    use crawl_policy::scope::{Scope, ScopeMode};
     use crawl_scheduler::{OutcomeKind, RestartKind};
+    use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
     use super::super::by_itself::{at, coordinator, leased};

@@ -38,8 +38,8 @@ use std::sync::Arc;
 
 use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::{Frontier, FrontierError};
-use crawl_policy::scope::{Scope, ScopeVerdict};
 use crawl_scheduler::{Permit, Poll, Scheduler, Tick};
+use crawl_scope::{Scope, ScopeVerdict};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashSet, HashSetExt as _};
 

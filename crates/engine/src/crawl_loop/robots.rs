@@ -7,8 +7,8 @@ use crawl_fetcher::robots::{
 };
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Secrets, Validators};
 use crawl_frontier::{Admission, Exclusion, FrontierError, NewState, Reason};
-use crawl_policy::scope::ScopeVerdict;
 use crawl_scheduler::{Purpose, RobotsPace, RobotsState, Tick};
+use crawl_scope::ScopeVerdict;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::Coordinator;

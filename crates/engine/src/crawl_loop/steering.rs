@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crawl_archive::rows::{CommandTaken, DelayRow};
 use crawl_frontier::KnownState;
-use crawl_policy::scope::ScopeVerdict;
 use crawl_scheduler::Tick;
+use crawl_scope::ScopeVerdict;
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, canonicalize, class_of_host};
 
 use super::Coordinator;

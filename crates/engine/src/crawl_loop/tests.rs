@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crawl_fetcher::{FailureKind, FetchRequest, Validators};
 use crawl_frontier::{Admission, NewState, Reason};
-use crawl_policy::scope::{Scope, ScopeMode};
 use crawl_scheduler::{Poll, RobotsState};
+use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crawl_frontier::{Exclusion, FrontierError, KnownState, Lease, Reason, UrlKind};
-use crawl_policy::traps::Disposition;
+use crawl_traps::Disposition;
 use crawl_weburl::{CanonicalUrl, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 

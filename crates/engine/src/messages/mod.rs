@@ -13,8 +13,8 @@ use crawl_archive::rows::{CommandTaken, DelayRow, HostTurn, PageRow};
 use crawl_archive::{EncodedCapture, RequestLine};
 use crawl_fetcher::{Exchange, Failure, FetchRequest};
 use crawl_frontier::{Admission, Exclusion, Lease, UrlKind};
-use crawl_policy::scope::Scope;
 use crawl_scheduler::{HostSnapshot, Permit, RequestOutcome, Spent};
+use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use tracing::Span;
 

@@ -10,9 +10,9 @@ use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{BodyMemory, Exchange, Failure, Validators};
 use crawl_frontier::{Admission, Lease, Outcome, Visit};
 use crawl_index_entry::{BytePass, IndexEntry};
-use crawl_policy::scope::Scope;
-use crawl_policy::traps::PageFingerprint;
 use crawl_scheduler::Tick;
+use crawl_scope::Scope;
+use crawl_traps::PageFingerprint;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::HostState;

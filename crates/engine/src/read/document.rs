@@ -4,8 +4,8 @@ use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
 use crawl_coding::{DecodeEnd, DecodeLimit};
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease};
-use crawl_policy::Unwanted;
 use crawl_policy::usage::UsageStatements;
+use crawl_scope::Unwanted;
 use crawl_weburl::{CanonicalUrl, Unusable};
 
 use super::sitemap_budget::SITEMAP_LIMIT;

@@ -13,8 +13,8 @@ use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
 use crawl_policy::PageDirectives;
-use crawl_policy::scope::Scope;
-use crawl_policy::traps::FingerprintReader;
+use crawl_scope::Scope;
+use crawl_traps::FingerprintReader;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 
 use super::document::{DocumentError, ReadDocument};
@@ -430,7 +430,7 @@ mod tests {
     use bytes::Bytes;
     use crawl_frontier::{Admission, Frontier, MemoryFrontier, UrlKind};
     use crawl_policy::ProductToken;
-    use crawl_policy::scope::{Scope, ScopeMode};
+    use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
     use super::{Links, PageReader};

@@ -6,7 +6,7 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use crawl_frontier::{Exclusion, UrlKind};
-use crawl_policy::scope::{Scope, ScopeVerdict};
+use crawl_scope::{Scope, ScopeVerdict};
 use crawl_weburl::CanonicalUrl;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;

@@ -1,7 +1,8 @@
 //! The name of a link: the spelling that is asked for, and whether it looks like an action.
 
 use crawl_frontier::{Exclusion, Reason};
-use crawl_policy::{Robots, action};
+use crawl_policy::Robots;
+use crawl_scope::action;
 use crawl_weburl::CanonicalUrl;
 
 use crate::config::TrapRules;

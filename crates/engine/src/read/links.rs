@@ -10,8 +10,8 @@ use crawl_extractor::{
 };
 use crawl_fetcher::{Exchange, Secrets};
 use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
-use crawl_policy::scope::{OutReason, Scope, ScopeVerdict};
 use crawl_policy::{CitedText, DirectivePlace, Robots};
+use crawl_scope::{OutReason, Scope, ScopeVerdict};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 use foldhash::fast::RandomState;
 

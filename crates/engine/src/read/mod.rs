@@ -30,8 +30,9 @@ use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
 use crawl_frontier::{Frontier, Lease, UrlKind};
 use crawl_index_entry::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
-use crawl_policy::{ContentFilter, PageDirectives, ProductToken, Profile};
+use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_sample::SampleMethod;
+use crawl_scope::ContentFilter;
 use crawl_weburl::CanonicalUrl;
 use http::header::CONTENT_ENCODING;
 

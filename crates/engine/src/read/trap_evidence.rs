@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_extractor::PageObserver;
-use crawl_policy::traps::FingerprintReader;
+use crawl_traps::FingerprintReader;
 
 use crate::messages::page::TrapSignal;
 

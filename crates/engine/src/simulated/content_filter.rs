@@ -9,8 +9,8 @@ use bytes::Bytes;
 use crawl_archive::rows::PageRow;
 use crawl_fetcher::{BodyFilter, Exchange, Failure, Truncation};
 use crawl_frontier::MemoryFrontier;
-use crawl_policy::ContentFilter;
 use crawl_scheduler::Tick;
+use crawl_scope::ContentFilter;
 use crawl_weburl::canonicalize;
 
 use super::script::{Answer, answer, rows};

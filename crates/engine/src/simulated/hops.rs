@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crawl_archive::rows::PageRow;
 use crawl_frontier::MemoryFrontier;
-use crawl_policy::scope::ScopeMode;
+use crawl_scope::ScopeMode;
 
 use super::{Played, Web, config, play};
 use crate::revisit::visit::Round;

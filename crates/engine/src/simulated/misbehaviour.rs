@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crawl_fetcher::FailureKind;
-use crawl_policy::scope::ScopeMode;
 use crawl_scheduler::RestartKind;
+use crawl_scope::ScopeMode;
 use crawl_weburl::canonicalize;
 use expect_test::expect;
 

@@ -1,8 +1,8 @@
 //! What the rules of an origin cost, in virtual time: hops, answers that are none, what goes along.
 
 use crawl_fetcher::{FailureKind, HostAccess};
-use crawl_policy::scope::ScopeMode;
 use crawl_policy::usage::UsagePurpose;
+use crawl_scope::ScopeMode;
 use expect_test::expect;
 
 use super::script::{answer, crawl, fails, moved, page};

@@ -8,9 +8,8 @@ use std::time::Duration;
 use crawl_archive::rows::{ExcludedRow, PageRow};
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::MemoryFrontier;
-use crawl_policy::scope::ScopeMode;
-use crawl_policy::{AreaKind, SeedTerms};
 use crawl_scheduler::Tick;
+use crawl_scope::{AreaKind, ScopeMode, SeedTerms};
 use crawl_weburl::canonicalize;
 
 use super::script::{answer, page, rows};

@@ -12,7 +12,7 @@ use crawl_frontier::shared::{BoxError, ExportedWorker, MovedOut};
 use crawl_frontier::{
     Admission, Admitted, FjallFrontier, Frontier, FrontierError, NewState, Transaction,
 };
-use crawl_policy::traps::Traps;
+use crawl_traps::Traps;
 use crawl_weburl::HostKey;
 
 use super::directory::{self, STATE};

@@ -11,7 +11,7 @@ use crawl_frontier::{
     Admission, Admitted, Exclusion, Frontier, Lease, NewState, Outcome, Reason, UrlKind, Visit,
 };
 use crawl_index_entry::{BytePass, IndexEntry};
-use crawl_policy::scope::Scope;
+use crawl_scope::Scope;
 use crawl_weburl::{CanonicalUrl, HostKey};
 use foldhash::{HashMap, HashMapExt as _};
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use crawl_archive::Timestamp;
 use crawl_frontier::shared::WorkerFrontier;
 use crawl_frontier::{Admission, Frontier};
-use crawl_policy::scope::Scope;
+use crawl_scope::Scope;
 use crawl_weburl::{HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 

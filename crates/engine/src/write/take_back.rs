@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crawl_frontier::{Admission, Frontier, Reason, WaitingUrl};
-use crawl_policy::scope::{Scope, ScopeVerdict};
-use crawl_policy::traps::{Disposition, Trap};
+use crawl_scope::{Scope, ScopeVerdict};
+use crawl_traps::{Disposition, Trap};
 
 use crate::error::EngineError;
 use crate::priority::Priority;
@@ -96,7 +96,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use crawl_frontier::{Admission, Exclusion, Frontier as _, MemoryFrontier, NewState, Reason};
-    use crawl_policy::scope::{Scope, ScopeMode};
+    use crawl_scope::{Scope, ScopeMode};
     use crawl_weburl::canonicalize;
 
     use super::{MAX_BATCH, each_batch};

@@ -1,7 +1,7 @@
 //! The writer's evidence of traps: each page as it is settled, in the order of the commits.
 
 use crawl_frontier::{Admission, Lease, NewState, Reason, UrlKind};
-use crawl_policy::traps::{Disposition, PageAnswer, PageEvidence};
+use crawl_traps::{Disposition, PageAnswer, PageEvidence};
 use crawl_weburl::CanonicalUrl;
 
 use crate::messages::page::TrapSignal;

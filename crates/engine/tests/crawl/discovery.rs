@@ -384,7 +384,7 @@ fn requests_say_where_their_url_was_found_where_asked_to() {
         crawl.config.fetch.allow_private = true;
         crawl.config.fetch.referer = referer;
         crawl.config.resources = Resources::All;
-        crawl.config.scope.mode = crawl_policy::scope::ScopeMode::Any;
+        crawl.config.scope.mode = crawl_scope::ScopeMode::Any;
         crawl.run().unwrap();
         let mut told = web.take_log();
         told.retain(|entry| entry.header("referer").is_some());

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crawl_archive::rows::{PageRow, RequestRow};
 use crawl_engine::{Config, EngineError, RecordedCrawl, ReplayTiming, Replayed, replay};
-use crawl_policy::scope::ScopeMode;
 use crawl_records::compare;
+use crawl_scope::ScopeMode;
 use crawl_testweb::{Answer, LinkMix, Reply, Script, TestWeb};
 
 use crate::support::Crawl;

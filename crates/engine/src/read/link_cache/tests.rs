@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crawl_extractor::{Limits, read_html};
 use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier, UrlKind};
-use crawl_policy::scope::{Scope, ScopeMode};
 use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::{CurrentBase, KnownLink, LinkCache, MAX_HREF_BYTES};

@@ -13,7 +13,7 @@ use crawl_weburl::CanonicalUrl;
 /// label is a whole one, `www` too. A port holds where it is given.
 ///
 /// ```
-/// use crawl_policy::SurtPrefix;
+/// use crawl_scope::SurtPrefix;
 /// use crawl_weburl::canonicalize;
 ///
 /// let domain: SurtPrefix = "http://(org,example,".parse()?;
@@ -22,7 +22,7 @@ use crawl_weburl::CanonicalUrl;
 /// assert!(domain.holds(&page) && folder.holds(&page));
 /// let other = canonicalize(None, "https://www.example.org/blog").unwrap();
 /// assert!(domain.holds(&other) && !folder.holds(&other));
-/// # Ok::<(), crawl_policy::BadSurtPrefix>(())
+/// # Ok::<(), crawl_scope::BadSurtPrefix>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurtPrefix {

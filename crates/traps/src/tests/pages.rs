@@ -3,7 +3,7 @@
 use crawl_weburl::{HostKey, SpellingRules, canonicalize};
 
 use super::prose;
-use crate::traps::{
+use crate::{
     Disposition, MAX_LEVEL, PageAnswer, PageEvidence, PageFingerprint, Traps, stable_hash,
 };
 

@@ -81,7 +81,7 @@ impl fmt::Display for Action {
 /// Returns whether a URL looks as if asking for it did something, and by what.
 ///
 /// ```
-/// use crawl_policy::action;
+/// use crawl_scope::action;
 /// use crawl_weburl::canonicalize;
 ///
 /// let url = |text| canonicalize(None, text).unwrap();

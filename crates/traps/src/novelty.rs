@@ -207,7 +207,7 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::{Novelty, SHINGLE, WORDS_AN_IMAGE};
-    use crate::traps::PageFingerprint;
+    use crate::PageFingerprint;
 
     fn gist(text: &str) -> PageFingerprint {
         PageFingerprint::of_markup(text, &canonicalize(None, "http://a.example/").unwrap())

@@ -108,7 +108,7 @@ mod tests {
     use crawl_weburl::{Shape, SpellingRules, canonicalize};
 
     use super::Traps;
-    use crate::traps::{Disposition, keys};
+    use crate::{Disposition, keys};
 
     fn restored(lines: &[String]) -> Traps {
         let mut traps = Traps::new(SpellingRules::default(), true);

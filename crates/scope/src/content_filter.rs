@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The operator's filter on answers; the default wants all.
 ///
 /// ```
-/// use crawl_policy::ContentFilter;
+/// use crawl_scope::ContentFilter;
 ///
 /// let filter = ContentFilter {
 ///     types: vec!["image/*".parse()?],
@@ -17,7 +17,7 @@ use std::str::FromStr;
 /// let page = filter.of_type("text/html").unwrap();
 /// assert_eq!(page.to_string(), "content-type text/html");
 /// assert_eq!(filter.too_long(1_001).unwrap().to_string(), "max-size 1000");
-/// # Ok::<(), crawl_policy::BadMediaRange>(())
+/// # Ok::<(), crawl_scope::BadMediaRange>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentFilter {

@@ -1,0 +1,38 @@
+//! Which URLs and documents the operator of a crawl wants; each refusal names its rule.
+//!
+//! [`Scope`] decides which URLs belong to the crawl. It grows with the seeds, each of which may
+//! have terms of its own ([`SeedTerms`]), and with SURT prefixes ([`SurtPrefix`]).
+//! [`ContentFilter`] decides which of the fetched documents are kept, and [`action`] recognises
+//! URLs that look as if a request for them did something. The crate does no I/O and reads no
+//! clock.
+//!
+//! ```
+//! use crawl_scope::{Scope, ScopeMode, ScopeVerdict};
+//! use crawl_weburl::canonicalize;
+//!
+//! let mut scope = Scope::new(ScopeMode::Host, &[], &[r"\.zip$".to_owned()], None)?;
+//! scope.add_seed(&canonicalize(None, "https://example.org/")?);
+//!
+//! let page = canonicalize(None, "https://example.org/page")?;
+//! assert_eq!(scope.judge(&page, 1), ScopeVerdict::In);
+//! let file = canonicalize(None, "https://example.org/file.zip")?;
+//! let ScopeVerdict::Out { rule, .. } = scope.judge(&file, 1) else {
+//!     panic!("the file is excluded");
+//! };
+//! assert_eq!(rule, r"exclude \.zip$");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod actions;
+mod content_filter;
+mod scope;
+mod seed_areas;
+mod surt_prefix;
+
+pub use actions::{Action, action};
+pub use content_filter::{
+    BadLanguageRange, BadMediaRange, ContentFilter, LanguageRange, MediaRange, Unwanted,
+};
+pub use scope::{BadScopePattern, OutReason, Scope, ScopeMode, ScopeVerdict};
+pub use seed_areas::{AreaKind, AreaTaken, SeedArea, SeedAreas, SeedTerms};
+pub use surt_prefix::{BadSurtPrefix, SurtPrefix};
