@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::path::Path;
 
-use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const AGENT: &str = "ExampleBot";
@@ -31,9 +31,14 @@ impl File {
     }
 }
 
-fn parse(text: &str) -> Robots {
+fn parse(text: &str) -> AgentRules {
     let agent = ProductToken::new(AGENT).expect("invariant: a token");
-    Robots::parse(text.as_bytes(), &agent, Profile::Rfc9309)
+    AgentRules::parse(text.as_bytes(), &agent, Profile::Rfc9309)
+}
+
+fn allows(rules: &AgentRules, path: &str) -> bool {
+    let path = RequestPath::new(path).expect("invariant: a path");
+    rules.judge_path(&path).is_allowed()
 }
 
 /// Half of the paths come from the file's own rules, half from anywhere.
@@ -115,8 +120,9 @@ fn one_shot(c: &mut Criterion, class: &str, corpus: &[&File]) {
     let agent = ProductToken::new(AGENT).expect("invariant: a token");
     group.bench_function("crawl-policy", |b| {
         b.iter(|| {
-            let read = |file: &File| Robots::parse(file.text.as_bytes(), &agent, Profile::Rfc9309);
-            let allowed = |file: &&&File| read(file).judge(&file.paths[0]).is_allowed();
+            let read =
+                |file: &File| AgentRules::parse(file.text.as_bytes(), &agent, Profile::Rfc9309);
+            let allowed = |file: &&&File| allows(&read(file), &file.paths[0]);
             black_box(corpus.iter().filter(allowed).count())
         });
     });
@@ -163,11 +169,7 @@ fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
     let ours: Vec<_> = corpus.iter().map(|file| parse(&file.text)).collect();
     report_memory(class, corpus, &ours);
     group.bench_function("crawl-policy", |b| {
-        b.iter(|| {
-            count(corpus, &ours, |robots, path| {
-                robots.judge(path).is_allowed()
-            })
-        });
+        b.iter(|| count(corpus, &ours, allows));
     });
     let theirs: Vec<_> = corpus
         .iter()
@@ -190,10 +192,10 @@ fn compiled(c: &mut Criterion, class: &str, corpus: &[&File]) {
     group.finish();
 }
 
-fn report_memory(class: &str, corpus: &[&File], robots: &[Robots]) {
-    let bytes: usize = robots.iter().map(Robots::memory_bytes).sum();
+fn report_memory(class: &str, corpus: &[&File], robots: &[AgentRules]) {
+    let bytes: usize = robots.iter().map(AgentRules::memory_bytes).sum();
     let read: usize = corpus.iter().map(|file| file.text.len()).sum();
-    let most = robots.iter().map(Robots::memory_bytes).max();
+    let most = robots.iter().map(AgentRules::memory_bytes).max();
     eprintln!(
         "memory, {class}: {} bytes a compiled file, {:.2} per byte read, at most {}",
         bytes / robots.len().max(1),
@@ -231,7 +233,7 @@ fn sizes(c: &mut Criterion) {
             let robots = parse(&("User-agent: *\n".to_owned() + &text));
             let path = "/d25000/some/page/of/a/site.html?with=12345&more=words";
             group.bench_function(BenchmarkId::new(name, count), |b| {
-                b.iter(|| robots.judge(black_box(path)).is_allowed());
+                b.iter(|| allows(&robots, black_box(path)));
             });
         }
     }
@@ -283,7 +285,7 @@ fn hostile(c: &mut Criterion) {
         group.bench_function("crawl-policy", |b| {
             b.iter(|| {
                 let robots = parse(&text);
-                (0..3).filter(|_| robots.judge(&path).is_allowed()).count()
+                (0..3).filter(|_| allows(&robots, &path)).count()
             });
         });
         group.bench_function("robotxt", |b| {
@@ -294,7 +296,7 @@ fn hostile(c: &mut Criterion) {
         });
         let ours = parse(&text);
         group.bench_function("asked/crawl-policy", |b| {
-            b.iter(|| ours.judge(&path).is_allowed());
+            b.iter(|| allows(&ours, &path));
         });
         let theirs = robotxt::Robots::parse(text.as_bytes(), AGENT);
         group.bench_function("asked/robotxt", |b| b.iter(|| theirs.is_allowed(&path)));

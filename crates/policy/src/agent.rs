@@ -68,6 +68,11 @@ impl fmt::Display for ProductToken {
 )]
 #[non_exhaustive]
 #[strum(serialize_all = "lowercase")]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "lowercase")
+)]
 pub enum Profile {
     /// RFC 9309, with the spellings that the most used parser forgives.
     #[default]

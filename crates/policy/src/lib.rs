@@ -1,24 +1,39 @@
-//! May we? The rules that bind a crawler, read and judged; each answer names its rule.
-//!
-//! [`Robots`] is a robots.txt compiled for one agent under one [`Profile`]; [`PageDirectives`]
-//! is what a page and its headers ask of robots; [`usage`] is what a site says about the use of
-//! its pages. Reading foreign text never fails: a value comes back, with its oddities. The crate
-//! does no I/O, knows no HTTP and reads no clock.
+//! Reads robots.txt: may this crawler fetch this URL, and by which line?
 //!
 //! ```
-//! use crawl_policy::{RobotsAccess, ProductToken, Profile, Robots};
+//! use crawl_policy::Robots;
+//! use url::Url;
 //!
-//! let agent = ProductToken::new("crawl").unwrap();
 //! let file = b"User-agent: *\nDisallow: /private\nAllow: /private/press$\nCrawl-delay: 2.5\n";
-//! let robots = Robots::parse(file, &agent, Profile::Rfc9309);
+//! let rules = Robots::parse(file).for_agent("ExampleBot/2.1 (+https://example.com/bot)");
 //!
-//! let verdict = robots.judge("/private/diary");
-//! assert_eq!(verdict.access, RobotsAccess::Disallowed);
+//! let verdict = rules.judge(&Url::parse("https://example.org/private/diary")?);
+//! assert!(!verdict.is_allowed());
 //! let rule = verdict.rule.unwrap();
-//! assert_eq!((rule.text, rule.line), ("Disallow: /private", 2));
-//! assert!(robots.judge("https://example.org/private/press").is_allowed());
-//! assert_eq!(robots.crawl_delay().unwrap().0.as_millis(), 2500);
+//! assert_eq!((&*rule.text, rule.line), ("Disallow: /private", 2));
+//!
+//! let press = Url::parse("https://example.org/private/press")?;
+//! assert!(rules.judge(&press).is_allowed());
+//! assert_eq!(rules.crawl_delay().unwrap().0.as_millis(), 2500);
+//! # Ok::<(), url::ParseError>(())
 //! ```
+//!
+//! [`Robots`] is the file, [`AgentRules`] its rules for one crawler, and a [`Verdict`] the answer
+//! for one URL. Files are read by RFC 9309, or by one of the older standards that [`Profile`]
+//! lists. [`RobotsStatus`] tells what to do if the server answers with something else than a
+//! file, and [`RequestPath`] judges a path without its URL.
+//!
+//! Two more kinds of rules are read here: [`PageDirectives`] are what a page and its headers ask
+//! of robots (META ROBOTS, X-Robots-Tag), and [`usage`] is what a site says about the use of its
+//! pages.
+//!
+//! Reading never fails: a value comes back, with its oddities. The crate does no I/O, speaks no
+//! HTTP and reads no clock.
+//!
+//! # Features
+//!
+//! `serde`: `Serialize` and `Deserialize` for [`Verdict`], [`Rule`], [`Group`], [`RobotsAccess`],
+//! [`RobotsStatus`] and [`Profile`].
 
 mod agent;
 mod page_directives;
@@ -28,6 +43,7 @@ pub mod usage;
 pub use agent::{BadToken, ProductToken, Profile};
 pub use page_directives::{CitedText, CitedValue, DirectivePlace, PageDirectives};
 pub use robots::{
-    CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestRate, Robots, RobotsAccess, RobotsOddity,
-    RobotsOddityKind, Rule, SitemapLine, Verdict, VisitHours, VisitTime, request_path,
+    AgentRules, BadRequestPath, CleanParam, Cleaned, Group, MAX_ROBOTS_BYTES, RequestPath,
+    RequestRate, Robots, RobotsAccess, RobotsOddity, RobotsOddityKind, RobotsStatus, Rule,
+    SitemapLine, Verdict, VisitHours, VisitTime,
 };

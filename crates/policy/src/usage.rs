@@ -11,7 +11,7 @@ mod tdm;
 use sfv::{BareItem, Dictionary, Item, Key, ListEntry, Parser};
 
 use crate::page_directives::{CitedText, DirectivePlace, PageDirectives};
-use crate::robots::{Preference, PreferenceKind, Robots};
+use crate::robots::{AgentRules, Preference, PreferenceKind};
 
 pub use tdm::{TdmEntry, TdmRep};
 
@@ -121,7 +121,7 @@ impl UsageVerdict<'_> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sources<'a> {
     /// The robots.txt of its origin.
-    pub robots: Option<&'a Robots>,
+    pub robots: Option<&'a AgentRules>,
     /// Its path and query, beginning with `/`.
     pub path_and_query: &'a str,
     /// The `tdmrep.json` of its origin.
@@ -171,7 +171,7 @@ impl UsageStatements {
     }
 }
 
-fn from_robots(robots: &Robots, path: &str, statements: &mut Vec<Statement>) {
+fn from_robots(robots: &AgentRules, path: &str, statements: &mut Vec<Statement>) {
     for (kind, vocabulary) in [
         (PreferenceKind::ContentUsage, Vocabulary::ContentUsage),
         (PreferenceKind::ContentSignal, Vocabulary::ContentSignal),

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crawl_policy::{ProductToken, Profile, Robots, request_path};
+use crawl_policy::{ProductToken, Profile, RequestPath, Robots};
 use expect_test::expect_file;
 use serde::Deserialize;
 use strum::VariantArray as _;
@@ -46,8 +46,10 @@ fn cases() -> Vec<Case> {
 }
 
 fn allows(file: &[u8], agent: &str, url: &str, profile: Profile) -> bool {
-    let robots = Robots::parse(file, &ProductToken::leading(agent), profile);
-    robots.judge(&request_path(url)).is_allowed()
+    let rules = Robots::parse(file).for_token(&ProductToken::leading(agent), profile);
+    rules
+        .judge_path(&RequestPath::of_unparsed(url))
+        .is_allowed()
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod reference;
 
 use std::cell::Cell;
 
-use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -73,10 +73,10 @@ fn ours_and_the_reference_agree() {
     let cases = (lines, prop::collection::vec(path, 1..8));
     let compare = |(lines, paths): (Vec<String>, Vec<String>)| {
         let file = lines.concat();
-        let robots = Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309);
+        let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309);
         counts.count(|counts| &counts.files);
         for path in &paths {
-            let verdict = robots.judge(path);
+            let verdict = robots.judge_path(&RequestPath::new(path.as_str()).unwrap());
             let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
             let expect = reference::judge(file.as_bytes(), &agent, path);
             prop_assert_eq!(found, expect, "{}\n{}", path, file);
@@ -102,11 +102,11 @@ fn ours_and_another_crate_agree() {
     let cases = (lines, prop::collection::vec(path, 1..8));
     let compare = |(lines, paths): (Vec<String>, Vec<String>)| {
         let file = lines.concat();
-        let robots = Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309);
+        let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309);
         let other = robotxt::Robots::parse(file.as_bytes(), "ourbot");
         counts.count(|counts| &counts.files);
         for path in &paths {
-            let verdict = robots.judge(path);
+            let verdict = robots.judge_path(&RequestPath::new(path.as_str()).unwrap());
             let allowed = other.is_allowed(path);
             prop_assert_eq!(
                 verdict.is_allowed(),

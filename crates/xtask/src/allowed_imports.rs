@@ -6,7 +6,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
     ("crawl-dates", &[]),
     ("crawl-documents", &[]),
     ("crawl-weburl", &[]),
-    ("crawl-policy", &["crawl-weburl", "crawl-dates"]),
+    ("crawl-policy", &["crawl-dates"]),
     ("crawl-scope", &["crawl-weburl"]),
     ("crawl-traps", &["crawl-weburl"]),
     ("crawl-extractor", &["crawl-weburl", "crawl-dates"]),
@@ -229,7 +229,7 @@ pub(crate) const NEVER: [(&[&str], &[&str]); 5] = [
 
 /// Packages that these crates alone may name in their manifests, so that they can be replaced
 /// there. `TOOLS` are exempt.
-pub(crate) const OWNED: [(&str, &str); 27] = [
+pub(crate) const OWNED: [(&str, &str); 28] = [
     ("axum", "crawl"),
     ("clap", "crawl"),
     ("fjall", "crawl-frontier"),
@@ -256,6 +256,8 @@ pub(crate) const OWNED: [(&str, &str); 27] = [
     ("tokio-postgres", "crawl-shared-frontier"),
     ("tokio-postgres-rustls", "crawl-shared-frontier"),
     ("tower-http", "crawl"),
+    // The URLs of whoever uses its robots.txt library, who needs no other crate of ours.
+    ("url", "crawl-policy"),
     ("url", "crawl-weburl"),
     ("web_atoms", "crawl-extractor"),
     // A DOCX is a ZIP file.

@@ -188,7 +188,7 @@ impl Coordinator {
         match standing {
             RobotsStanding::InForce(rules) => {
                 let path = lease.url.path_and_query();
-                let verdict = rules.robots.judge(path);
+                let verdict = rules.robots.judge(lease.url.as_url());
                 if !verdict.is_allowed() {
                     return Judgement::Refused(request_rows::robots_exclusion(&verdict));
                 }

@@ -108,7 +108,7 @@ pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
         }
         .to_owned(),
         line: verdict.rule.as_ref().map(|rule| rule.line),
-        rule: verdict.rule.as_ref().map(|rule| rule_text(rule.text)),
+        rule: verdict.rule.as_ref().map(|rule| rule_text(&rule.text)),
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn robots_verdict(verdict: &Verdict<'_>) -> RobotsVerdict {
 pub(crate) fn robots_exclusion(verdict: &Verdict<'_>) -> Exclusion {
     Exclusion {
         reason: Reason::Robots,
-        rule: verdict.rule.as_ref().map(|rule| rule_text(rule.text)),
+        rule: verdict.rule.as_ref().map(|rule| rule_text(&rule.text)),
         line: verdict.rule.as_ref().map(|rule| rule.line),
     }
 }

@@ -11,7 +11,7 @@ use crawl_fetcher::robots::{
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest};
 use crawl_frontier::{Exclusion, Frontier, FrontierError};
 use crawl_policy::usage::UsagePurpose;
-use crawl_policy::{ProductToken, Profile, RobotsOddity, RobotsOddityKind};
+use crawl_policy::{ProductToken, Profile, RequestPath, RobotsOddity, RobotsOddityKind};
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
 use crawl_weburl::{AddressClass, CanonicalUrl, HostKey, Origin, class_of_host, classify};
 use foldhash::{HashMap, HashMapExt as _};
@@ -229,7 +229,8 @@ impl RobotsStates {
         self.needs_tdmrep
             && known
             && self.closed_by(&compiled.copy).is_none()
-            && compiled.robots.judge(TDMREP_PATH).is_allowed()
+            && RequestPath::new(TDMREP_PATH)
+                .is_ok_and(|path| compiled.robots.judge_path(&path).is_allowed())
     }
 
     pub(crate) fn load(

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crawl_frontier::{Exclusion, FrontierError, KnownState, Lease, Reason, UrlKind};
 use crawl_traps::Disposition;
-use crawl_weburl::{CanonicalUrl, Origin};
+use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::Coordinator;
@@ -88,13 +88,14 @@ impl TrapGate {
 
     /// The spelling under which the page of a leased URL is asked for, by its site's own word.
     fn cleaned(&self, lease: &Lease, context: &FetchContext) -> Option<(CanonicalUrl, Exclusion)> {
-        let cleaned = context.rules.robots.clean(&lease.url);
+        let cleaned = context.rules.robots.clean(lease.url.as_url());
         let cleaned = cleaned.filter(|_| self.rules.clean_params)?;
         let exclusion = Exclusion {
             line: Some(cleaned.line),
             ..put_aside(Reason::Duplicate, cleaned.rule)
         };
-        Some((cleaned.url, exclusion))
+        let url = canonicalize(None, cleaned.url.as_str()).ok()?;
+        Some((url, exclusion))
     }
 }
 

@@ -10,7 +10,7 @@ use crawl_extractor::{
 };
 use crawl_fetcher::{Exchange, Secrets};
 use crawl_frontier::{Admission, Exclusion, Lease, NewState, Reason, UrlKind};
-use crawl_policy::{CitedText, DirectivePlace, Robots};
+use crawl_policy::{AgentRules, CitedText, DirectivePlace};
 use crawl_scope::{OutReason, Scope, ScopeVerdict};
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
 use foldhash::fast::RandomState;
@@ -111,7 +111,7 @@ pub(crate) struct Links<'a> {
     scope: &'a Scope,
     policy: &'a LinkPolicy,
     /// The rules of the document's own origin.
-    robots: Option<&'a Robots>,
+    robots: Option<&'a AgentRules>,
     /// The links of documents that were read before.
     known: RefMut<'a, LinkCache>,
     /// Place in `found` of each URL that is not in `known`.
@@ -128,7 +128,7 @@ impl<'a> Links<'a> {
         from: &'a Lease,
         scope: &'a Arc<Scope>,
         policy: &'a LinkPolicy,
-        robots: Option<&'a Robots>,
+        robots: Option<&'a AgentRules>,
         (known, settled_at): (&'a RefCell<LinkCache>, Option<u64>),
     ) -> Links<'a> {
         let mut known = known.borrow_mut();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_coding::{DecodeEnd, DecodeLimits, decode};
+use crawl_policy::RobotsStatus;
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use http::header::{CONTENT_ENCODING, LOCATION};
 
@@ -78,16 +79,17 @@ impl RobotsAnswer {
             }
         };
         let status = exchange.status;
-        match status {
-            200..=299 => rules(exchange),
-            304 if !request.validators.is_empty() => RobotsAnswer::NotModified,
-            300..=399 => match target(exchange) {
+        match RobotsStatus::of(status) {
+            RobotsStatus::Successful => rules(exchange),
+            RobotsStatus::Redirect if status == 304 && !request.validators.is_empty() => {
+                RobotsAnswer::NotModified
+            }
+            RobotsStatus::Redirect => match target(exchange) {
                 Some(to) if hops < MAX_HOPS => RobotsAnswer::Redirect { to, status },
                 _ => RobotsAnswer::None { status },
             },
-            429 => unreachable(exchange, "status"),
-            400..=499 => RobotsAnswer::None { status },
-            _ => unreachable(exchange, "status"),
+            RobotsStatus::Unavailable => RobotsAnswer::None { status },
+            RobotsStatus::Unreachable => unreachable(exchange, "status"),
         }
     }
 }

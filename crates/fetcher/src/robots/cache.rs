@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crawl_policy::usage::TdmRep;
-use crawl_policy::{ProductToken, Profile, Robots, VisitHours};
+use crawl_policy::{AgentRules, ProductToken, Profile, VisitHours};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::Origin;
 use moka::policy::EvictionPolicy;
@@ -23,7 +23,7 @@ pub struct CompiledRobots {
     /// The copy.
     pub copy: RobotsCopy,
     /// The rules that follow from it.
-    pub robots: Robots,
+    pub robots: AgentRules,
     /// The preferences of the origin's `tdmrep.json`, where it is held and can be read.
     pub tdmrep: Option<TdmRep>,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_policy::{AgentRules, ProductToken, Profile, Robots};
 use crawl_scheduler::Tick;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use http::HeaderMap;
@@ -21,8 +21,6 @@ const VERSION: u32 = 2;
 /// A clock may be set back by so much, to the right time, without making copies older than they
 /// are.
 const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
-/// The rules that stand in where nothing is known: everything is disallowed.
-const BAR_ALL: &[u8] = b"User-agent: *\nDisallow: /\n";
 
 /// An origin's robots.txt as it is known: the last answer, and the last good file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,11 +186,11 @@ impl RobotsCopy {
     /// The rules. Where the file is unreachable and no copy is held everything is disallowed,
     /// so that a caller who forgets to ask [`force`](RobotsCopy::force) asks for nothing.
     #[must_use]
-    pub fn compile(&self, agent: &ProductToken, profile: Profile) -> Robots {
+    pub fn compile(&self, agent: &ProductToken, profile: Profile) -> AgentRules {
         match self.state {
-            RobotsCopyState::None => Robots::allow_all(),
-            _ if self.holds() => Robots::parse(&self.body, agent, profile),
-            _ => Robots::parse(BAR_ALL, agent, profile),
+            RobotsCopyState::None => AgentRules::allow_all(),
+            _ if self.holds() => AgentRules::parse(&self.body, agent, profile),
+            _ => Robots::disallow_all().for_token(agent, profile),
         }
     }
 

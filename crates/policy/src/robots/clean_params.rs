@@ -1,8 +1,8 @@
 //! Applies `Clean-param` lines to a URL: it loses parameters that a site says change nothing.
 
-use crawl_weburl::CanonicalUrl;
+use url::Url;
 
-use super::Robots;
+use super::agent_rules::AgentRules;
 use super::other_lines::CleanParam;
 use super::pattern::find;
 
@@ -13,27 +13,27 @@ const MAX_LINES: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleaned {
     /// The URL.
-    pub url: CanonicalUrl,
+    pub url: Url,
     /// The line that said so, as it is read: `Clean-param: ref&sort /list`.
     pub rule: String,
-    /// Its number, from 1.
+    /// The number of that line, from 1.
     pub line: u32,
 }
 
-impl Robots {
-    /// The URL without the parameters that the file's `Clean-param` lines name for its path;
-    /// nothing where it has none. Names are compared with their case, paths from their
-    /// beginning, `*` standing for anything, as Yandex has it. The first line that took
-    /// something is named.
+impl AgentRules {
+    /// Removes the parameters that the file's `Clean-param` lines name for the path of `url`.
+    /// Returns `None` if the URL has none of them.
+    ///
+    /// Names are compared with their case and paths from their beginning, and `*` matches anything,
+    /// as Yandex has it. The first line that removed something is named.
     #[must_use]
-    pub fn clean(&self, url: &CanonicalUrl) -> Option<Cleaned> {
-        url.as_url().query()?;
+    pub fn clean(&self, url: &Url) -> Option<Cleaned> {
+        url.query()?;
         let mut cleaned: Option<Cleaned> = None;
         let lines = self.clean_params().iter().take(MAX_LINES);
         for line in lines.filter(|line| begins(url.path(), &line.path)) {
-            let now = cleaned.as_ref().map_or(url, |cleaned| &cleaned.url);
-            let is_named = |name: &str| line.params.iter().any(|known| known == name);
-            let Some(url) = now.without_parameters(is_named) else {
+            let current = cleaned.as_ref().map_or(url, |cleaned| &cleaned.url);
+            let Some(url) = without_params(current, &line.params) else {
                 continue;
             };
             cleaned = Some(match cleaned {
@@ -47,6 +47,23 @@ impl Robots {
         }
         cleaned
     }
+}
+
+/// Removes the parameters of these names. Returns `None` if the URL has none of them.
+fn without_params(url: &Url, names: &[String]) -> Option<Url> {
+    let is_named = |part: &str| {
+        let name = part.split_once('=').map_or(part, |(name, _)| name);
+        !part.is_empty() && names.iter().any(|known| known == name)
+    };
+    let query = url.query()?;
+    if !query.split('&').any(is_named) {
+        return None;
+    }
+    let kept: Vec<&str> = query.split('&').filter(|part| !is_named(part)).collect();
+    let kept = kept.join("&");
+    let mut url = url.clone();
+    url.set_query(Some(kept.as_str()).filter(|kept| !kept.is_empty()));
+    Some(url)
 }
 
 fn as_written(line: &CleanParam) -> String {
@@ -73,10 +90,10 @@ fn begins(path: &str, pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crawl_weburl::canonicalize;
     use expect_test::{Expect, expect};
+    use url::Url;
 
-    use crate::{ProductToken, Profile, Robots};
+    use crate::Robots;
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -85,12 +102,12 @@ mod tests {
     fn check(url: &str, expect: Expect) {
         let file = b"User-agent: *\nDisallow:\nClean-param: ref&src /list\n\
             Clean-param: sid /a/*/b\nClean-param: everywhere\n";
-        let robots = Robots::parse(file, &ProductToken::new("crawl").unwrap(), Profile::Rfc9309);
-        let url = canonicalize(None, &format!("http://a.example{url}")).unwrap();
+        let robots = Robots::parse(file).for_agent("crawl");
+        let url = Url::parse(&format!("http://a.example{url}")).unwrap();
         let found = robots.clean(&url).map_or("-".to_owned(), |cleaned| {
             format!(
                 "{} by {}: {}",
-                cleaned.url.path_and_query(),
+                crate::RequestPath::of(&cleaned.url),
                 cleaned.line,
                 cleaned.rule
             )

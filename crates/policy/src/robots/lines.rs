@@ -9,6 +9,7 @@ use memchr::{memchr, memchr2, memchr3, memrchr2};
 pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
 /// The part of a file that is read, as bytes of (nearly) UTF-8.
+#[derive(PartialEq, Eq)]
 pub(crate) struct Body<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     /// The file was longer than [`MAX_ROBOTS_BYTES`].
@@ -39,6 +40,14 @@ impl Body<'_> {
             bytes,
             cut,
             bridged,
+        }
+    }
+
+    pub(crate) fn into_owned(self) -> Body<'static> {
+        Body {
+            bytes: Cow::Owned(self.bytes.into_owned()),
+            cut: self.cut,
+            bridged: self.bridged,
         }
     }
 }

@@ -5,19 +5,24 @@
 
 use expect_test::{Expect, expect};
 
-use super::{MAX_ROBOTS_BYTES, Robots, request_path};
+use url::Url;
+
+use super::{AgentRules, MAX_ROBOTS_BYTES, RequestPath, Robots, RobotsAccess, Verdict};
 use crate::agent::{ProductToken, Profile};
 
-fn parse(file: &str) -> Robots {
-    let agent = ProductToken::new("ourbot").unwrap();
-    Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309)
+fn parse(file: &str) -> AgentRules {
+    Robots::parse(file.as_bytes()).for_agent("ourbot")
+}
+
+fn judge<'r>(robots: &'r AgentRules, path: &str) -> Verdict<'r> {
+    robots.judge_path(&RequestPath::new(path).unwrap())
 }
 
 fn check(file: &str, paths: &[&str], expect: Expect) {
     let robots = parse(file);
     let mut found = String::new();
     for path in paths {
-        let verdict = robots.judge(path);
+        let verdict = judge(&robots, path);
         let rule = verdict.rule.map(|r| format!(" by {}: {}", r.line, r.text));
         let group = verdict
             .group
@@ -29,26 +34,72 @@ fn check(file: &str, paths: &[&str], expect: Expect) {
 }
 
 #[test]
-fn ours_a_whole_url_is_judged_by_its_path_and_query() {
-    check(
-        "User-agent: *\nDisallow: /private\nDisallow: /*?id=\n",
-        &[
-            "https://e.example/private/a",
-            "http://u:p@e.example:80/private#x",
-            "https://e.example?id=1",
-            "https://e.example",
-            "e.example/private",
-            "//e.example/private",
-        ],
-        expect![[r#"
-            https://e.example/private/a Disallowed by 2: Disallow: /private of 1: *
-            http://u:p@e.example:80/private#x Disallowed by 2: Disallow: /private of 1: *
-            https://e.example?id=1 Disallowed by 3: Disallow: /*?id= of 1: *
-            https://e.example Allowed of 1: *
-            e.example/private Disallowed by 2: Disallow: /private of 1: *
-            //e.example/private Allowed of 1: *
-        "#]],
-    );
+fn ours_a_url_is_judged_by_its_path_and_query() {
+    let robots = parse("User-agent: *\nDisallow: /private\nDisallow: /*?id=\n");
+    for (url, line) in [
+        ("https://e.example/private/a", Some(2)),
+        ("http://u:p@e.example:80/private#x", Some(2)),
+        ("https://e.example?id=1", Some(3)),
+        ("https://e.example", None),
+        ("https://e.example//private", None),
+        ("https://private.example/?q#?id=", None),
+        ("https://e.example/robots.txt", None),
+    ] {
+        let url = Url::parse(url).unwrap();
+        let verdict = robots.judge(&url);
+        assert_eq!(verdict, robots.judge_path(&RequestPath::of(&url)));
+        assert_eq!(verdict.rule.map(|rule| rule.line), line, "{url}");
+    }
+    // Schemes that know no host or no path.
+    for url in ["mailto:private", "other://host?id=1"] {
+        let url = Url::parse(url).unwrap();
+        assert!(!robots.judge(&url).is_allowed(), "{url}");
+    }
+}
+
+#[test]
+fn ours_a_file_answers_for_any_agent_and_its_verdicts_outlive_it() {
+    let robots = Robots::parse(b"User-agent: a\nDisallow: /x # no\n\nUser-agent: *\nAllow: /\n");
+    let [a, other, none] = ["A/2.1 (+https://a.example)", "b", "(a)"].map(|name| {
+        let rules = robots.clone().for_agent(name);
+        judge(&rules, "/x").into_owned()
+    });
+    assert_eq!(a.access, RobotsAccess::Disallowed);
+    let (rule, group) = (a.rule.unwrap(), a.group.unwrap());
+    assert_eq!((&*rule.text, rule.line), ("Disallow: /x", 2));
+    assert_eq!((&*group.agent, group.line), ("a", 1));
+    assert_eq!(a.profile, Profile::Rfc9309);
+    assert_eq!(other.group.as_ref().unwrap().agent, "*");
+    assert_eq!(other, none);
+}
+
+#[test]
+fn ours_a_file_gives_the_rules_that_reading_for_one_agent_gives() {
+    let file = "\u{feff}User-agent: ourb\nDisallow: /a\nUser-agent: *\nDisallow: /b\n";
+    let utf16: Vec<u8> = file.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let token = ProductToken::new("ourbot").unwrap();
+    for bytes in [file.as_bytes(), &utf16] {
+        for profile in [Profile::Rfc9309, Profile::Koster1994, Profile::Strictest] {
+            let kept = Robots::parse(bytes).for_token(&token, profile);
+            let direct = AgentRules::parse(bytes, &token, profile);
+            for path in ["/a", "/b", "/c"] {
+                assert_eq!(judge(&kept, path), judge(&direct, path), "{profile} {path}");
+            }
+            assert_eq!(kept.oddities(), direct.oddities());
+        }
+    }
+}
+
+#[test]
+fn rfc9309_2_3_1_files_that_stand_in_for_none() {
+    let (open, closed) = (Robots::allow_all(), Robots::disallow_all());
+    let (open, closed) = (open.for_agent("ourbot"), closed.for_agent("ourbot"));
+    for path in ["/", "/a?b"] {
+        assert!(judge(&open, path).is_allowed());
+        assert!(judge(&AgentRules::allow_all(), path).is_allowed());
+        assert!(!judge(&closed, path).is_allowed());
+    }
+    assert!(judge(&closed, "/robots.txt").is_allowed());
 }
 
 #[test]
@@ -93,7 +144,7 @@ fn rfc9309_2_2_4_other_records_end_no_header() {
     let robots = parse(
         "User-agent: ourbot\nCrawl-delay: 10\nSitemap: /s.xml\nNoindex: /\n\nUser-agent: other\nCrawl-delay: 3\nDisallow: /x\nHost: h.example\nClean-param: a&b /p\n",
     );
-    assert!(!robots.judge("/x").is_allowed());
+    assert!(!judge(&robots, "/x").is_allowed());
     assert_eq!(robots.crawl_delay().unwrap().0.as_secs(), 10);
     assert_eq!(robots.crawl_delay().unwrap().1, 2);
     assert_eq!(robots.sitemaps()[0].url, "/s.xml");
@@ -112,8 +163,8 @@ fn ours_records_of_one_name_s_groups_add_up() {
             "#\nUser-agent: ourbot\n{one}User-agent: ourbot\n{other}"
         ));
         assert_eq!(
-            robots.group().map(|g| (g.agent, g.line)),
-            Some(("ourbot", 2))
+            robots.group().map(|g| (g.agent.into_owned(), g.line)),
+            Some(("ourbot".to_owned(), 2))
         );
         assert_eq!(robots.reading.rules.len(), 2);
         let delay = robots
@@ -169,7 +220,7 @@ fn ours_a_file_weighs_its_rules_and_its_sitemaps() {
 fn ours_a_record_speaks_for_the_names_above_it() {
     let robots = parse("User-agent: other\nCrawl-delay: 10\nUser-agent: ourbot\nDisallow: /x\n");
     assert_eq!(robots.crawl_delay(), None);
-    assert!(!robots.judge("/x").is_allowed());
+    assert!(!judge(&robots, "/x").is_allowed());
 }
 
 #[test]
@@ -191,11 +242,11 @@ fn ours_a_record_is_cited_by_the_first_name_that_speaks_for_us() {
     let file = "User-agent: nobody\nUser-agent: *\nUser-agent: other\nDisallow: /a\n";
     let agent = ProductToken::new("ourbot").unwrap();
     for profile in [Profile::Rfc9309, Profile::Koster1994, Profile::Extended1997] {
-        let robots = Robots::parse(file.as_bytes(), &agent, profile);
+        let robots = AgentRules::parse(file.as_bytes(), &agent, profile);
         for path in ["/a", "/b"] {
-            let group = robots.judge(path).group;
-            let group = group.map(|group| (group.agent, group.line));
-            assert_eq!(group, Some(("*", 2)), "{profile} {path}");
+            let group = judge(&robots, path).group.unwrap();
+            let found = (&*group.agent, group.line);
+            assert_eq!(found, ("*", 2), "{profile} {path}");
         }
     }
 }
@@ -206,29 +257,32 @@ fn ours_the_strictest_reading_keeps_every_record_of_1994() {
         User-agent: ourbot\nAllow: /the-second%7e/c\nDisallow: /the-second%7e\n\n\
         User-agent: *\nUser-agent: ourbot/3\nDisallow: /the-third\n";
     let agent = ProductToken::new("ourbot").unwrap();
-    let robots = Robots::parse(file.as_bytes(), &agent, Profile::Strictest);
+    let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Strictest);
     for (path, line, group) in [
         ("/the-first~", 2, ("ourbot", 1)),
         ("/the-second~", 6, ("ourbot", 4)),
         ("/the-second~/c", 6, ("ourbot", 4)),
         ("/the-third", 10, ("ourbot/3", 9)),
     ] {
-        let verdict = robots.judge(path);
+        let verdict = judge(&robots, path);
         assert!(!verdict.is_allowed(), "{path}");
         assert_eq!(verdict.rule.map(|rule| rule.line), Some(line), "{path}");
-        let found = verdict.group.map(|group| (group.agent, group.line));
-        assert_eq!(found, Some(group), "{path}");
+        let found = verdict.group.unwrap();
+        assert_eq!((&*found.agent, found.line), group, "{path}");
     }
-    assert_eq!(robots.judge("/the-second~/c").profile, Profile::Koster1994);
-    assert!(robots.judge("/c").is_allowed());
+    assert_eq!(
+        judge(&robots, "/the-second~/c").profile,
+        Profile::Koster1994
+    );
+    assert!(judge(&robots, "/c").is_allowed());
 }
 
 #[test]
 fn ours_names_with_digits() {
     let of = |file: &str, agent: &str| {
         let agent = ProductToken::new(agent).unwrap();
-        let robots = Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309);
-        robots.judge("/x").is_allowed()
+        let robots = AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309);
+        judge(&robots, "/x").is_allowed()
     };
     let file = "User-agent: MJ12bot/1.4\nDisallow: /\n";
     assert!(!of(file, "mj12bot"));
@@ -253,7 +307,7 @@ fn ours_oddities_name_their_line() {
 
 fn oddities(file: &[u8], profile: Profile) -> String {
     let agent = ProductToken::new("ourbot").unwrap();
-    let robots = Robots::parse(file, &agent, profile);
+    let robots = AgentRules::parse(file, &agent, profile);
     let shown = robots.oddities().iter();
     let shown = shown.map(|oddity| format!("{} {}", oddity.line, oddity.what.name()));
     shown.collect::<Vec<_>>().join(", ")
@@ -311,25 +365,11 @@ fn ours_of_equal_delays_the_first_line_is_cited() {
     ] {
         let agent = ProductToken::new("ourbot").unwrap();
         let file = b"User-agent: ourbot\nCrawl-delay: 5\nCrawl-delay: 5\nDisallow: /x\n";
-        let delay = Robots::parse(file, &agent, profile).crawl_delay();
+        let delay = AgentRules::parse(file, &agent, profile).crawl_delay();
         assert_eq!(
             delay.map(|(delay, line)| (delay.as_secs(), line)),
             Some((5, 2))
         );
-    }
-}
-
-#[test]
-fn ours_paths_of_urls_as_text() {
-    for (url, path) in [
-        ("http://a.example", "/"),
-        ("http://a.example?x", "/?x"),
-        ("http://u:p@a.example:80/a?b=http://c/#d", "/a?b=http://c/"),
-        ("//a.example/a;b", "/a;b"),
-        ("/a://b", "/a://b"),
-        ("a.example", "/"),
-    ] {
-        assert_eq!(request_path(url), path, "{url}");
     }
 }
 
@@ -357,7 +397,7 @@ fn ours_of_the_delays_of_groups_that_merge_the_longest_counts() {
             };
             let file = delays.map(group).concat();
             let agent = ProductToken::new("ourbot").unwrap();
-            let robots = Robots::parse(file.as_bytes(), &agent, profile);
+            let robots = AgentRules::parse(file.as_bytes(), &agent, profile);
             let delay = robots.crawl_delay().map(|(delay, _)| delay.as_secs());
             assert_eq!(delay, Some(5), "{delays:?} {profile:?}");
         }

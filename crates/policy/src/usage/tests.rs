@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 use super::{Channel, Sources, Stance, TdmRep, UsagePurpose, UsageStatements, Vocabulary};
 use crate::agent::{ProductToken, Profile};
 use crate::page_directives::PageDirectives;
-use crate::robots::Robots;
+use crate::robots::AgentRules;
 
 fn shown(statements: &UsageStatements) -> String {
     let verdicts = UsagePurpose::ALL.iter().filter_map(|&purpose| {
@@ -22,9 +22,9 @@ fn shown(statements: &UsageStatements) -> String {
     verdicts.collect::<Vec<_>>().join(", ")
 }
 
-fn robots(file: &str, agent: &str) -> Robots {
+fn robots(file: &str, agent: &str) -> AgentRules {
     let agent = ProductToken::new(agent).unwrap();
-    Robots::parse(file.as_bytes(), &agent, Profile::Rfc9309)
+    AgentRules::parse(file.as_bytes(), &agent, Profile::Rfc9309)
 }
 
 fn from_robots(file: &str, agent: &str, path: &str, expect: Expect) {
@@ -168,7 +168,7 @@ fn ours_the_older_readings_take_signals_of_the_file_and_of_the_group_that_speaks
             (elsewhere, ""),
         ] {
             let agent = ProductToken::new("other").unwrap();
-            let robots = Robots::parse(file.as_bytes(), &agent, profile);
+            let robots = AgentRules::parse(file.as_bytes(), &agent, profile);
             let statements = UsageStatements::read(&Sources {
                 robots: Some(&robots),
                 path_and_query: "/",

@@ -4,14 +4,14 @@
 mod reference;
 
 use crawl_policy::usage::{Sources, TdmRep, UsagePurpose, UsageStatements};
-use crawl_policy::{PageDirectives, ProductToken, Profile, Robots, request_path};
+use crawl_policy::{AgentRules, PageDirectives, ProductToken, Profile, RequestPath};
 use strum::VariantArray as _;
 
 /// Any file can be read by any reading, and what comes out keeps its bounds.
 pub(crate) fn parse(data: &[u8]) {
     let agent = ProductToken::new("ourbot").unwrap();
     for &profile in Profile::VARIANTS {
-        let robots = Robots::parse(data, &agent, profile);
+        let robots = AgentRules::parse(data, &agent, profile);
         let lines = u32::try_from(data.len()).unwrap() + 1;
         assert!(
             robots
@@ -20,7 +20,7 @@ pub(crate) fn parse(data: &[u8]) {
                 .all(|o| (1..=lines).contains(&o.line))
         );
         assert!(robots.sitemaps().iter().all(|s| !s.url.is_empty()));
-        assert!(robots.judge("/robots.txt").is_allowed());
+        assert!(robots.judge_path(&path_of("/robots.txt")).is_allowed());
         assert!(robots.memory_bytes() <= 4096 + 256 * data.len());
         for rate in robots.request_rates() {
             assert!(rate.requests > 0 && !rate.per.is_zero());
@@ -38,8 +38,8 @@ pub(crate) fn matching(data: &[u8]) {
     }
     for agent in ["ourbot", "bot2"] {
         let agent = ProductToken::new(agent).unwrap();
-        let robots = Robots::parse(file, &agent, Profile::Rfc9309);
-        let verdict = robots.judge(&path);
+        let robots = AgentRules::parse(file, &agent, Profile::Rfc9309);
+        let verdict = robots.judge_path(&path_of(&path));
         let found = (verdict.is_allowed(), verdict.rule.map(|rule| rule.line));
         let expect = reference::judge(file, &agent, &path);
         let file = String::from_utf8_lossy(file);
@@ -61,7 +61,8 @@ pub(crate) fn headers(data: &[u8]) {
     if let Some(alone) = limit(&alone) {
         assert!(limit(&both).is_some_and(|both| both <= alone));
     }
-    let _ = request_path(one);
+    let cut = RequestPath::of_unparsed(one);
+    assert_eq!(RequestPath::new(cut.as_str()).as_ref(), Ok(&cut));
     let file = TdmRep::parse(other.as_bytes());
     let fields = [
         ("content-usage", one),
@@ -87,8 +88,8 @@ pub(crate) fn dialects(data: &[u8]) {
     let (path, file) = split(data);
     let agent = ProductToken::new("ourbot").unwrap();
     let allows = |profile| {
-        let robots = Robots::parse(file, &agent, profile);
-        robots.judge(&path).is_allowed()
+        let robots = AgentRules::parse(file, &agent, profile);
+        robots.judge_path(&path_of(&path)).is_allowed()
     };
     let each = [Profile::Rfc9309, Profile::Koster1994, Profile::Extended1997].map(allows);
     if allows(Profile::Strictest) {
@@ -99,6 +100,10 @@ pub(crate) fn dialects(data: &[u8]) {
             String::from_utf8_lossy(file)
         );
     }
+}
+
+fn path_of(text: &str) -> RequestPath<'_> {
+    RequestPath::new(text).unwrap()
 }
 
 /// The first byte says how long the path is.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_policy::{AgentRules, ProductToken, Profile};
 
 use super::exchange::ArchivePlace;
 use crate::error::RecordsError;
@@ -15,9 +15,9 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 pub(super) struct Compiled {
     agent: ProductToken,
     profile: Profile,
-    none: Rc<Robots>,
+    none: Rc<AgentRules>,
     /// Each with the count of uses at its last one.
-    copies: HashMap<ArchivePlace, (u64, Rc<Robots>)>,
+    copies: HashMap<ArchivePlace, (u64, Rc<AgentRules>)>,
     bytes: usize,
     uses: u64,
 }
@@ -27,7 +27,7 @@ impl Compiled {
         Compiled {
             agent,
             profile,
-            none: Rc::new(Robots::allow_all()),
+            none: Rc::new(AgentRules::allow_all()),
             copies: HashMap::new(),
             bytes: 0,
             uses: 0,
@@ -35,7 +35,7 @@ impl Compiled {
     }
 
     /// The rules where there is no file.
-    pub(super) fn none(&self) -> Rc<Robots> {
+    pub(super) fn none(&self) -> Rc<AgentRules> {
         Rc::clone(&self.none)
     }
 
@@ -44,13 +44,13 @@ impl Compiled {
         &mut self,
         place: ArchivePlace,
         read: impl FnOnce() -> Result<Bytes, RecordsError>,
-    ) -> Result<Rc<Robots>, RecordsError> {
+    ) -> Result<Rc<AgentRules>, RecordsError> {
         self.uses += 1;
         if let Some((used, robots)) = self.copies.get_mut(&place) {
             *used = self.uses;
             return Ok(Rc::clone(robots));
         }
-        let robots = Rc::new(Robots::parse(&read()?, &self.agent, self.profile));
+        let robots = Rc::new(AgentRules::parse(&read()?, &self.agent, self.profile));
         self.bytes += robots.memory_bytes();
         if self.bytes > MAX_BYTES {
             self.forget_half();

@@ -101,7 +101,7 @@ impl AuditRun<'_> {
             .asks()
             .is_none_or(|asks| asks.welcomes(from, sent.start));
         let robots = copies.robots(place)?;
-        let verdict = robots.judge(url.path_and_query());
+        let verdict = robots.judge(url.as_url());
         if !verdict.is_allowed() {
             let by = words(&verdict);
             let what = format!("{url} was asked for, and robots.txt disallows it: {by}");
@@ -125,7 +125,7 @@ impl AuditRun<'_> {
 
 /// The rule of a verdict.
 pub(super) fn words(verdict: &Verdict<'_>) -> String {
-    match verdict.rule {
+    match &verdict.rule {
         Some(rule) => format!("`{}` on line {}", rule.text, rule.line),
         None => "no rule".to_owned(),
     }

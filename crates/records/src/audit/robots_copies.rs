@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crawl_archive::rows::RequestRow;
-use crawl_policy::{Robots, VisitHours};
+use crawl_policy::{AgentRules, VisitHours};
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 
 use super::answer_age::{life, retry_after, says_life};
@@ -156,7 +156,7 @@ impl Copies {
     pub(super) fn robots(
         &mut self,
         place: Option<ArchivePlace>,
-    ) -> Result<Rc<Robots>, RecordsError> {
+    ) -> Result<Rc<AgentRules>, RecordsError> {
         match place {
             None => Ok(self.compiled.none()),
             Some(place) => self.compiled.get(place, || self.exchanges.body(place)),
@@ -366,7 +366,7 @@ impl Answer {
 }
 
 impl RobotsPaceAsked {
-    fn of(robots: &Robots) -> Option<RobotsPaceAsked> {
+    fn of(robots: &AgentRules) -> Option<RobotsPaceAsked> {
         let millis = |gap: std::time::Duration| u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
         let delay = robots.crawl_delay();
         let mut gap = delay.map_or((0, "", 0), |(delay, line)| {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crawl_archive::rows::{ExcludedRow, PageRow, RobotsVerdict};
-use crawl_policy::{Robots, Verdict};
+use crawl_policy::{AgentRules, Verdict};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
 use super::findings::{
@@ -56,7 +56,7 @@ impl AuditRun<'_> {
         let Some(robots) = self.rules_of(origin, last)? else {
             return Ok(CheckResult::Undecided(NOT_ARCHIVED));
         };
-        let verdict = robots.judge(url.path_and_query());
+        let verdict = robots.judge(url.as_url());
         if is_said(said, &verdict) {
             return Ok(CheckResult::Kept);
         }
@@ -64,7 +64,7 @@ impl AuditRun<'_> {
         if answered + SETTLING_MS > started
             && let Some(before) = last.checked_sub(1)
             && let Some(robots) = self.rules_of(origin, before)?
-            && is_said(said, &robots.judge(url.path_and_query()))
+            && is_said(said, &robots.judge(url.as_url()))
         {
             return Ok(CheckResult::Undecided(JUST_THEN));
         }
@@ -131,7 +131,7 @@ impl AuditRun<'_> {
                 }
                 continue;
             };
-            let verdict = robots.judge(url.path_and_query());
+            let verdict = robots.judge(url.as_url());
             let (text, line) = rule_of(&verdict);
             let is_disallowed =
                 !verdict.is_allowed() && row.rule.as_deref() == text && row.line == line;
@@ -161,7 +161,7 @@ impl AuditRun<'_> {
         &mut self,
         origin: usize,
         index: usize,
-    ) -> Result<Option<Rc<Robots>>, RecordsError> {
+    ) -> Result<Option<Rc<AgentRules>>, RecordsError> {
         let answer = self.answer(origin, index);
         let force = answer.map(|answer| answer.force(self.limits));
         match (&mut self.copies, force) {
@@ -178,10 +178,9 @@ fn is_said(said: &RobotsVerdict, verdict: &Verdict<'_>) -> bool {
     said.verdict == access(verdict) && said.rule.as_deref() == text && said.line == line
 }
 
-fn rule_of<'a>(verdict: &Verdict<'a>) -> (Option<&'a str>, Option<u32>) {
-    verdict
-        .rule
-        .map_or((None, None), |rule| (Some(rule.text), Some(rule.line)))
+fn rule_of<'a>(verdict: &'a Verdict<'_>) -> (Option<&'a str>, Option<u32>) {
+    let rule = verdict.rule.as_ref();
+    (rule.map(|rule| &*rule.text), rule.map(|rule| rule.line))
 }
 
 fn access(verdict: &Verdict<'_>) -> &'static str {

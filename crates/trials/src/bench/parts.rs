@@ -17,7 +17,7 @@ use crawl_coding::{DecodeLimits, decode};
 use crawl_extractor::{Limits, pass_over_tokens, read_html};
 use crawl_frontier::{Admission, Durability, FjallFrontier, Frontier, Options, Outcome, Visit};
 use crawl_index::{IndexWriter, IndexedPage};
-use crawl_policy::{ProductToken, Profile as RobotsProfile, Robots};
+use crawl_policy::{AgentRules, ProductToken, Profile as RobotsProfile};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 use flate2::Compression;
 use flate2::bufread::GzEncoder;
@@ -287,10 +287,10 @@ fn links_of(parts: &mut Parts, pages: &[Page]) -> Result<()> {
                  Disallow: /cgi-bin/\nAllow: /search/about\nDisallow: /*.cgi$\nDisallow: /tmp/\n\
                  Disallow: /java/never/\nDisallow: /*/edit\n";
     let agent = ProductToken::new("ExampleBot")?;
-    let robots = Robots::parse(rules.as_bytes(), &agent, RobotsProfile::Rfc9309);
+    let robots = AgentRules::parse(rules.as_bytes(), &agent, RobotsProfile::Rfc9309);
     parts.time("match the page's URL with robots.txt", || {
         for page in pages {
-            black_box(robots.judge(page.url.path_and_query()).is_allowed());
+            black_box(robots.judge(page.url.as_url()).is_allowed());
         }
     });
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 
-use crawl_policy::{ProductToken, Profile, Robots, request_path};
+use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
 use data_encoding::BASE64;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -77,19 +77,19 @@ fn answer(line: &[u8], agent: &ProductToken, profile: Profile) -> Result<Value, 
         None => agent,
     };
     let robots = match &question.robots {
-        None => Robots::allow_all(),
-        Some(Body::Text(text)) => Robots::parse(text.as_bytes(), agent, profile),
+        None => AgentRules::allow_all(),
+        Some(Body::Text(text)) => AgentRules::parse(text.as_bytes(), agent, profile),
         Some(Body::Bytes { base64 }) => {
             let bytes = BASE64.decode(base64.as_bytes());
             let bytes = bytes.map_err(|why| format!("robots: not base64: {why}"))?;
-            Robots::parse(&bytes, agent, profile)
+            AgentRules::parse(&bytes, agent, profile)
         }
     };
-    let path = request_path(&question.url);
-    let verdict = robots.judge(&path);
+    let verdict = robots.judge_path(&RequestPath::of_unparsed(&question.url));
+    let rule = verdict.rule.as_ref();
     Ok(json!({
         "allowed": verdict.is_allowed(),
-        "line": verdict.rule.map(|rule| rule.line),
-        "rule": verdict.rule.map(|rule| rule.text),
+        "line": rule.map(|rule| rule.line),
+        "rule": rule.map(|rule| &rule.text),
     }))
 }

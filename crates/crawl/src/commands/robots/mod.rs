@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_policy::{AgentRules, ProductToken, Profile, RequestPath};
 use crawl_weburl::{CanonicalUrl, Origin};
 use serde_json::{Value, json};
 
@@ -66,24 +66,24 @@ struct TypedUrl {
     /// As typed.
     text: String,
     /// In origin form.
-    path: String,
+    path: RequestPath<'static>,
     /// None where only a path was typed.
     url: Option<CanonicalUrl>,
 }
 
 impl TypedUrl {
     fn read(text: &str, path_will_do: bool) -> Result<TypedUrl, CommandError> {
-        if path_will_do && text.starts_with('/') {
+        if path_will_do && let Ok(path) = RequestPath::new(text) {
             return Ok(TypedUrl {
                 text: text.to_owned(),
-                path: text.to_owned(),
+                path: path.into_owned(),
                 url: None,
             });
         }
         let url = seeds::read_page(text)?.url;
         Ok(TypedUrl {
             text: url.to_string(),
-            path: url.path_and_query().to_owned(),
+            path: RequestPath::of(url.as_url()).into_owned(),
             url: Some(url),
         })
     }
@@ -94,7 +94,7 @@ struct Source {
     /// Its name in what is said about it.
     name: String,
     /// None where it is unreachable: nothing may be asked for (RFC 9309 section 2.3.1.4).
-    robots: Option<Robots>,
+    robots: Option<AgentRules>,
     /// The result of the request for it, in words.
     answer: String,
 }
@@ -107,7 +107,7 @@ impl Rules {
         let body = read_file(path, MAX_FILE_BYTES)?;
         let source = Source {
             name: path.display().to_string(),
-            robots: Some(Robots::parse(&body, agent, profile)),
+            robots: Some(AgentRules::parse(&body, agent, profile)),
             answer: "read".to_owned(),
         };
         Ok(Rules(BTreeMap::from([(None, source)])))
@@ -129,7 +129,7 @@ impl Rules {
                 name: origin.robots_url().to_string(),
                 robots: fetched
                     .body
-                    .map(|body| Robots::parse(&body, agent, profile)),
+                    .map(|body| AgentRules::parse(&body, agent, profile)),
                 answer: fetched.answer,
             };
             (Some(origin), source)
@@ -154,8 +154,8 @@ impl Rules {
 impl Source {
     fn allows(&self, asked: &TypedUrl) -> bool {
         match &self.robots {
-            Some(robots) => robots.judge(&asked.path).is_allowed(),
-            None => asked.path == "/robots.txt",
+            Some(robots) => robots.judge_path(&asked.path).is_allowed(),
+            None => asked.path.as_str() == "/robots.txt",
         }
     }
 
@@ -173,7 +173,7 @@ impl Source {
         let Some(robots) = &self.robots else {
             return format!("{} is unreachable ({})", self.name, self.answer);
         };
-        let verdict = robots.judge(&asked.path);
+        let verdict = robots.judge_path(&asked.path);
         let group = match verdict.group {
             Some(group) => format!("group `{}` of line {}", group.agent, group.line),
             None => "no group speaks for it".to_owned(),
@@ -188,20 +188,21 @@ impl Source {
     }
 
     fn object(&self, asked: &TypedUrl, profile: Profile) -> Value {
-        let verdict = self.robots.as_ref().map(|robots| robots.judge(&asked.path));
-        let rule = verdict.and_then(|verdict| verdict.rule);
-        let group = verdict.and_then(|verdict| verdict.group);
         let robots = self.robots.as_ref();
-        let delay = robots.and_then(Robots::crawl_delay);
-        let sitemaps = robots.map(Robots::sitemaps).unwrap_or_default();
-        let oddities = robots.map(Robots::oddities).unwrap_or_default();
+        let verdict = robots.map(|robots| robots.judge_path(&asked.path));
+        let profile = verdict.as_ref().map_or(profile, |verdict| verdict.profile);
+        let rule = verdict.as_ref().and_then(|verdict| verdict.rule.as_ref());
+        let group = verdict.as_ref().and_then(|verdict| verdict.group.as_ref());
+        let delay = robots.and_then(AgentRules::crawl_delay);
+        let sitemaps = robots.map(AgentRules::sitemaps).unwrap_or_default();
+        let oddities = robots.map(AgentRules::oddities).unwrap_or_default();
         json!({
             "url": asked.text,
             "allowed": self.allows(asked),
             "line": rule.map(|rule| rule.line),
-            "rule": rule.map(|rule| rule.text),
+            "rule": rule.map(|rule| &rule.text),
             "group": group.map(|group| json!({"agent": group.agent, "line": group.line})),
-            "profile": verdict.map_or(profile, |verdict| verdict.profile).to_string(),
+            "profile": profile.to_string(),
             "robots": self.name,
             "answer": self.answer,
             "crawl_delay_ms": delay.map(|(delay, _)| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
@@ -211,7 +212,7 @@ impl Source {
                 .iter()
                 .map(|record| json!({"line": record.line, "field": record.field, "value": record.value}))
                 .collect::<Vec<_>>(),
-            "usage": robots.map(|robots| records::usage(robots, &asked.path)),
+            "usage": robots.map(|robots| records::usage(robots, asked.path.as_str())),
             "sitemaps": sitemaps.iter().map(|sitemap| &sitemap.url).collect::<Vec<_>>(),
             "oddities": oddities
                 .iter()

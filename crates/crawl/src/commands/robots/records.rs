@@ -1,7 +1,7 @@
 //! The records of a robots.txt besides its rules, each with its line.
 
 use crawl_policy::usage::{Sources, UsagePurpose, UsageStatements};
-use crawl_policy::{Robots, VisitHours};
+use crawl_policy::{AgentRules, VisitHours};
 use serde_json::{Map, Value, json};
 
 /// A record that binds the robot, or speaks for the whole file.
@@ -12,7 +12,7 @@ pub(super) struct Record {
 }
 
 /// The records, by line.
-pub(super) fn records(robots: &Robots) -> Vec<Record> {
+pub(super) fn records(robots: &AgentRules) -> Vec<Record> {
     let record = |line, field, value| Record { line, field, value };
     let mut found = Vec::new();
     if let Some((delay, line)) = robots.crawl_delay() {
@@ -47,7 +47,7 @@ pub(super) fn records(robots: &Robots) -> Vec<Record> {
 
 /// The file's word on the use of a page, by purpose: `allowed`, `refused`, or null
 /// where it does not speak of it.
-pub(super) fn usage(robots: &Robots, path_and_query: &str) -> Value {
+pub(super) fn usage(robots: &AgentRules, path_and_query: &str) -> Value {
     let statements = UsageStatements::read(&Sources {
         robots: Some(robots),
         path_and_query,

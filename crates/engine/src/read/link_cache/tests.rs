@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crawl_extractor::{Limits, read_html};
 use crawl_frontier::{Admission, Frontier, Lease, MemoryFrontier, UrlKind};
-use crawl_policy::{ProductToken, Profile, Robots};
+use crawl_policy::{AgentRules, ProductToken, Profile};
 use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, canonicalize};
 
@@ -92,9 +92,9 @@ fn url(raw: &str) -> CanonicalUrl {
     canonicalize(None, raw).unwrap()
 }
 
-fn robots(text: &str) -> Robots {
+fn robots(text: &str) -> AgentRules {
     let agent = ProductToken::new("crawl").unwrap();
-    Robots::parse(text.as_bytes(), &agent, Profile::default())
+    AgentRules::parse(text.as_bytes(), &agent, Profile::default())
 }
 
 fn lease(url: &CanonicalUrl, depth: u32) -> Lease {
@@ -120,7 +120,7 @@ fn config() -> Config {
 fn found(
     (html, from): (&str, &Lease),
     scope: &Arc<Scope>,
-    (policy, robots): (&LinkPolicy, &Robots),
+    (policy, robots): (&LinkPolicy, &AgentRules),
     (cache, settled_at): (&RefCell<LinkCache>, Option<u64>),
 ) -> PageFindings {
     let page = read_html(html.as_bytes(), None, &Limits::default());

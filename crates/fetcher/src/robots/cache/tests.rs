@@ -97,7 +97,8 @@ fn the_scheduler_is_told_what_is_in_force() {
 #[test]
 fn ours_rules_that_nobody_knows_bar_everything() {
     let barred = |compiled: &CompiledRobots| {
-        compiled.robots.judge("/a").access == crawl_policy::RobotsAccess::Disallowed
+        let path = crawl_policy::RequestPath::new("/a").unwrap();
+        !compiled.robots.judge_path(&path).is_allowed()
     };
     assert!(barred(&compiled("http://a.example", out(), b"")));
     assert!(!barred(&compiled(

@@ -1,0 +1,274 @@
+//! A robots.txt, compiled for one agent under one profile.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use url::{Position, Url};
+
+use crate::agent::{ProductToken, Profile};
+
+use super::dialects::{self, Dialect, Pick};
+use super::lines::{self, Body};
+use super::oddity::{RobotsOddity, RobotsOddityKind, note};
+use super::other_lines::{
+    CleanParam, Preference, PreferenceKind, RequestRate, SitemapLine, VisitTime,
+};
+use super::pattern::{self, Path, Specials};
+use super::request_path::RequestPath;
+use super::rfc9309::{self, IndexPages, Reading};
+use super::rules::Entry;
+use super::verdict::{Group, RobotsAccess, Rule, Verdict};
+
+/// The rules of a robots.txt for one agent, as one [`Profile`] reads them.
+///
+/// [`judge`](AgentRules::judge) answers for a URL, [`judge_path`](AgentRules::judge_path) for a
+/// path alone. The other methods return the records besides the rules, such as
+/// [`crawl_delay`](AgentRules::crawl_delay) and [`sitemaps`](AgentRules::sitemaps). What can't be
+/// read is skipped, as RFC 9309 section 2.3.1.5 has it, and listed among the
+/// [`oddities`](AgentRules::oddities).
+#[derive(Debug)]
+pub struct AgentRules {
+    profile: Profile,
+    pub(super) reading: Reading,
+    // Under `Strictest`: the other readings, with their names.
+    others: Vec<(Profile, Reading)>,
+}
+
+impl AgentRules {
+    /// Reads a robots.txt for one agent alone: the same rules as
+    /// [`Robots::parse`](crate::Robots::parse) and [`for_token`](crate::Robots::for_token) give,
+    /// without a copy of the file. Of a longer file only
+    /// [`MAX_ROBOTS_BYTES`](crate::MAX_ROBOTS_BYTES) are read.
+    #[must_use]
+    pub fn parse(file: &[u8], agent: &ProductToken, profile: Profile) -> AgentRules {
+        AgentRules::of(&Body::of(file), agent, profile)
+    }
+
+    pub(super) fn of(body: &Body<'_>, agent: &ProductToken, profile: Profile) -> AgentRules {
+        let bytes = &body.bytes;
+        let old = |dialect, pick| dialects::read(bytes, agent, dialect, pick);
+        let mut others = Vec::new();
+        let mut reading = match profile {
+            Profile::Rfc9309 => rfc9309::read(bytes, agent, IndexPages::AllowFolder),
+            Profile::Koster1994 => old(Dialect::Koster1994, Pick::First),
+            Profile::Extended1997 => old(Dialect::Extended1997, Pick::First),
+            Profile::Strictest => {
+                let koster = old(Dialect::Koster1994, Pick::Every);
+                let extended = old(Dialect::Extended1997, Pick::Every);
+                others.push((Profile::Koster1994, koster));
+                others.push((Profile::Extended1997, extended));
+                rfc9309::read(bytes, agent, IndexPages::AsWritten)
+            }
+        };
+        note_body(body, &mut reading.oddities);
+        AgentRules {
+            profile,
+            reading,
+            others,
+        }
+    }
+
+    /// Returns the rules of a site without a robots.txt: everything is allowed.
+    #[must_use]
+    pub fn allow_all() -> AgentRules {
+        AgentRules {
+            profile: Profile::default(),
+            reading: Reading::default(),
+            others: Vec::new(),
+        }
+    }
+
+    /// Judges whether a URL may be fetched. `/robots.txt` itself always may (RFC 9309 section
+    /// 2.2.2).
+    ///
+    /// The caller pairs each URL with the robots.txt of its own scheme, host and port: only the
+    /// path and the query are looked at here.
+    #[must_use]
+    pub fn judge(&self, url: &Url) -> Verdict<'_> {
+        self.judge_text(&url[Position::BeforePath..Position::AfterQuery])
+    }
+
+    /// Judges whether a path may be fetched, as [`judge`](AgentRules::judge) does for a URL.
+    #[must_use]
+    pub fn judge_path(&self, path: &RequestPath<'_>) -> Verdict<'_> {
+        self.judge_text(path.as_str())
+    }
+
+    fn judge_text(&self, path_and_query: &str) -> Verdict<'_> {
+        let profile = match self.profile {
+            Profile::Strictest => Profile::Rfc9309,
+            profile => profile,
+        };
+        if self.reading.rules.len() == 0 && self.others.is_empty() {
+            return self.reading.verdict(None, profile);
+        }
+        let path = Path::of(path_and_query);
+        let verdict = self.reading.judge(&path, profile);
+        if verdict.is_allowed() {
+            let mut others = self
+                .others
+                .iter()
+                .map(|(name, other)| other.judge(&path, *name));
+            if let Some(refusal) = others.find(|verdict| !verdict.is_allowed()) {
+                return refusal;
+            }
+        }
+        verdict
+    }
+
+    /// The first group that speaks for the agent; none where the file has no word for it.
+    #[must_use]
+    pub fn group(&self) -> Option<Group<'_>> {
+        self.reading.rules.first_group().map(group_of)
+    }
+
+    /// The longest `Crawl-delay` of the agent's groups, with its line.
+    #[must_use]
+    pub fn crawl_delay(&self) -> Option<(Duration, u32)> {
+        let others = self.others.iter().map(|(_, other)| other);
+        std::iter::once(&self.reading)
+            .chain(others)
+            .filter_map(|reading| reading.group.crawl_delay)
+            .max_by_key(|&(delay, line)| (delay, std::cmp::Reverse(line)))
+    }
+
+    /// The `Request-rate` lines of the agent's groups.
+    #[must_use]
+    pub fn request_rates(&self) -> &[RequestRate] {
+        &self.reading.group.request_rates
+    }
+
+    /// The `Visit-time` lines of the agent's groups: visits are welcome in any of them.
+    #[must_use]
+    pub fn visit_times(&self) -> &[VisitTime] {
+        &self.reading.group.visit_times
+    }
+
+    /// The `Sitemap` lines of the file, whatever group they stand in.
+    #[must_use]
+    pub fn sitemaps(&self) -> &[SitemapLine] {
+        &self.reading.file.sitemaps
+    }
+
+    /// The `Clean-param` lines of the file.
+    #[must_use]
+    pub fn clean_params(&self) -> &[CleanParam] {
+        &self.reading.file.clean_params
+    }
+
+    /// The first `Host` line of the file, with its line: the site's main mirror.
+    #[must_use]
+    pub fn host(&self) -> Option<(&str, u32)> {
+        let (host, line) = self.reading.file.hosts.first()?;
+        Some((host, *line))
+    }
+
+    /// The lines about the use of a path that speak for the agent: those with the longest
+    /// path that matches, its groups' before the file's.
+    pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
+        let path = Path::of(path).bytes;
+        let reading = &self.reading;
+        for lines in [&reading.group.preferences, &reading.file.preferences] {
+            let of_kind = lines.iter().filter(|line| line.kind == kind);
+            let lengths: Vec<_> = of_kind
+                .filter_map(|line| Some((preference_bytes(line, &path)?, line)))
+                .collect();
+            if let Some(longest) = lengths.iter().map(|(bytes, _)| *bytes).max() {
+                let longest = lengths.iter().filter(|(bytes, _)| *bytes == longest);
+                return longest.map(|(_, line)| *line).collect();
+            }
+        }
+        Vec::new()
+    }
+
+    /// The oddities of the file, by line; the first thousand.
+    #[must_use]
+    pub fn oddities(&self) -> &[RobotsOddity] {
+        &self.reading.oddities
+    }
+
+    /// Memory held, in bytes: for a cache that weighs its entries.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let others = self.others.iter().map(|(_, other)| other.memory_bytes());
+        size_of::<AgentRules>() + self.reading.memory_bytes() + others.sum::<usize>()
+    }
+}
+
+impl Reading {
+    fn judge(&self, path: &Path<'_>, profile: Profile) -> Verdict<'_> {
+        let entry = match &*path.bytes {
+            b"/robots.txt" => None,
+            _ => self.rules.decide(path),
+        };
+        self.verdict(entry, profile)
+    }
+
+    fn verdict(&self, entry: Option<&Entry>, profile: Profile) -> Verdict<'_> {
+        let group = match entry {
+            Some(entry) => self.rules.group(entry),
+            None => self.rules.first_group(),
+        };
+        Verdict {
+            access: match entry.is_none_or(Entry::allows) {
+                true => RobotsAccess::Allowed,
+                false => RobotsAccess::Disallowed,
+            },
+            rule: entry.map(|entry| Rule {
+                text: Cow::Borrowed(self.rules.text(entry)),
+                line: entry.line,
+            }),
+            group: group.map(group_of),
+            profile,
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let sitemaps = self.file.sitemaps.iter().map(|s| s.url.capacity() + 32);
+        self.rules.memory_bytes()
+            + sitemaps.sum::<usize>()
+            + self.oddities.capacity() * size_of::<RobotsOddity>()
+    }
+}
+
+fn group_of((agent, line): (&str, u32)) -> Group<'_> {
+    let agent = Cow::Borrowed(agent);
+    Group { agent, line }
+}
+
+/// The bytes of a preference's path, none where it does not match. No path matches all.
+fn preference_bytes(line: &Preference, path: &[u8]) -> Option<u32> {
+    if line.kind == PreferenceKind::License || !line.value.starts_with('/') {
+        return Some(0);
+    }
+    let pattern = line.value.split([' ', '\t']).next().unwrap_or_default();
+    matching_bytes(pattern, path)
+}
+
+fn matching_bytes(pattern: &str, path: &[u8]) -> Option<u32> {
+    let mut bytes = Vec::new();
+    let shape = pattern::push_pattern(pattern.as_bytes(), Specials::Meant, &mut bytes);
+    pattern::matches(&bytes, shape, path).then_some(shape.bytes)
+}
+
+/// Returns whether a path pattern as of RFC 9309 matches a path.
+pub(crate) fn path_matches(pattern: &str, path_and_query: &str) -> bool {
+    matching_bytes(pattern, &Path::of(path_and_query).bytes).is_some()
+}
+
+fn note_body(body: &Body<'_>, oddities: &mut Vec<RobotsOddity>) {
+    if body.bytes.trim_ascii_start().first() == Some(&b'<') {
+        note(oddities, 1, RobotsOddityKind::Markup);
+    }
+    if body.bridged {
+        note(oddities, 1, RobotsOddityKind::Utf16);
+    }
+    if body.cut {
+        let lines = lines::Lines::of(&body.bytes).count();
+        note(
+            oddities,
+            u32::try_from(lines).unwrap_or(u32::MAX - 1) + 1,
+            RobotsOddityKind::Cut,
+        );
+    }
+}
