@@ -1,4 +1,4 @@
-//! Reads robots.txt: may this crawler fetch this URL, and by which line?
+//! Reads robots.txt, and judges whether a crawler may fetch a URL. Each verdict names its line.
 //!
 //! ```
 //! use crawl_policy::Robots;
@@ -20,12 +20,11 @@
 //!
 //! [`Robots`] is the file, [`AgentRules`] its rules for one crawler, and a [`Verdict`] the answer
 //! for one URL. Files are read by RFC 9309, or by one of the older standards that [`Profile`]
-//! lists. [`RobotsStatus`] tells what to do if the server answers with something else than a
-//! file, and [`RequestPath`] judges a path without its URL.
+//! lists. [`RobotsStatus`] is the meaning of an HTTP status, such as a 404 for the file, and
+//! [`RequestPath`] is for judging a path without its URL.
 //!
-//! Two more kinds of rules are read here: [`PageDirectives`] are what a page and its headers ask
-//! of robots (META ROBOTS, X-Robots-Tag), and [`usage`] is what a site says about the use of its
-//! pages.
+//! Two more kinds of rules are read here: [`PageDirectives`] are the META ROBOTS elements and
+//! X-Robots-Tag headers of a page, and [`usage`] has a site's preferences about the use of its pages.
 //!
 //! Reading never fails: a value comes back, with its oddities. The crate does no I/O, speaks no
 //! HTTP and reads no clock.
@@ -34,6 +33,10 @@
 //!
 //! `serde`: `Serialize` and `Deserialize` for [`Verdict`], [`Rule`], [`Group`], [`RobotsAccess`],
 //! [`RobotsStatus`] and [`Profile`].
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod agent;
 mod page_directives;

@@ -35,7 +35,7 @@ pub(crate) use other_lines::{Preference, PreferenceKind};
 
 use lines::Body;
 
-/// A robots.txt file, to ask for the rules of any agent.
+/// A robots.txt file, with rules for any number of agents.
 ///
 /// Reading never fails. Of a file longer than [`MAX_ROBOTS_BYTES`] only the whole lines within
 /// that limit are kept; a byte order mark is dropped, and UTF-16 is converted. A clone shares the
@@ -59,8 +59,8 @@ impl Robots {
         Robots::parse(b"")
     }
 
-    /// Returns a file that disallows everything: the rules to keep while nobody knows the right
-    /// ones.
+    /// Returns a file that disallows everything, for use while the site's own file is
+    /// unreachable.
     #[must_use]
     pub fn disallow_all() -> Robots {
         Robots::parse(b"User-agent: *\nDisallow: /\n")

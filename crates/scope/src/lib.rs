@@ -1,7 +1,7 @@
 //! Which URLs and documents the operator of a crawl wants; each refusal names its rule.
 //!
-//! [`Scope`] decides which URLs belong to the crawl. It grows with the seeds, each of which may
-//! have terms of its own ([`SeedTerms`]), and with SURT prefixes ([`SurtPrefix`]).
+//! [`Scope`] decides which URLs belong to the crawl. Seeds and SURT prefixes ([`SurtPrefix`]) widen
+//! the scope, and a seed may have its own terms ([`SeedTerms`]).
 //! [`ContentFilter`] decides which of the fetched documents are kept, and [`action`] recognises
 //! URLs that look as if a request for them did something. The crate does no I/O and reads no
 //! clock.

@@ -288,6 +288,11 @@ fn build(workspace: &Workspace) -> Result<()> {
 }
 
 fn test(workspace: &Workspace) -> Result<()> {
+    // No crate of ours turns this feature on.
+    run_cargo(
+        workspace,
+        "test -p crawl-policy --features serde --test serde --locked",
+    )?;
     // All that fail are told in one run.
     let mut command = cargo(
         workspace,

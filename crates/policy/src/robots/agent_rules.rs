@@ -23,15 +23,15 @@ use super::verdict::{Group, RobotsAccess, Rule, Verdict};
 ///
 /// [`judge`](AgentRules::judge) answers for a URL, [`judge_path`](AgentRules::judge_path) for a
 /// path alone. The other methods return the records besides the rules, such as
-/// [`crawl_delay`](AgentRules::crawl_delay) and [`sitemaps`](AgentRules::sitemaps). What can't be
-/// read is skipped, as RFC 9309 section 2.3.1.5 has it, and listed among the
+/// [`crawl_delay`](AgentRules::crawl_delay) and [`sitemaps`](AgentRules::sitemaps). Lines that
+/// can't be read are skipped (RFC 9309 section 2.3.1.5) and listed in
 /// [`oddities`](AgentRules::oddities).
 #[derive(Debug)]
 pub struct AgentRules {
     profile: Profile,
     pub(super) reading: Reading,
     // Under `Strictest`: the other readings, with their names.
-    others: Vec<(Profile, Reading)>,
+    more_readings: Vec<(Profile, Reading)>,
 }
 
 impl AgentRules {
@@ -47,7 +47,7 @@ impl AgentRules {
     pub(super) fn of(body: &Body<'_>, agent: &ProductToken, profile: Profile) -> AgentRules {
         let bytes = &body.bytes;
         let old = |dialect, pick| dialects::read(bytes, agent, dialect, pick);
-        let mut others = Vec::new();
+        let mut more_readings = Vec::new();
         let mut reading = match profile {
             Profile::Rfc9309 => rfc9309::read(bytes, agent, IndexPages::AllowFolder),
             Profile::Koster1994 => old(Dialect::Koster1994, Pick::First),
@@ -55,8 +55,8 @@ impl AgentRules {
             Profile::Strictest => {
                 let koster = old(Dialect::Koster1994, Pick::Every);
                 let extended = old(Dialect::Extended1997, Pick::Every);
-                others.push((Profile::Koster1994, koster));
-                others.push((Profile::Extended1997, extended));
+                more_readings.push((Profile::Koster1994, koster));
+                more_readings.push((Profile::Extended1997, extended));
                 rfc9309::read(bytes, agent, IndexPages::AsWritten)
             }
         };
@@ -64,7 +64,7 @@ impl AgentRules {
         AgentRules {
             profile,
             reading,
-            others,
+            more_readings,
         }
     }
 
@@ -74,15 +74,15 @@ impl AgentRules {
         AgentRules {
             profile: Profile::default(),
             reading: Reading::default(),
-            others: Vec::new(),
+            more_readings: Vec::new(),
         }
     }
 
     /// Judges whether a URL may be fetched. `/robots.txt` itself always may (RFC 9309 section
     /// 2.2.2).
     ///
-    /// The caller pairs each URL with the robots.txt of its own scheme, host and port: only the
-    /// path and the query are looked at here.
+    /// Only the path and the query are compared. The caller must judge each URL by the robots.txt
+    /// of its scheme, host and port.
     #[must_use]
     pub fn judge(&self, url: &Url) -> Verdict<'_> {
         self.judge_text(&url[Position::BeforePath..Position::AfterQuery])
@@ -99,72 +99,72 @@ impl AgentRules {
             Profile::Strictest => Profile::Rfc9309,
             profile => profile,
         };
-        if self.reading.rules.len() == 0 && self.others.is_empty() {
+        if self.reading.rules.len() == 0 && self.more_readings.is_empty() {
             return self.reading.verdict(None, profile);
         }
         let path = Path::of(path_and_query);
         let verdict = self.reading.judge(&path, profile);
         if verdict.is_allowed() {
-            let mut others = self
-                .others
+            let mut verdicts = self
+                .more_readings
                 .iter()
                 .map(|(name, other)| other.judge(&path, *name));
-            if let Some(refusal) = others.find(|verdict| !verdict.is_allowed()) {
+            if let Some(refusal) = verdicts.find(|verdict| !verdict.is_allowed()) {
                 return refusal;
             }
         }
         verdict
     }
 
-    /// The first group that speaks for the agent; none where the file has no word for it.
+    /// Returns the first group that speaks for the agent; `None` if the file has no such group.
     #[must_use]
     pub fn group(&self) -> Option<Group<'_>> {
         self.reading.rules.first_group().map(group_of)
     }
 
-    /// The longest `Crawl-delay` of the agent's groups, with its line.
+    /// Returns the longest `Crawl-delay` of the agent's groups, with its line.
     #[must_use]
     pub fn crawl_delay(&self) -> Option<(Duration, u32)> {
-        let others = self.others.iter().map(|(_, other)| other);
+        let readings = self.more_readings.iter().map(|(_, other)| other);
         std::iter::once(&self.reading)
-            .chain(others)
+            .chain(readings)
             .filter_map(|reading| reading.group.crawl_delay)
             .max_by_key(|&(delay, line)| (delay, std::cmp::Reverse(line)))
     }
 
-    /// The `Request-rate` lines of the agent's groups.
+    /// Returns the `Request-rate` lines of the agent's groups.
     #[must_use]
     pub fn request_rates(&self) -> &[RequestRate] {
         &self.reading.group.request_rates
     }
 
-    /// The `Visit-time` lines of the agent's groups: visits are welcome in any of them.
+    /// Returns the `Visit-time` lines of the agent's groups. Visits are welcome at any of these times.
     #[must_use]
     pub fn visit_times(&self) -> &[VisitTime] {
         &self.reading.group.visit_times
     }
 
-    /// The `Sitemap` lines of the file, whatever group they stand in.
+    /// Returns the `Sitemap` lines of the file, in any group or none.
     #[must_use]
     pub fn sitemaps(&self) -> &[SitemapLine] {
         &self.reading.file.sitemaps
     }
 
-    /// The `Clean-param` lines of the file.
+    /// Returns the `Clean-param` lines of the file.
     #[must_use]
     pub fn clean_params(&self) -> &[CleanParam] {
         &self.reading.file.clean_params
     }
 
-    /// The first `Host` line of the file, with its line: the site's main mirror.
+    /// Returns the first `Host` value of the file (the site's main mirror), with its line.
     #[must_use]
     pub fn host(&self) -> Option<(&str, u32)> {
         let (host, line) = self.reading.file.hosts.first()?;
         Some((host, *line))
     }
 
-    /// The lines about the use of a path that speak for the agent: those with the longest
-    /// path that matches, its groups' before the file's.
+    /// Returns the lines about the use of a path that bind the agent: the ones with the longest
+    /// matching path, from the agent's groups if they have any, else from the whole file.
     pub(crate) fn preferences(&self, kind: PreferenceKind, path: &str) -> Vec<&Preference> {
         let path = Path::of(path).bytes;
         let reading = &self.reading;
@@ -181,17 +181,20 @@ impl AgentRules {
         Vec::new()
     }
 
-    /// The oddities of the file, by line; the first thousand.
+    /// Returns the first thousand oddities of the file, by line.
     #[must_use]
     pub fn oddities(&self) -> &[RobotsOddity] {
         &self.reading.oddities
     }
 
-    /// Memory held, in bytes: for a cache that weighs its entries.
+    /// Returns the memory held, in bytes, for a cache that weighs its entries.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let others = self.others.iter().map(|(_, other)| other.memory_bytes());
-        size_of::<AgentRules>() + self.reading.memory_bytes() + others.sum::<usize>()
+        let readings = self
+            .more_readings
+            .iter()
+            .map(|(_, other)| other.memory_bytes());
+        size_of::<AgentRules>() + self.reading.memory_bytes() + readings.sum::<usize>()
     }
 }
 
@@ -236,7 +239,8 @@ fn group_of((agent, line): (&str, u32)) -> Group<'_> {
     Group { agent, line }
 }
 
-/// The bytes of a preference's path, none where it does not match. No path matches all.
+/// Returns the length of a preference's path; `None` if it does not match. A preference without a
+/// path matches everything.
 fn preference_bytes(line: &Preference, path: &[u8]) -> Option<u32> {
     if line.kind == PreferenceKind::License || !line.value.starts_with('/') {
         return Some(0);

@@ -6,7 +6,8 @@ use super::agent_rules::AgentRules;
 use super::other_lines::CleanParam;
 use super::pattern::find;
 
-/// Lines that are heeded; the first ones. Each URL with a query goes over all of them.
+/// The maximum number of `Clean-param` lines that a URL with a query is compared with; later lines
+/// are ignored.
 const MAX_LINES: usize = 1000;
 
 /// A URL without the parameters that its site says change nothing.
@@ -22,7 +23,7 @@ pub struct Cleaned {
 
 impl AgentRules {
     /// Removes the parameters that the file's `Clean-param` lines name for the path of `url`.
-    /// Returns `None` if the URL has none of them.
+    /// Returns `None` if the URL has no such parameter.
     ///
     /// Names are compared with their case and paths from their beginning, and `*` matches anything,
     /// as Yandex has it. The first line that removed something is named.
@@ -49,7 +50,7 @@ impl AgentRules {
     }
 }
 
-/// Removes the parameters of these names. Returns `None` if the URL has none of them.
+/// Removes the parameters named by `names`. Returns `None` if the URL has no such parameter.
 fn without_params(url: &Url, names: &[String]) -> Option<Url> {
     let is_named = |part: &str| {
         let name = part.split_once('=').map_or(part, |(name, _)| name);
@@ -59,10 +60,10 @@ fn without_params(url: &Url, names: &[String]) -> Option<Url> {
     if !query.split('&').any(is_named) {
         return None;
     }
-    let kept: Vec<&str> = query.split('&').filter(|part| !is_named(part)).collect();
-    let kept = kept.join("&");
+    let parts: Vec<&str> = query.split('&').filter(|part| !is_named(part)).collect();
+    let rest = parts.join("&");
     let mut url = url.clone();
-    url.set_query(Some(kept.as_str()).filter(|kept| !kept.is_empty()));
+    url.set_query(Some(rest.as_str()).filter(|rest| !rest.is_empty()));
     Some(url)
 }
 

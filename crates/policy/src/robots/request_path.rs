@@ -113,8 +113,8 @@ mod tests {
             assert_eq!(RequestPath::new(path).unwrap().as_str(), path);
         }
         for bad in ["", "a", "a.example/b", "https://a.example/b", "?q", " /a"] {
-            let why = RequestPath::new(bad).unwrap_err().to_string();
-            assert_eq!(why, format!("path `{bad}` does not begin with `/`"));
+            let message = RequestPath::new(bad).unwrap_err().to_string();
+            assert_eq!(message, format!("path `{bad}` does not begin with `/`"));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The meaning of an HTTP status in answer to a request for /robots.txt.
 
-/// What the HTTP answer to a request for `/robots.txt` means, by RFC 9309 section 2.3.1.
+/// The meaning of an HTTP status in answer to a request for `/robots.txt` (RFC 9309 section 2.3.1).
 ///
 /// ```
 /// use crawl_policy::{Robots, RobotsStatus};
@@ -30,17 +30,17 @@ pub enum RobotsStatus {
     /// 2xx: the body holds the rules, whatever its media type (section 2.3.1.1).
     Successful,
     /// 3xx: the rules are at the target (section 2.3.1.2), and bind the origin that was asked
-    /// first. Follow at least five redirects in a row; beyond that, or if there is no target, the
-    /// file is [`Unavailable`](RobotsStatus::Unavailable). A 304 that answers a conditional
-    /// request is the caller's to recognise: the copy at hand still holds.
+    /// first. Follow at least five redirects in a row; after that, or without a target, treat
+    /// the file as [`Unavailable`](RobotsStatus::Unavailable). A 304 in answer to a conditional
+    /// request is included: the caller checks for it first, and keeps its copy.
     Redirect,
-    /// 4xx other than 429: there are no rules, so everything is allowed (section 2.3.1.3). By the
-    /// RFC this includes 401 and 403, which crawlers before it took for a ban.
+    /// 4xx other than 429: the site has no rules, so everything is allowed (section 2.3.1.3). The
+    /// RFC includes 401 and 403, which earlier crawlers took for a ban.
     Unavailable,
-    /// 5xx: nobody knows the rules, so everything is disallowed (section 2.3.1.4). This is also
-    /// the meaning of a request that got no answer. 429 belongs here, although the RFC counts it
-    /// among the 4xx: the server asks for fewer requests. So do statuses outside 200 to 599,
-    /// which no HTTP answer ends with.
+    /// 5xx: the rules are unknown, so everything is disallowed (section 2.3.1.4). A request without
+    /// an answer has the same meaning. 429 is included although it is a 4xx, because it is
+    /// temporary and demands fewer requests. Statuses outside 200 to 599 are not final answers,
+    /// and are included too.
     Unreachable,
 }
 

@@ -80,12 +80,16 @@ fn ours_a_file_gives_the_rules_that_reading_for_one_agent_gives() {
     let token = ProductToken::new("ourbot").unwrap();
     for bytes in [file.as_bytes(), &utf16] {
         for profile in [Profile::Rfc9309, Profile::Koster1994, Profile::Strictest] {
-            let kept = Robots::parse(bytes).for_token(&token, profile);
+            let shared = Robots::parse(bytes).for_token(&token, profile);
             let direct = AgentRules::parse(bytes, &token, profile);
             for path in ["/a", "/b", "/c"] {
-                assert_eq!(judge(&kept, path), judge(&direct, path), "{profile} {path}");
+                assert_eq!(
+                    judge(&shared, path),
+                    judge(&direct, path),
+                    "{profile} {path}"
+                );
             }
-            assert_eq!(kept.oddities(), direct.oddities());
+            assert_eq!(shared.oddities(), direct.oddities());
         }
     }
 }
@@ -245,8 +249,7 @@ fn ours_a_record_is_cited_by_the_first_name_that_speaks_for_us() {
         let robots = AgentRules::parse(file.as_bytes(), &agent, profile);
         for path in ["/a", "/b"] {
             let group = judge(&robots, path).group.unwrap();
-            let found = (&*group.agent, group.line);
-            assert_eq!(found, ("*", 2), "{profile} {path}");
+            assert_eq!((&*group.agent, group.line), ("*", 2), "{profile} {path}");
         }
     }
 }
@@ -267,8 +270,8 @@ fn ours_the_strictest_reading_keeps_every_record_of_1994() {
         let verdict = judge(&robots, path);
         assert!(!verdict.is_allowed(), "{path}");
         assert_eq!(verdict.rule.map(|rule| rule.line), Some(line), "{path}");
-        let found = verdict.group.unwrap();
-        assert_eq!((&*found.agent, found.line), group, "{path}");
+        let by = verdict.group.unwrap();
+        assert_eq!((&*by.agent, by.line), group, "{path}");
     }
     assert_eq!(
         judge(&robots, "/the-second~/c").profile,

@@ -1,0 +1,54 @@
+//! The written form of verdicts, by the feature `serde`.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use crawl_policy::{ProductToken, Profile, RequestPath, Robots, RobotsStatus, Verdict};
+use strum::VariantArray as _;
+
+#[test]
+fn ours_a_verdict_is_read_back_from_its_json() {
+    let robots = Robots::parse(b"User-agent: *\nDisallow: /a\n");
+    let (path, other) = (
+        RequestPath::new("/a").unwrap(),
+        RequestPath::new("/b").unwrap(),
+    );
+    let rules = robots.for_agent("ourbot");
+    let verdict = rules.judge_path(&path);
+    let json = serde_json::to_string(&verdict).unwrap();
+    assert_eq!(
+        json,
+        r#"{"access":"disallowed","rule":{"text":"Disallow: /a","line":2},"group":{"agent":"*","line":1},"profile":"rfc9309"}"#
+    );
+    let read: Verdict<'static> = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, verdict);
+
+    let verdict = rules.judge_path(&other);
+    let json = serde_json::to_string(&verdict).unwrap();
+    let read: Verdict<'static> = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, verdict);
+}
+
+#[test]
+fn ours_a_profile_is_written_as_it_is_displayed() {
+    for profile in Profile::VARIANTS {
+        let json = serde_json::to_string(profile).unwrap();
+        assert_eq!(json, format!("\"{profile}\""));
+        assert_eq!(serde_json::from_str::<Profile>(&json).unwrap(), *profile);
+    }
+    // The strictest of several readings names the one that refused.
+    let robots = Robots::parse(b"User-agent: our\nDisallow: /a\n");
+    let agent = ProductToken::new("ourbot").unwrap();
+    let rules = robots.for_token(&agent, Profile::Strictest);
+    let verdict = rules.judge_path(&RequestPath::new("/a").unwrap());
+    let json = serde_json::to_value(&verdict).unwrap();
+    assert_eq!(json["profile"], "koster1994");
+}
+
+#[test]
+fn ours_a_status_has_the_words_of_the_rfc() {
+    let words =
+        [200, 301, 404, 503].map(|status| serde_json::to_value(RobotsStatus::of(status)).unwrap());
+    assert_eq!(
+        words,
+        ["successful", "redirect", "unavailable", "unreachable"]
+    );
+}
