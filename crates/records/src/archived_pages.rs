@@ -100,18 +100,7 @@ impl ArchivedPages {
             file: self.files.get(place.file? as usize)?.clone(),
             offset: place.offset,
         };
-        let record = read_place(&self.dir, &warc, place.bytes).ok()?;
-        let http = record.http().filter(|_| record.url() == Some(url))?;
-        let field = |name| http.field(name).map(String::from_utf8_lossy);
-        let last_modified = field("last-modified")
-            .and_then(|value| httpdate::parse_http_date(&value).ok())
-            .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
-            .and_then(|since| i64::try_from(since.as_secs()).ok());
-        Some(ArchivedPage {
-            content_type: field("content-type").map(String::from),
-            last_modified,
-            body: decoded_body(&http)?,
-        })
+        read_record(&self.dir, url, &warc, place.bytes)
     }
 
     fn add(&mut self, row: &PageRow, changed_at: Option<Timestamp>) {
@@ -139,6 +128,30 @@ impl ArchivedPages {
         });
         u32::try_from(number).unwrap_or(u32::MAX)
     }
+}
+
+/// Reads the body of the page that `row` describes, from the archive of the crawl in `dir`. `None` if the
+/// page has none, or it is not in the archive, contains a secret ([`PageRow::may_show_body`]), or can't
+/// be read.
+#[must_use]
+pub fn read_archived(dir: &Path, row: &PageRow) -> Option<ArchivedPage> {
+    let warc = row.warc.as_ref().filter(|_| row.may_show_body())?;
+    read_record(dir, &row.url, warc, row.bytes)
+}
+
+fn read_record(dir: &Path, url: &str, warc: &WarcPlace, bytes: u64) -> Option<ArchivedPage> {
+    let record = read_place(dir, warc, bytes).ok()?;
+    let http = record.http().filter(|_| record.url() == Some(url))?;
+    let field = |name| http.field(name).map(String::from_utf8_lossy);
+    let last_modified = field("last-modified")
+        .and_then(|value| httpdate::parse_http_date(&value).ok())
+        .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
+        .and_then(|since| i64::try_from(since.as_secs()).ok());
+    Some(ArchivedPage {
+        content_type: field("content-type").map(String::from),
+        last_modified,
+        body: decoded_body(&http)?,
+    })
 }
 
 fn refuses_ai_input(row: &PageRow) -> bool {

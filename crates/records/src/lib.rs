@@ -57,7 +57,7 @@ mod text;
 mod walk;
 mod words;
 
-pub use archived_pages::{ArchivedPage, ArchivedPages, PageSeen};
+pub use archived_pages::{ArchivedPage, ArchivedPages, PageSeen, read_archived};
 pub use audit::{Audit, Breach, CitedRow, audit};
 pub use broken::{BrokenLink, BrokenLinks, BrokenPage, EveryLink, broken};
 pub use changes::{RoundChanges, changes};

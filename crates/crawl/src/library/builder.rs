@@ -1,0 +1,151 @@
+//! The builder of a crawl.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawl_engine::{Config, Controls, Stop};
+use crawl_fetcher::Contact;
+use crawl_policy::ProductToken;
+use crawl_scope::ScopeMode;
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+
+use super::error::CrawlError;
+use super::output::Output;
+use super::pages::Pages;
+
+/// Pages that may wait for the consumer. A slower consumer slows the crawl down.
+const MAX_WAITING_PAGES: usize = 64;
+
+/// A crawl: its seeds and its options. [`Crawl::run`] starts it.
+///
+/// The defaults are those of the command `crawl`: robots.txt by RFC 9309, at least one second between
+/// two requests to a host, the sites of the seeds as scope, no budget. Options that have no method are
+/// fields of [`Config`], which [`Crawl::configure`] changes.
+#[must_use = "a crawl does nothing until `run`"]
+pub struct Crawl {
+    seeds: Vec<String>,
+    agent: String,
+    contact: Option<String>,
+    output: Option<PathBuf>,
+    changes: Vec<Change>,
+}
+
+type Change = Box<dyn FnOnce(&mut Config) + Send>;
+
+impl Crawl {
+    /// A crawl from one seed, such as `https://example.org/`.
+    pub fn new(seed: impl Into<String>) -> Crawl {
+        Crawl {
+            seeds: vec![seed.into()],
+            agent: "crawl".to_owned(),
+            contact: None,
+            output: None,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Adds a seed.
+    pub fn seed(mut self, seed: impl Into<String>) -> Crawl {
+        self.seeds.push(seed.into());
+        self
+    }
+
+    /// Who answers for the crawl: a mail address, or a URL. Each request carries it in `User-Agent`.
+    /// Without a contact only loopback and private addresses are requested.
+    pub fn contact(mut self, contact: impl Into<String>) -> Crawl {
+        self.contact = Some(contact.into());
+        self
+    }
+
+    /// The name that robots.txt files address, `crawl` by default: a single word.
+    pub fn agent(mut self, agent: impl Into<String>) -> Crawl {
+        self.agent = agent.into();
+        self
+    }
+
+    /// The directory for the archive, the rows and the state. A crawl that was interrupted resumes there.
+    /// Without one the directory is temporary, and removed with the last [`Page`](crate::Page).
+    pub fn output(mut self, dir: impl Into<PathBuf>) -> Crawl {
+        self.output = Some(dir.into());
+        self
+    }
+
+    /// The minimum gap between the end of one request to a host and the start of the next. robots.txt and
+    /// slow answers make it longer. At hosts of others it is at least 200 ms.
+    pub fn delay(self, delay: Duration) -> Crawl {
+        self.configure(move |config| config.politeness.delay = delay)
+    }
+
+    /// Ends the crawl after that many pages.
+    pub fn max_pages(self, pages: u64) -> Crawl {
+        self.configure(move |config| config.budgets.max_pages = Some(pages))
+    }
+
+    /// Ends the crawl after that time.
+    pub fn max_time(self, time: Duration) -> Crawl {
+        self.configure(move |config| config.budgets.max_time = Some(time))
+    }
+
+    /// Follows at most that many links from a seed. 0 requests the seeds alone.
+    pub fn max_depth(self, depth: u32) -> Crawl {
+        self.configure(move |config| config.scope.max_depth = Some(depth))
+    }
+
+    /// Which URLs belong to the crawl, beginning from the seeds.
+    pub fn scope(self, mode: ScopeMode) -> Crawl {
+        self.configure(move |config| config.scope.mode = mode)
+    }
+
+    /// Changes the configuration, after all defaults and in the order of the calls.
+    pub fn configure(mut self, change: impl FnOnce(&mut Config) + Send + 'static) -> Crawl {
+        self.changes.push(Box::new(change));
+        self
+    }
+
+    /// Starts the crawl on the tokio runtime that this is called in, and returns its pages. An error is
+    /// the last item of the stream, also one of the options.
+    #[must_use = "the crawl ends when its pages are dropped"]
+    pub fn run(self) -> Pages {
+        self.start().unwrap_or_else(Pages::failed)
+    }
+
+    fn start(self) -> Result<Pages, CrawlError> {
+        let runtime = Handle::try_current().map_err(|_| CrawlError::NoRuntime)?;
+        let seeds = self.seeds.iter().map(|seed| read_seed(seed));
+        let seeds = seeds.collect::<Result<Vec<_>, _>>()?;
+        let contact = self.contact.as_deref().map(str::parse::<Contact>);
+        let agent = ProductToken::new(&self.agent)?;
+        let contact = contact.transpose()?;
+        let output = Arc::new(Output::new(self.output)?);
+        let version = env!("CARGO_PKG_VERSION");
+        let mut config = Config::new(agent, version, contact, seeds, output.path());
+        for change in self.changes {
+            change(&mut config);
+        }
+        let (pages, rows) = mpsc::channel(MAX_WAITING_PAGES);
+        let (stop, stopped) = watch::channel(Stop::No);
+        let controls = Controls {
+            stop: stopped,
+            pages: Some(pages),
+            ..Controls::unattended()
+        };
+        let held = Arc::clone(&output);
+        let task = runtime.spawn(async move {
+            let ended = crawl_engine::run(config, controls).await;
+            // Whatever writes to the directory has ended.
+            drop(held);
+            ended
+        });
+        Ok(Pages::running(rows, stop, task, output))
+    }
+}
+
+fn read_seed(seed: &str) -> Result<CanonicalUrl, CrawlError> {
+    canonicalize(None, seed).map_err(|why| CrawlError::Seed {
+        url: seed.to_owned(),
+        why: why.to_string(),
+    })
+}

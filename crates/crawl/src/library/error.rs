@@ -1,0 +1,43 @@
+//! The errors of a crawl.
+
+use std::io;
+use std::path::PathBuf;
+
+use crawl_engine::EngineError;
+use crawl_fetcher::BadContact;
+use crawl_policy::BadToken;
+
+/// The reason why a crawl could not start, or had to stop.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrawlError {
+    /// A seed is no URL that can be crawled.
+    #[error("unusable seed `{url}`: {why}\nhint: give a whole URL such as `https://example.org/`")]
+    Seed {
+        /// The text that was given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The contact is neither a mail address nor a URL.
+    #[error("unusable contact {0}\nhint: give one such as `you@example.org`")]
+    Contact(#[from] BadContact),
+    /// The agent is no product token.
+    #[error("unusable agent: {0}\nhint: give a single word such as `examplebot`")]
+    Agent(#[from] BadToken),
+    /// There is no tokio runtime.
+    #[error("a crawl needs a tokio runtime\nhint: call `run` within one, such as #[tokio::main]")]
+    NoRuntime,
+    /// The folder for a crawl without an output directory can't be made.
+    #[error("can't make a folder in `{}`: {source}", dir.display())]
+    Folder {
+        /// The folder for temporary files.
+        dir: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The crawl could not go on. Fetched pages stay in the output directory, and the same crawl resumes
+    /// there.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}

@@ -1,0 +1,14 @@
+//! The library's front door, over `crawl-engine`.
+
+mod builder;
+mod error;
+mod output;
+mod page;
+mod pages;
+
+pub use builder::Crawl;
+pub use crawl_archive::rows::PageRow;
+pub use crawl_engine::{Config, EngineError, Summary};
+pub use error::CrawlError;
+pub use page::Page;
+pub use pages::Pages;

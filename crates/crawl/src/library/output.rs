@@ -1,0 +1,39 @@
+//! The directory of a crawl.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::error::CrawlError;
+
+/// The directory that a crawl writes to.
+#[derive(Debug)]
+pub(super) enum Output {
+    /// Named by the user; it stays.
+    Kept(PathBuf),
+    /// Removed with the last page.
+    Temporary(TempDir),
+}
+
+impl Output {
+    /// The directory that was named, or a temporary one.
+    pub(super) fn new(named: Option<PathBuf>) -> Result<Output, CrawlError> {
+        match named {
+            Some(dir) => Ok(Output::Kept(dir)),
+            None => match TempDir::with_prefix("crawl-") {
+                Ok(dir) => Ok(Output::Temporary(dir)),
+                Err(source) => Err(CrawlError::Folder {
+                    dir: std::env::temp_dir(),
+                    source,
+                }),
+            },
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Output::Kept(dir) => dir,
+            Output::Temporary(dir) => dir.path(),
+        }
+    }
+}

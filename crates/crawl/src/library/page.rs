@@ -1,0 +1,103 @@
+//! A page that was fetched.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use crawl_archive::rows::PageRow;
+use crawl_extractor::{ContentLimits, PageContext, is_html, read_content};
+use crawl_records::{ArchivedPage, read_archived};
+
+use super::output::Output;
+
+/// A page that the crawl requested: its outcome, and its body in the archive.
+///
+/// There is one for each URL that was requested, with whatever outcome: a redirect, an image, a 404 and
+/// a failed exchange are pages too. [`Page::body`] and [`Page::text`] read from the disk, so they block
+/// the thread for a moment.
+#[derive(Clone, Debug)]
+pub struct Page {
+    row: PageRow,
+    output: Arc<Output>,
+}
+
+impl Page {
+    pub(super) fn new(row: PageRow, output: Arc<Output>) -> Page {
+        Page { row, output }
+    }
+
+    /// The URL that was requested, in canonical form.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.row.url
+    }
+
+    /// The status code. `None` if there was no answer; then [`Page::error`] says why.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.row.status
+    }
+
+    /// The name of the failure. `None` if the exchange was complete.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        self.row.error.as_deref()
+    }
+
+    /// The title of an HTML page.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.row.title.as_deref()
+    }
+
+    /// The number of links from a seed to this page.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.row.depth
+    }
+
+    /// The `Content-Type` of the answer, as sent.
+    #[must_use]
+    pub fn content_type(&self) -> Option<&str> {
+        self.row.content_type.as_deref()
+    }
+
+    /// The target of a redirect, in canonical form. `None` if the answer was no redirect.
+    #[must_use]
+    pub fn redirect(&self) -> Option<&str> {
+        self.row.redirect.as_deref()
+    }
+
+    /// Everything that is known of the page: its row of `pages.jsonl`.
+    #[must_use]
+    pub fn row(&self) -> &PageRow {
+        &self.row
+    }
+
+    /// Reads the body, without its content coding. `None` if there is none, or if it isn't kept, because
+    /// the site wants no copy or it contains a secret of the operator.
+    #[must_use]
+    pub fn body(&self) -> Option<Bytes> {
+        self.archived().map(|page| page.body)
+    }
+
+    /// Reads the main text of an HTML page: no navigation, no boilerplate, a line for each block. `None`
+    /// for other documents and for pages without a body.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        let page = self.archived()?;
+        let content_type = page.content_type.as_deref();
+        if !is_html(content_type, &page.body) {
+            return None;
+        }
+        let context = PageContext {
+            content_type,
+            ..PageContext::default()
+        };
+        let content = read_content(&page.body, &context, &ContentLimits::default());
+        Some(content.main_text())
+    }
+
+    fn archived(&self) -> Option<ArchivedPage> {
+        read_archived(self.output.path(), &self.row)
+    }
+}

@@ -1,0 +1,123 @@
+//! The stream of pages.
+
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use crawl_archive::rows::PageRow;
+use crawl_engine::{EngineError, Stop, Summary};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_stream::Stream;
+
+use super::error::CrawlError;
+use super::output::Output;
+use super::page::Page;
+
+/// The pages of a crawl, as they are committed to its directory: a [`Stream`], with a method
+/// [`next`](Pages::next) for programs that don't use streams otherwise.
+///
+/// The crawl waits for a consumer that falls behind. It ends when nothing is left or a budget is spent;
+/// then the stream ends, and [`Pages::summary`] tells how it went. An error is the last item. Dropping
+/// the stream ends the crawl at once: requests in flight are abandoned, and a crawl with an
+/// output directory resumes there.
+#[derive(Debug)]
+pub struct Pages(State);
+
+#[derive(Debug)]
+enum State {
+    Running(Running),
+    /// The crawl could not start.
+    Failed(CrawlError),
+    Ended(Option<Box<Summary>>),
+}
+
+#[derive(Debug)]
+struct Running {
+    rows: mpsc::Receiver<PageRow>,
+    stop: watch::Sender<Stop>,
+    task: JoinHandle<Result<Summary, EngineError>>,
+    output: Arc<Output>,
+}
+
+impl Pages {
+    pub(super) fn running(
+        rows: mpsc::Receiver<PageRow>,
+        stop: watch::Sender<Stop>,
+        task: JoinHandle<Result<Summary, EngineError>>,
+        output: Arc<Output>,
+    ) -> Pages {
+        Pages(State::Running(Running {
+            rows,
+            stop,
+            task,
+            output,
+        }))
+    }
+
+    pub(super) fn failed(error: CrawlError) -> Pages {
+        Pages(State::Failed(error))
+    }
+
+    /// Waits for the next page. `None` once the crawl has ended.
+    pub async fn next(&mut self) -> Option<Result<Page, CrawlError>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Ends the crawl gently: no further request is sent, and pages in flight still come.
+    pub fn stop(&self) {
+        if let State::Running(running) = &self.0 {
+            running.stop.send_replace(Stop::Drain);
+        }
+    }
+
+    /// How the crawl went. `None` before the stream has ended, and after an error.
+    #[must_use]
+    pub fn summary(&self) -> Option<&Summary> {
+        match &self.0 {
+            State::Ended(summary) => summary.as_deref(),
+            State::Running(_) | State::Failed(_) => None,
+        }
+    }
+}
+
+impl Stream for Pages {
+    type Item = Result<Page, CrawlError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let running = match &mut self.0 {
+            State::Running(running) => running,
+            State::Ended(_) => return Poll::Ready(None),
+            State::Failed(_) => {
+                let State::Failed(error) = std::mem::replace(&mut self.0, State::Ended(None))
+                else {
+                    return Poll::Ready(None);
+                };
+                return Poll::Ready(Some(Err(error)));
+            }
+        };
+        if let Some(row) = ready!(running.rows.poll_recv(cx)) {
+            let output = Arc::clone(&running.output);
+            return Poll::Ready(Some(Ok(Page::new(row, output))));
+        }
+        let ended = ready!(Pin::new(&mut running.task).poll(cx));
+        let (summary, error) = match ended {
+            Ok(Ok(summary)) => (Some(Box::new(summary)), None),
+            Ok(Err(error)) => (None, Some(CrawlError::Engine(error))),
+            Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+            // The runtime is shutting down.
+            Err(_) => (None, None),
+        };
+        self.0 = State::Ended(summary);
+        Poll::Ready(error.map(Err))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The task ends by itself, and its threads with it.
+        self.stop.send_replace(Stop::Now);
+    }
+}

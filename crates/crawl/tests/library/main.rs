@@ -1,0 +1,122 @@
+//! The library: a crawl as a stream of pages.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crawl::{Crawl, CrawlError};
+use crawl_testweb::{Answer, CrawlReach, TestWeb};
+
+/// A gap for servers of our own.
+const DELAY: Duration = Duration::from_millis(1);
+
+fn quick(seed: String) -> Crawl {
+    Crawl::new(seed).delay(DELAY).configure(|config| {
+        config.politeness.delay_factor = 0.0;
+    })
+}
+
+#[tokio::test]
+async fn each_page_comes_once_with_its_body_and_its_text() {
+    let web = TestWeb::builder().hosts(1).pages(30).gzip(true).start();
+    let mut pages = quick(web.url(0, "/")).run();
+    let mut urls = BTreeSet::new();
+    let mut texts = 0;
+    let mut last = None;
+    while let Some(page) = pages.next().await {
+        let page = page.unwrap();
+        assert!(urls.insert(page.url().to_owned()), "{} twice", page.url());
+        if page.status() == Some(200) && page.title().is_some() {
+            let body = page.body().unwrap();
+            assert!(
+                body.windows(6).any(|bytes| bytes == b"<title"),
+                "{}",
+                page.url()
+            );
+            texts += usize::from(page.text().is_some_and(|text| !text.is_empty()));
+            last = Some(page);
+        }
+    }
+    let summary = pages.summary().unwrap();
+    let output = summary.output.clone();
+    assert_eq!(summary.pages, urls.len() as u64);
+    assert!(texts > 10, "{texts} texts");
+    let mut expected = web.truth(CrawlReach::Host).fetched_with_sitemaps();
+    expected.insert(web.url(0, "/sitemap.xml"));
+    assert_eq!(urls, expected);
+    // The temporary directory lives as long as a page of it.
+    assert!(output.is_dir());
+    assert!(last.unwrap().body().is_some());
+    assert!(!output.exists());
+}
+
+#[tokio::test]
+async fn a_crawl_that_was_dropped_goes_on_in_its_directory() {
+    let web = TestWeb::builder().hosts(1).pages(20).start();
+    let dir = tempfile::tempdir().unwrap();
+    let crawl = || quick(web.url(0, "/")).output(dir.path().join("c"));
+    let mut pages = crawl().max_pages(5).run();
+    while let Some(page) = pages.next().await {
+        page.unwrap();
+    }
+    assert_eq!(pages.summary().unwrap().pages, 5);
+    let mut rest = 0;
+    let mut pages = crawl().run();
+    while let Some(page) = pages.next().await {
+        page.unwrap();
+        rest += 1;
+    }
+    let summary = pages.summary().unwrap();
+    assert!(summary.resumed && rest > 5, "{rest} more");
+}
+
+#[tokio::test]
+async fn options_that_are_unusable_are_errors_of_the_stream() {
+    type IsIt = fn(&CrawlError) -> bool;
+    let cases: [(Crawl, IsIt); 3] = [
+        (Crawl::new("example.org"), |why| {
+            matches!(why, CrawlError::Seed { .. })
+        }),
+        (Crawl::new("http://127.0.0.1:9/").contact("me"), |why| {
+            matches!(why, CrawlError::Contact(_))
+        }),
+        (
+            Crawl::new("http://127.0.0.1:9/").agent("two words"),
+            |why| matches!(why, CrawlError::Agent(_)),
+        ),
+    ];
+    for (crawl, is_it) in cases {
+        let mut pages = crawl.run();
+        let why = pages.next().await.unwrap().unwrap_err();
+        assert!(is_it(&why), "{why:?}");
+        assert!(why.to_string().contains("\nhint: "), "{why}");
+        assert!(pages.next().await.is_none() && pages.summary().is_none());
+    }
+}
+
+#[test]
+fn a_crawl_outside_of_a_runtime_says_so() {
+    let mut pages = Crawl::new("http://127.0.0.1:9/").run();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let why = runtime.block_on(pages.next()).unwrap().unwrap_err();
+    assert!(matches!(why, CrawlError::NoRuntime), "{why:?}");
+}
+
+#[tokio::test]
+async fn a_crawl_that_is_stopped_ends_after_what_is_in_flight() {
+    let links: String = (0..500).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
+    let page = Answer::html(&format!("{links}<p>tea</p>"));
+    let web = TestWeb::builder().hosts(1).sitemap(false);
+    let web = web.script(0, "/", page).start();
+    let mut pages = Crawl::new(web.url(0, "/")).run();
+    let first = pages.next().await.unwrap().unwrap();
+    assert!(first.text().unwrap().contains("tea"));
+    pages.stop();
+    let mut others = 0;
+    while let Some(page) = pages.next().await {
+        page.unwrap();
+        others += 1;
+    }
+    // With a gap of a second, 500 pages take more than eight minutes.
+    assert!(others < 500 && pages.summary().is_some(), "{others} others");
+}
