@@ -1,4 +1,4 @@
-//! Stands in for `--metrics` in a build without the feature `search`, which has no server.
+//! Replaces `--metrics` in a build without the feature `search`, which has no server.
 
 use std::net::SocketAddr;
 

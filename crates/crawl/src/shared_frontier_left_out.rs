@@ -1,4 +1,4 @@
-//! Stands in for the frontier in PostgreSQL in a build without the feature `shared-frontier`.
+//! Replaces the frontier in PostgreSQL in a build without the feature `shared-frontier`.
 
 use std::time::Duration;
 

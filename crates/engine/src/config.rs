@@ -213,7 +213,7 @@ pub struct SharedCrawl {
     pub lease: Duration,
 }
 
-/// Opens the frontier that workers share, as one of them. Takes the id of the worker's last life if
+/// Opens a shared frontier as one of its workers. Takes the id of the worker's last life if
 /// it had one: its directory is locked, so that life is over.
 pub type OpenFrontier =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;

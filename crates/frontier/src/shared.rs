@@ -18,10 +18,10 @@ use crate::frontier::Frontier;
 use crate::parts::{StoredPart, Totals};
 use crate::transaction::Transaction;
 
-/// Tells until when a worker may send requests to its hosts. The fetcher holds one.
+/// The deadline of a worker's requests to its hosts. The fetcher holds one.
 pub trait SendGuard: Send + Sync {
-    /// Returns the moment from which nothing more may be sent, and nothing be in flight, unless a
-    /// heartbeat comes before: some time before the leases end.
+    /// Returns when requests must have ended, unless a heartbeat moves that: some time before the
+    /// leases end.
     fn ends_at(&self) -> Instant;
 }
 
@@ -33,24 +33,24 @@ pub struct Survey {
     pub living: u64,
     /// Living workers of this worker's group.
     pub group_living: u64,
-    /// Buckets of this worker's group that nobody owns.
+    /// Buckets of this worker's group without an owner.
     pub free_buckets: u64,
     /// URLs that are pending or leased, except those of workers that have nothing to do until
     /// something comes.
     pub pending_open: u64,
     /// A group, by its number, that has pending URLs, or links that wait, and no worker.
     pub unserved_group: Option<i32>,
-    /// True if links wait for their owners, or for the owner of a bucket that nobody owns, or are on
-    /// their way from one group to another, or if URLs are to be reopened. True also while buckets
-    /// are being moved: at the end somebody has to list what was put aside there.
+    /// True if links wait for their owners, also in buckets without one, or are on their way from one
+    /// group to another, or if lost URLs have to be reopened. True also while buckets are being moved:
+    /// at the end a worker has to list the deferred URLs there.
     pub links_wait: bool,
-    /// True if links wait for this worker, or URLs that are to be reopened.
+    /// True if links wait for this worker, or lost URLs have to be reopened.
     pub own_links_wait: bool,
     /// The groups, by their numbers, whose links for others this worker is to forward.
     pub to_forward: Vec<i32>,
     /// True if this worker was asked to hand its buckets over, and to end.
     pub is_drained: bool,
-    /// Buckets of this worker that are to be moved to another group.
+    /// Buckets of this worker that have to move to another group.
     pub moving: Vec<i32>,
     /// How much is kept of the crawl ([`WorkerFrontier::crawl_meta`]).
     pub crawl_meta: u64,
@@ -75,19 +75,19 @@ pub struct Survey {
 ///    no other life has, and ends at a moment that the shared engine's clock decides. A
 ///    process that works on renews it; one that is dead, cut off or frozen does not.
 /// 2. **Whole hosts.** Hosts are handed over with all their origins, never URL by URL, so
-///    that each has one owner who keeps its gap. Whoever takes one over waits a full gap
-///    first: its last owner may have sent it a request just now.
+///    that each has one owner who keeps its gap. The new owner waits a full gap first: the
+///    last owner may have sent a request just now.
 /// 3. **Fencing.** Each handing over gives the host the next number of a sequence, and
 ///    each `settle`, `admit` and `keep` of the host carries the number it was handed out
 ///    with. The engine refuses one that is not the newest, within the transaction and
 ///    not before it: a process that was frozen and wakes past its end settles nothing.
 /// 4. **At least once.** A URL whose owner was lost is handed out again, so it may be
-///    fetched more than once. It is settled once, by whoever holds the newest number, and
+///    fetched more than once. The holder of the newest number settles it once, and
 ///    a refused settle takes its whole transaction with it: links, marks and rows that
 ///    were written for it belong to no settled URL and are cut off or passed over.
 /// 5. **Idempotent links.** A commit whose answer was lost is sent again. Admitting a URL
-///    twice changes nothing that admitting it once did not, and settling again what this
-///    owner settled the same way under the same number is no error.
+///    twice is the same as admitting it once, and repeating a settle with the same outcome
+///    and number is not an error.
 /// 6. **Links to other owners' hosts** are admitted by insert-if-absent and wake their
 ///    owner; the least depth counts however many processes met the URL at once.
 pub trait WorkerFrontier: Frontier {
@@ -103,7 +103,7 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the guard for requests of this worker.
     fn send_guard(&self) -> Arc<dyn SendGuard>;
 
-    /// Fails if the leases of this worker ended, or another took some of them over.
+    /// Fails if the leases of this worker ended, or another worker took over some of them.
     ///
     /// # Errors
     /// [`SharedError::LeaseLost`].
@@ -122,13 +122,13 @@ pub trait WorkerFrontier: Frontier {
     fn owns(&self, host: &HostKey) -> bool;
 
     /// How long ago this worker took a host over from another, which may have sent it requests until
-    /// then. `None` if nobody owned it before.
+    /// then. `None` if the host had no owner before.
     fn taken_over_for(&self, host: &HostKey) -> Option<Duration>;
 
     /// The buckets of URLs that are leased.
     fn leased_buckets(&self) -> BTreeSet<i32>;
 
-    /// Takes at most `most` buckets that nobody owns. Returns their number, and the origins in them
+    /// Takes at most `most` buckets without an owner. Returns their number, and the origins in them
     /// that have pending URLs, each with how many.
     ///
     /// # Errors
@@ -139,14 +139,14 @@ pub trait WorkerFrontier: Frontier {
     /// their hosts in flight, and the state of their hosts must be committed.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine fails. Then their leases end by themselves.
+    /// [`FrontierError`] if the engine fails. Then the leases of these buckets expire.
     fn hand_over(&self, buckets: &[i32]) -> Result<(), FrontierError>;
 
     /// Gives up all that this worker owns, so that others may take it at once. Nothing can be
     /// leased or committed afterwards.
     ///
     /// # Errors
-    /// [`FrontierError`] if the engine can't be reached: then the leases end by themselves.
+    /// [`FrontierError`] if the engine can't be reached. Then the leases expire.
     fn give_up(&self) -> Result<(), FrontierError>;
 
     /// Reads the facts that this worker has to know of all others, and which group serves which
@@ -181,7 +181,7 @@ pub trait WorkerFrontier: Frontier {
     fn allow(&self, pages: u64, more: u64, of: u64) -> Result<u64, FrontierError>;
 
     /// The buckets of this worker whose URLs no other worker has listed in its records as put aside.
-    /// First takes the buckets that nobody owns: nobody may be left who would list them.
+    /// First takes the buckets without an owner, since no other worker may be left to list them.
     ///
     /// # Errors
     /// [`FrontierError`] if the engine fails, or the leases of this worker ended.
@@ -213,8 +213,8 @@ pub trait WorkerTransaction: Transaction {
         admissions: &mut dyn Iterator<Item = &Admission>,
     ) -> Result<(), FrontierError>;
 
-    /// Returns at most `most` links to hosts of this worker that others met, in the order in which
-    /// they were sent. Committing this transaction removes them from the queue, so the caller has
+    /// Returns at most `most` links that other workers found to hosts of this one, in the order in
+    /// which they were sent. Committing this transaction removes them from the queue, so the caller has
     /// to admit them.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ pub trait WorkerTransaction: Transaction {
 /// The URLs that [`WorkerTransaction::reopen_lost`] took up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReopenedUrls {
-    /// Those that stay excluded, as they were admitted or settled.
+    /// URLs that stay excluded, as they were admitted or settled.
     pub excluded: Vec<Admission>,
     /// The origins of all that were taken up.
     pub origins: Vec<Origin>,
@@ -246,7 +246,7 @@ pub struct ReopenedUrls {
     pub is_more: bool,
 }
 
-/// A crawl that is moved out of a shared frontier, part by part. No worker works on it meanwhile.
+/// A crawl that is moved out of a shared frontier, part by part. No worker may run during the move.
 pub trait MovedOut {
     /// The workers that the crawl had.
     fn workers(&self) -> &[ExportedWorker];
@@ -295,13 +295,13 @@ pub trait MoveTarget {
     /// Returns whether the crawl is there whole, with a worker whose life `life` ended with the move.
     ///
     /// # Errors
-    /// Says what stands in the way.
+    /// The reason, for people to read.
     fn is_moved(&self, life: &str) -> Result<bool, BoxError>;
 
     /// Begins to move the crawl there. No worker finds it before [`MovedIn::finish`].
     ///
     /// # Errors
-    /// Says what stands in the way, such as a crawl of that name.
+    /// The reason, such as a crawl of that name, for people to read.
     fn begin(&self) -> Result<Box<dyn MovedIn>, BoxError>;
 }
 

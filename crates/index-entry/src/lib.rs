@@ -1,4 +1,4 @@
-//! What a search index holds of a page, and what a crawl gives it for each URL.
+//! The pages of a search index, and the entries by which a crawl adds and removes them.
 //!
 //! A crawl makes an [`IndexEntry`] of each page that it reads, and keeps it in a log; `crawl-index`
 //! follows the log. The types have a crate of their own so that a crawler built without a search

@@ -6,7 +6,7 @@ use crate::error::IndexError;
 use crate::writer::IndexWriter;
 
 impl IndexWriter {
-    /// Does what an entry says.
+    /// Applies an entry.
     ///
     /// # Errors
     /// The disk.

@@ -100,6 +100,7 @@ pub(crate) const SEES: [(&str, &[&str]); 26] = [
     (
         "crawl",
         &[
+            "crawl-coding",
             "crawl-weburl",
             "crawl-documents",
             "crawl-policy",
@@ -463,6 +464,7 @@ pub(crate) const MODULES: [(&str, &[ModuleRow]); 2] = [
     (
         "crawl",
         &[
+            ("library", &[]),
             ("error", &[]),
             ("clock", &["error"]),
             ("search_index", &["error"]),

@@ -71,7 +71,7 @@ const STEPS: [Step; 24] = [
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // While the last of what runs beside the tests is still waiting.
+    // The steps beside the tests take longer, and leave a processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crawl_engine::EngineError;
-use crawl_fetcher::BadContact;
+use crawl_fetcher::{BadContact, SetupError};
 use crawl_policy::BadToken;
 
 /// The reason why a crawl could not start, or had to stop.
@@ -25,6 +25,9 @@ pub enum CrawlError {
     /// The agent is no product token.
     #[error("unusable agent: {0}\nhint: give a single word such as `examplebot`")]
     Agent(#[from] BadToken),
+    /// The HTTP client can't be set up.
+    #[error(transparent)]
+    Fetcher(SetupError),
     /// There is no tokio runtime.
     #[error("a crawl needs a tokio runtime\nhint: call `run` within one, such as #[tokio::main]")]
     NoRuntime,

@@ -1,5 +1,7 @@
-//! The library: a crawl as a stream of pages.
+//! The library: a crawl as a stream of pages, and a polite client.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod polite_client;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Stands in for the search index in a build without the feature `search`: no crawl has one.
+//! Replaces the search index in a build without the feature `search`: no crawl has one.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;

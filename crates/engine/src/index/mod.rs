@@ -17,7 +17,7 @@ mod redirects;
 
 /// The folder of the index in a crawl's directory.
 pub(crate) const INDEX_FOLDER: &str = "index";
-/// The folder in which it lies while another takes its place.
+/// The folder of the old index while a new one replaces it.
 pub(crate) const OLD_FOLDER: &str = "index.old";
 /// The folder in which an index is built.
 pub(crate) const NEW_FOLDER: &str = "index.new";

@@ -126,8 +126,7 @@ impl<'a> Group<'a> {
 }
 
 impl Group<'_> {
-    /// Prefetches the records of links if other workers share the frontier, which lies behind a
-    /// network then.
+    /// Prefetches the records of links if the frontier is shared, and therefore behind a network.
     pub(super) fn expect(&mut self, messages: &[Keyed]) -> Result<(), EngineError> {
         let Some(transaction) = self.transaction.worker() else {
             return Ok(());
@@ -551,7 +550,7 @@ impl Group<'_> {
         let are_lost_left = reopened.is_more;
         self.list_reopened(reopened)?;
         self.committed.leaves_links = Some(links.len() >= MAX_TAKEN_LINKS || are_lost_left);
-        // Read after the links: a redirect that brought some of them in is among these.
+        // Read after the links, so that the redirects which led to them are included.
         let targets = self.scope_seeds.learn(&shared.crawl_meta()?);
         self.committed.targets.extend(targets);
         if let Some(traps) = self.traps {

@@ -1,0 +1,238 @@
+//! A client that asks robots.txt first and keeps a gap between the requests to a host.
+
+mod pacer;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use crawl_coding::{DecodeLimits, decode};
+use crawl_fetcher::{Clock, Contact, Exchange, Failure, FetchConfig, Fetcher};
+use crawl_policy::ProductToken;
+use crawl_scheduler::{Politeness, Scheduler};
+use crawl_weburl::{CanonicalUrl, canonicalize};
+use http::header::{CONTENT_ENCODING, LOCATION};
+use http::{HeaderMap, HeaderValue};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::CrawlError;
+use pacer::{Message, Pacer};
+
+/// A client for programs that choose their URLs themselves: each request waits until it is polite.
+///
+/// [`PoliteClient::get`] requests robots.txt of the origin first and refuses what it disallows
+/// (RFC 9309). Between the end of one request to a host and the start of the next it leaves the gap that
+/// `Crawl-delay` asks for, and at least a second; it slows down after errors, 429 and 503. Clones are
+/// the same client, and any number of calls may wait at once: those of one host are served in turn.
+///
+/// The client follows no redirect, since the target's robots.txt has to be asked first:
+/// [`PoliteResponse::redirect`] is the URL for another call. It remembers each host that it was called
+/// for, a few hundred bytes each, and forgets everything with its last clone.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use crawl::PoliteClient;
+///
+/// let client = PoliteClient::builder().agent("examplebot").contact("me@example.org").build()?;
+/// let response = client.get("https://example.org/").await?;
+/// println!("{} {}", response.status(), response.body().len());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PoliteClient {
+    pacer: mpsc::UnboundedSender<Message>,
+}
+
+/// The options of a [`PoliteClient`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct PoliteClientBuilder {
+    agent: String,
+    contact: Option<String>,
+    allow_private: bool,
+    politeness: Politeness,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct PoliteResponse(Exchange);
+
+/// The reason why a request was not sent, or not answered.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoliteError {
+    /// The text is no URL that can be requested.
+    #[error("unusable URL `{url}`: {why}")]
+    Url {
+        /// The text that was given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// robots.txt disallows the URL.
+    #[error("robots.txt disallows {url}: {rule} (line {line})")]
+    Disallowed {
+        /// The URL, in canonical form.
+        url: String,
+        /// The rule as written, such as `Disallow: /private`.
+        rule: String,
+        /// Its line in robots.txt, from 1.
+        line: u32,
+    },
+    /// robots.txt can't be read, so nothing of its origin may be requested (RFC 9309
+    /// section 2.3.1.4).
+    #[error("robots.txt of {origin} can't be read: {why}\nhint: try again in {} s", retry_after.as_secs())]
+    RulesUnknown {
+        /// Scheme, host and port.
+        origin: String,
+        /// The failure.
+        why: String,
+        /// The time until robots.txt is requested again.
+        retry_after: Duration,
+    },
+    /// The request failed.
+    #[error("{url}: {failure}")]
+    Failed {
+        /// The URL, in canonical form.
+        url: String,
+        /// In which phase it failed, whose fault that is, and whether another try may help.
+        failure: Failure,
+    },
+    /// The tokio runtime of the client is shutting down.
+    #[error("the runtime of this client is shutting down")]
+    ShutDown,
+}
+
+impl PoliteClient {
+    /// The options, with those of the command `crawl` as defaults.
+    pub fn builder() -> PoliteClientBuilder {
+        PoliteClientBuilder {
+            agent: "crawl".to_owned(),
+            contact: None,
+            allow_private: false,
+            politeness: Politeness::default(),
+        }
+    }
+
+    /// Requests `url` once its host may be asked, and returns the answer, whatever its status.
+    ///
+    /// Dropping the future before the request is sent takes the request back.
+    ///
+    /// # Errors
+    /// [`PoliteError`].
+    pub async fn get(&self, url: &str) -> Result<PoliteResponse, PoliteError> {
+        let url = canonicalize(None, url).map_err(|why| PoliteError::Url {
+            url: url.to_owned(),
+            why: why.to_string(),
+        })?;
+        let (reply, answer) = oneshot::channel();
+        let asked = self.pacer.send(Message::Get { url, reply });
+        asked.map_err(|_| PoliteError::ShutDown)?;
+        let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
+        Ok(PoliteResponse(*exchange))
+    }
+}
+
+impl PoliteClientBuilder {
+    /// The name that robots.txt files address, `crawl` by default: a single word.
+    pub fn agent(mut self, agent: impl Into<String>) -> PoliteClientBuilder {
+        self.agent = agent.into();
+        self
+    }
+
+    /// Who answers for the requests: a mail address, or a URL. Each request carries it in
+    /// `User-Agent`. Without a contact only loopback and private addresses are requested.
+    pub fn contact(mut self, contact: impl Into<String>) -> PoliteClientBuilder {
+        self.contact = Some(contact.into());
+        self
+    }
+
+    /// The minimum gap between the end of one request to a host and the start of the next.
+    pub fn delay(mut self, delay: Duration) -> PoliteClientBuilder {
+        self.politeness.delay = delay;
+        self
+    }
+
+    /// Everything that the scheduler respects: gaps, back-off, rates and limits.
+    pub fn politeness(mut self, politeness: Politeness) -> PoliteClientBuilder {
+        self.politeness = politeness;
+        self
+    }
+
+    /// Requests loopback and private addresses too. Off by default, so that a name which leads there
+    /// does no harm.
+    pub fn allow_private(mut self, allow_private: bool) -> PoliteClientBuilder {
+        self.allow_private = allow_private;
+        self
+    }
+
+    /// The client, whose task runs on the tokio runtime that this is called in.
+    ///
+    /// # Errors
+    /// [`CrawlError`] for an unusable contact or agent, and outside of a runtime.
+    pub fn build(self) -> Result<PoliteClient, CrawlError> {
+        let runtime = Handle::try_current().map_err(|_| CrawlError::NoRuntime)?;
+        let agent = ProductToken::new(&self.agent)?;
+        let contact = self.contact.as_deref().map(str::parse::<Contact>);
+        let contact = contact.transpose()?;
+        let version = env!("CARGO_PKG_VERSION");
+        let user_agent = crawl_fetcher::user_agent(agent.as_str(), version, contact.as_ref());
+        let config = FetchConfig {
+            from: contact.as_ref().and_then(Contact::mail).map(str::to_owned),
+            allow_public: contact.is_some(),
+            allow_private: self.allow_private,
+            ..FetchConfig::new(user_agent)
+        };
+        let fetcher = Fetcher::new(config, Clock::start()).map_err(CrawlError::Fetcher)?;
+        let (sender, messages) = mpsc::unbounded_channel();
+        let pacer = Pacer::new(fetcher, Scheduler::new(self.politeness, 0), agent);
+        runtime.spawn(pacer.run(messages));
+        Ok(PoliteClient { pacer: sender })
+    }
+}
+
+impl PoliteResponse {
+    /// The URL that was requested, in canonical form.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.0.url.as_str()
+    }
+
+    /// The status code.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.0.status
+    }
+
+    /// The fields of the answer.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap<HeaderValue> {
+        &self.0.headers
+    }
+
+    /// The body, without its content coding; at most 10 MiB as it was encoded.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        let codings = self.0.headers.get_all(CONTENT_ENCODING);
+        decode(codings, &self.0.body, &DecodeLimits::default()).bytes
+    }
+
+    /// The target of a redirect, to be given to [`PoliteClient::get`]. `None` if the answer is no
+    /// redirect, or its target no URL.
+    #[must_use]
+    pub fn redirect(&self) -> Option<String> {
+        let location = self
+            .0
+            .headers
+            .get(LOCATION)
+            .filter(|_| self.is_redirect())?;
+        let location = String::from_utf8_lossy(location.as_bytes());
+        let target = canonicalize(Some(&self.0.url), &location).ok();
+        target.map(|target: CanonicalUrl| target.to_string())
+    }
+
+    fn is_redirect(&self) -> bool {
+        matches!(self.0.status, 301 | 302 | 303 | 307 | 308)
+    }
+}

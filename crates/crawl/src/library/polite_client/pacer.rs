@@ -1,0 +1,335 @@
+//! The task behind a polite client: it owns the scheduler, and gives its permits to the calls that wait.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use crawl_fetcher::robots::{
+    CompiledRobots, RobotsAnswer, RobotsCache, RobotsCopy, RobotsCopyState, RobotsTimes,
+};
+use crawl_fetcher::{Exchange, Failure, FetchRequest, Fetcher, Validators};
+use crawl_policy::{ProductToken, Profile};
+use crawl_scheduler::{Permit, Poll, Purpose, RobotsState, Scheduler, Spent, Tick};
+use crawl_weburl::{CanonicalUrl, Origin};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::PoliteError;
+
+/// Memory for copies of robots.txt. An origin whose copy is dropped is asked again. Bytes.
+const ROBOTS_BYTES: u64 = 64 << 20;
+
+type Answer = Result<Box<Exchange>, PoliteError>;
+
+/// A call of the client.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Request this URL, and reply with the answer.
+    Get {
+        url: CanonicalUrl,
+        reply: oneshot::Sender<Answer>,
+    },
+}
+
+/// A call that waits for a permit.
+struct Waiting {
+    url: CanonicalUrl,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// A request that ended.
+struct Ended {
+    spent: Spent,
+    result: Result<Exchange, Failure>,
+    what: What,
+}
+
+/// What a request was for.
+enum What {
+    /// A call. The reply goes out once the scheduler knows of the end.
+    Page {
+        url: CanonicalUrl,
+        reply: oneshot::Sender<Answer>,
+    },
+    /// The rules of an origin, after that many redirects.
+    Robots {
+        origin: Origin,
+        request: FetchRequest,
+        hops: u8,
+    },
+}
+
+/// Owns the scheduler. [`Pacer::run`] takes calls in, hands permits out, and learns from each end.
+pub(super) struct Pacer {
+    fetcher: Arc<Fetcher>,
+    scheduler: Scheduler,
+    agent: ProductToken,
+    times: RobotsTimes,
+    rules: RobotsCache,
+    /// Calls by origin, in the order in which they came.
+    waiting: HashMap<Origin, VecDeque<Waiting>>,
+    /// The next request on the way to an origin's rules, after that many redirects.
+    hops: HashMap<Origin, (CanonicalUrl, u8)>,
+    requests: JoinSet<Ended>,
+}
+
+impl Pacer {
+    pub(super) fn new(fetcher: Fetcher, scheduler: Scheduler, agent: ProductToken) -> Pacer {
+        Pacer {
+            fetcher: Arc::new(fetcher),
+            scheduler,
+            agent,
+            times: RobotsTimes::default(),
+            rules: RobotsCache::new(ROBOTS_BYTES),
+            waiting: HashMap::new(),
+            hops: HashMap::new(),
+            requests: JoinSet::new(),
+        }
+    }
+
+    /// Serves calls until the last clone of the client is gone; requests in flight end with it.
+    pub(super) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
+        loop {
+            let wake = self.issue();
+            let clock = self.fetcher.clock();
+            let sleep = async {
+                match wake {
+                    Some(wake) => tokio::time::sleep(wake.since(clock.now())).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                message = messages.recv() => match message {
+                    Some(Message::Get { url, reply }) => self.admit(Waiting { url, reply }),
+                    None => return,
+                },
+                Some(ended) = self.requests.join_next() => {
+                    // A task that panicked has dropped its reply, so its caller knows.
+                    if let Ok(ended) = ended {
+                        self.ended(ended);
+                    }
+                }
+                () = sleep => {}
+            }
+        }
+    }
+
+    /// Hands out all permits that there are. Returns when the next one may be issued.
+    fn issue(&mut self) -> Option<Tick> {
+        loop {
+            match self.scheduler.poll(self.fetcher.clock().now()) {
+                Poll::Issue(permit) => self.spend(permit),
+                Poll::SleepUntil(wake) => return Some(wake),
+                Poll::Idle => return None,
+            }
+        }
+    }
+
+    /// Takes a call in, or answers it at once if the rules that are known settle it.
+    fn admit(&mut self, call: Waiting) {
+        let now = self.fetcher.clock().now();
+        let origin = call.url.origin();
+        if let Some(compiled) = self.rules.get(&origin) {
+            match compiled.state(now, &self.times) {
+                RobotsState::InForce { .. } => {
+                    if let Some(refusal) = disallowed(&compiled, &call.url) {
+                        let _ = call.reply.send(Err(refusal));
+                        return;
+                    }
+                }
+                RobotsState::Unreachable { retry_at } => {
+                    let _ = call
+                        .reply
+                        .send(Err(unknown(&compiled, &origin, now, retry_at)));
+                    return;
+                }
+                RobotsState::Unknown => {}
+            }
+        }
+        let calls = self.waiting.entry(origin.clone()).or_default();
+        calls.push_back(call);
+        let pending = calls.len() as u64;
+        self.scheduler.set_pending(now, &origin, pending);
+    }
+
+    fn spend(&mut self, permit: Permit) {
+        match permit.purpose().clone() {
+            Purpose::Robots { origin } => {
+                let url = origin.robots_url();
+                let validators = match self.rules.get(&origin) {
+                    Some(compiled) => compiled.copy.validators_for(&url),
+                    None => Validators::default(),
+                };
+                self.send_robots(permit, origin, FetchRequest::robots(url, validators), 0);
+            }
+            Purpose::Hop { of } => match self.hops.remove(&of) {
+                Some((url, hops)) => {
+                    let request = FetchRequest::robots(url, Validators::default());
+                    self.send_robots(permit, of, request, hops);
+                }
+                None => self.begin_anew(permit, &of),
+            },
+            Purpose::Page { origin } => self.send_page(permit, &origin),
+        }
+    }
+
+    /// Uses a permit for the first call of an origin that is allowed and still waits.
+    fn send_page(&mut self, permit: Permit, origin: &Origin) {
+        let Some(compiled) = self.rules.get(origin) else {
+            return self.begin_anew(permit, origin);
+        };
+        let calls = self.waiting.entry(origin.clone()).or_default();
+        let mut next = None;
+        while let Some(call) = calls.pop_front() {
+            if call.reply.is_closed() {
+                continue;
+            }
+            match disallowed(&compiled, &call.url) {
+                Some(refusal) => drop(call.reply.send(Err(refusal))),
+                None => {
+                    next = Some(call);
+                    break;
+                }
+            }
+        }
+        let now = self.fetcher.clock().now();
+        let pending = calls.len() as u64;
+        if calls.is_empty() {
+            self.waiting.remove(origin);
+        }
+        self.scheduler.set_pending(now, origin, pending);
+        let Some(Waiting { url, reply }) = next else {
+            self.scheduler.give_back(now, permit);
+            // The permit that came back counts as one that waits.
+            self.scheduler.set_pending(now, origin, pending);
+            return;
+        };
+        let fetcher = Arc::clone(&self.fetcher);
+        self.requests.spawn(async move {
+            let request = FetchRequest::page(url.clone());
+            let (spent, result) = fetcher.fetch(permit, request).await;
+            let what = What::Page { url, reply };
+            Ended {
+                spent,
+                result,
+                what,
+            }
+        });
+    }
+
+    fn send_robots(&mut self, permit: Permit, origin: Origin, request: FetchRequest, hops: u8) {
+        let fetcher = Arc::clone(&self.fetcher);
+        self.requests.spawn(async move {
+            let (spent, result) = fetcher.fetch(permit, request.clone()).await;
+            let what = What::Robots {
+                origin,
+                request,
+                hops,
+            };
+            Ended {
+                spent,
+                result,
+                what,
+            }
+        });
+    }
+
+    /// Requests the rules of an origin again, since its copy was dropped from memory.
+    fn begin_anew(&mut self, permit: Permit, origin: &Origin) {
+        let now = self.fetcher.clock().now();
+        let (host, purpose) = (permit.host().clone(), permit.purpose().clone());
+        self.scheduler.set_robots(now, origin, RobotsState::Unknown);
+        self.scheduler.give_back(now, permit);
+        self.scheduler.cancel_request(now, &host, &purpose);
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        let Ended {
+            spent,
+            result,
+            what,
+        } = ended;
+        let now = self.fetcher.clock().now();
+        let signal = match &result {
+            Ok(exchange) => exchange.signal(),
+            Err(failure) => failure.signal(),
+        };
+        self.scheduler.done(now, spent, signal);
+        match what {
+            What::Page { url, reply } => {
+                let answer = result.map(Box::new).map_err(|failure| PoliteError::Failed {
+                    url: url.to_string(),
+                    failure,
+                });
+                let _ = reply.send(answer);
+            }
+            What::Robots {
+                origin,
+                request,
+                hops,
+            } => self.learn(now, origin, &request, hops, &result),
+        }
+    }
+
+    /// Learns an origin's rules from an answer, or follows its redirect to them.
+    fn learn(
+        &mut self,
+        now: Tick,
+        origin: Origin,
+        request: &FetchRequest,
+        hops: u8,
+        result: &Result<Exchange, Failure>,
+    ) {
+        let answer = RobotsAnswer::of(request, result, hops);
+        if let RobotsAnswer::Redirect { to, .. } = answer {
+            let host = to.host_key();
+            self.hops.insert(origin.clone(), (to, hops + 1));
+            self.scheduler
+                .queue_request(now, &host, Purpose::Hop { of: origin });
+            return;
+        }
+        let before = self.rules.get(&origin);
+        let before = before.as_ref().map(|compiled| &compiled.copy);
+        let copy = RobotsCopy::learn(&origin, before, &answer, result, &self.times);
+        let compiled = CompiledRobots::new(copy, &self.agent, Profile::Rfc9309);
+        let compiled = Arc::new(compiled);
+        // As of the answer, so that one page at least may go by rules of a short life.
+        let state = compiled.state(compiled.copy.fetched_at, &self.times);
+        if let RobotsState::Unreachable { retry_at } = state {
+            for call in self.waiting.remove(&origin).into_iter().flatten() {
+                let _ = call
+                    .reply
+                    .send(Err(unknown(&compiled, &origin, now, retry_at)));
+            }
+            self.scheduler.set_pending(now, &origin, 0);
+        }
+        self.rules.insert(compiled);
+        self.scheduler.set_robots(now, &origin, state);
+    }
+}
+
+/// The refusal of a URL by the rules of its origin, if they disallow it.
+fn disallowed(compiled: &CompiledRobots, url: &CanonicalUrl) -> Option<PoliteError> {
+    let verdict = compiled.robots.judge(url.as_url());
+    if verdict.is_allowed() {
+        return None;
+    }
+    let rule = verdict.rule;
+    Some(PoliteError::Disallowed {
+        url: url.to_string(),
+        rule: rule
+            .as_ref()
+            .map_or_else(String::new, |rule| rule.text.to_string()),
+        line: rule.map_or(0, |rule| rule.line),
+    })
+}
+
+fn unknown(compiled: &CompiledRobots, origin: &Origin, now: Tick, retry_at: Tick) -> PoliteError {
+    PoliteError::RulesUnknown {
+        origin: origin.to_string(),
+        why: match &compiled.copy.state {
+            RobotsCopyState::Unreachable { why, .. } => why.clone(),
+            _ => String::new(),
+        },
+        retry_after: retry_at.since(now),
+    }
+}

@@ -1,0 +1,133 @@
+//! Requests by a program that chooses its URLs itself.
+
+use std::time::Duration;
+
+use crawl::{PoliteClient, PoliteError, PoliteResponse};
+use crawl_testweb::{Answer, Spec, TestWeb, gaps};
+
+/// The gap between two requests to a host.
+const DELAY: Duration = Duration::from_millis(40);
+
+fn client() -> PoliteClient {
+    let builder = PoliteClient::builder().agent("examplebot").delay(DELAY);
+    builder.allow_private(true).build().unwrap()
+}
+
+fn web() -> Spec {
+    TestWeb::builder().hosts(1).sitemap(false)
+}
+
+/// The paths that a web was asked for, in order.
+fn paths(web: &TestWeb) -> Vec<String> {
+    web.log().into_iter().map(|entry| entry.path).collect()
+}
+
+#[tokio::test]
+async fn calls_at_once_come_one_after_the_other_behind_robots_txt() {
+    let web = web().robots(0, "User-agent: *\nDisallow: /private\n");
+    let web = web
+        .script(0, "/a", Answer::html("<p>tea").gzip())
+        .script(0, "/b", Answer::of(404))
+        .script(0, "/c", Answer::redirect(302, "/a"))
+        .start();
+    let client = client();
+    let urls = ["/a", "/b", "/c"].map(|path| web.url(0, path));
+    let [a, b, c] = &urls;
+    let (a, b, c) = tokio::join!(client.get(a), client.get(b), client.get(c));
+    assert_eq!(a.unwrap().body(), "<p>tea");
+    assert_eq!(b.unwrap().status(), 404);
+    let c = c.unwrap();
+    assert_eq!((c.status(), c.redirect()), (302, Some(urls[0].clone())));
+    assert_eq!(paths(&web), ["/robots.txt", "/a", "/b", "/c"]);
+    let least = i64::try_from(DELAY.as_micros()).unwrap();
+    assert!(gaps(&web.log()).iter().all(|gap| *gap >= least));
+}
+
+#[tokio::test]
+async fn what_robots_txt_disallows_is_never_requested() {
+    let text = "User-agent: examplebot\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n";
+    let web = web()
+        .robots(0, text)
+        .script(0, "/a", Answer::html("a"))
+        .start();
+    let client = client();
+    let private = web.url(0, "/private/diary");
+    // Before the rules are known, and after.
+    for _ in 0..2 {
+        match client.get(&private).await.unwrap_err() {
+            PoliteError::Disallowed { url, rule, line } => {
+                assert_eq!(
+                    (url, &*rule, line),
+                    (private.clone(), "Disallow: /private", 2)
+                );
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(client.get(&web.url(0, "/a")).await.unwrap().status(), 200);
+    assert_eq!(paths(&web), ["/robots.txt", "/a"]);
+}
+
+#[tokio::test]
+async fn rules_that_can_not_be_read_allow_nothing() {
+    let web = web().script(0, "/robots.txt", Answer::of(503)).start();
+    let client = client();
+    for _ in 0..2 {
+        match client.get(&web.url(0, "/a")).await.unwrap_err() {
+            PoliteError::RulesUnknown { retry_after, .. } => {
+                assert!(retry_after > Duration::ZERO);
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(paths(&web), ["/robots.txt"]);
+}
+
+#[tokio::test]
+async fn rules_behind_a_redirect_are_followed() {
+    let web = TestWeb::builder().hosts(2).sitemap(false);
+    let web = web.robots(1, "User-agent: *\nDisallow: /x\n").start();
+    let to = web.url(1, "/robots.txt");
+    let one = self::web().script(0, "/robots.txt", Answer::redirect(301, &to));
+    let one = one.script(0, "/y", Answer::html("y")).start();
+    let client = client();
+    let refused = client.get(&one.url(0, "/x")).await;
+    assert!(matches!(refused, Err(PoliteError::Disallowed { .. })));
+    assert_eq!(client.get(&one.url(0, "/y")).await.unwrap().body(), "y");
+    assert_eq!(paths(&one), ["/robots.txt", "/y"]);
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_sends_nothing() {
+    let web = web().script(0, "/a", Answer::html("a")).start();
+    let client = client();
+    let (dropped, a) = (web.url(0, "/dropped"), web.url(0, "/a"));
+    tokio::select! {
+        biased;
+        _ = client.get(&dropped) => panic!("it can't be answered yet"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(client.get(&a).await.unwrap().status(), 200);
+    assert_eq!(paths(&web), ["/robots.txt", "/a"]);
+}
+
+#[tokio::test]
+async fn failures_name_their_url() {
+    let client = client();
+    let error = |result: Result<PoliteResponse, PoliteError>| result.unwrap_err().to_string();
+    assert!(error(client.get("example.org").await).starts_with("unusable URL `example.org`"));
+    // Nobody listens there.
+    let refused = error(client.get("http://127.0.0.1:9/").await);
+    assert!(
+        refused.starts_with("robots.txt of http://127.0.0.1:9 can't be read"),
+        "{refused}"
+    );
+    // Without a contact no server of others is requested.
+    let builder = PoliteClient::builder().agent("examplebot");
+    let client = builder.build().unwrap();
+    let refused = error(client.get("http://127.0.0.1:9/").await);
+    assert!(
+        refused.contains("can't be read: address_refused"),
+        "{refused}"
+    );
+}
