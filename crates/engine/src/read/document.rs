@@ -62,6 +62,21 @@ impl ReadDocument {
             ..ReadDocument::default()
         }
     }
+
+    /// A document whose reading was stopped.
+    pub(crate) fn given_up() -> ReadDocument {
+        ReadDocument {
+            is_given_up: true,
+            ..ReadDocument::default()
+        }
+    }
+
+    /// Drops the title and the link texts, which are the page's own words.
+    pub(crate) fn drop_own_words(&mut self) {
+        self.title = None;
+        let rows = &mut self.findings.link_rows;
+        rows.iter_mut().for_each(|row| row.text = None);
+    }
 }
 
 /// A page that was read; its exchange is to be encoded for the archive.
