@@ -27,6 +27,18 @@ enum Judgement {
     RobotsFirst,
 }
 
+/// What follows a URL in the loop over those of its origin.
+enum LeaseStep {
+    /// Send its request.
+    Send(Job),
+    /// Lease the next URL.
+    Next,
+    /// End the loop. URLs of the origin are left for its next permit.
+    End,
+    /// End the loop. The origin waits, and the scheduler knows it.
+    Wait,
+}
+
 impl Coordinator {
     /// The next URL of a host's origin that may be asked for; those that may not are settled
     /// on the way.
@@ -54,16 +66,8 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
-        let full = self.host_budgets.is_full(now, host);
-        if full {
-            self.host_budgets.turn_away(origin);
-        }
-        let is_reading = self.documents.is_full(host);
-        if is_reading {
-            self.documents.turn_away(origin);
-        }
-        let full = full || is_reading;
-        while !full
+        let is_full = self.is_turned_away(now, host, origin);
+        while !is_full
             && self.turn_goes_on()
             && self.unsettled_but_documents() + (later.len() as u64) < self.max_unsettled()
         {
@@ -77,91 +81,152 @@ impl Coordinator {
             }
             self.judged.add_one();
             self.events.leased(&lease);
-            let past = self.past(&lease)?;
-            let exclusion = match self.judge(&standing, &lease) {
-                Judgement::Allowed(context) => {
-                    self.events.allowed(&lease.url, &context.robots);
-                    let context = FetchContext { past, ..context };
-                    let lease = match self.turn(lease, &context)? {
-                        LeaseDisposition::Fetch(lease) => lease,
-                        LeaseDisposition::Wait(lease) => {
-                            let what = "waits until what its origin is asked for now is read";
-                            self.events.waits(&lease.url, what);
-                            // The commit that is waited for wakes the origin.
-                            self.frontier.release(lease);
-                            self.scheduler.set_pending(now, origin, 0);
-                            return Ok(None);
-                        }
-                        LeaseDisposition::WaitForCommit(lease) => {
-                            let what = "waits until what was read is committed";
-                            self.events.waits(&lease.url, what);
-                            self.frontier.release(lease);
-                            self.traps.waits(origin);
-                            self.scheduler.set_pending(now, origin, 0);
-                            return Ok(None);
-                        }
-                        LeaseDisposition::Again(lease) => {
-                            self.frontier.release(lease);
-                            match self.is_fresh_turn() {
-                                true => continue,
-                                false => break,
-                            }
-                        }
-                        LeaseDisposition::Later(lease, priority) => {
-                            let what = "goes behind others: the way to it said nothing new";
-                            self.events.waits(&lease.url, what);
-                            later.push((lease, priority));
-                            self.passed();
-                            continue;
-                        }
-                        LeaseDisposition::Settle(item) => {
-                            self.events.not_asked_for(&item);
-                            self.write(item, out);
-                            self.passed();
-                            continue;
-                        }
-                    };
-                    let Some(lease) = self.unless_suspect(now, lease, &context, out) else {
-                        self.passed();
-                        continue;
-                    };
-                    self.unsettled += 1;
-                    self.pages_in_flight += 1;
-                    self.leases_out += 1;
-                    self.traps.leased(origin);
-                    self.host_budgets.leased(host);
-                    self.scheduler
-                        .set_pending(now, origin, self.frontier.pending(origin));
-                    return Ok(Some(Job::Page { lease, context }));
-                }
-                Judgement::Refused(exclusion) => exclusion,
-                Judgement::RobotsFirst => {
-                    self.events.waits(&lease.url, "waits for robots.txt");
-                    self.frontier.release(lease);
-                    self.scheduler.set_robots(now, origin, RobotsState::Unknown);
-                    return Ok(None);
-                }
-            };
-            let item = WriterMessage::Excluded {
-                lease,
-                exclusion,
-                past,
-            };
-            self.events.not_asked_for(&item);
-            self.write(item, out);
-            self.passed();
+            match self.consider(now, &standing, lease, later, out)? {
+                LeaseStep::Send(job) => return Ok(Some(job)),
+                LeaseStep::Next => {}
+                LeaseStep::End => break,
+                LeaseStep::Wait => return Ok(None),
+            }
         }
         let is_cut_short = self.is_cut_short();
         if is_cut_short {
-            // The commit of what was passed wakes the origin: until then others have their turns.
-            self.traps.waits(origin);
+            // The commit of the passed URLs wakes the origin; until then other hosts are served.
+            self.traps.wait_for_commit(origin);
         }
-        let left = match full || is_cut_short {
+        let left = match is_full || is_cut_short {
             true => 0,
             false => self.frontier.pending(origin),
         };
         self.scheduler.set_pending(now, origin, left);
         Ok(None)
+    }
+
+    /// Returns whether a host's budget or its waiting documents leave no room for a page. The origin
+    /// is then woken once there is room.
+    fn is_turned_away(&mut self, now: Tick, host: &HostKey, origin: &Origin) -> bool {
+        let is_full = self.host_budgets.is_full(now, host);
+        if is_full {
+            self.host_budgets.turn_away(origin);
+        }
+        let is_reading = self.documents.is_full(host);
+        if is_reading {
+            self.documents.turn_away(origin);
+        }
+        is_full || is_reading
+    }
+
+    /// Judges a leased URL by scope and robots.txt. A refused one is settled.
+    fn consider(
+        &mut self,
+        now: Tick,
+        standing: &RobotsStanding,
+        lease: Lease,
+        later: &mut Vec<(Lease, Priority)>,
+        out: &mut Vec<Effect>,
+    ) -> Result<LeaseStep, FrontierError> {
+        let past = self.past(&lease)?;
+        let exclusion = match self.judge(standing, &lease) {
+            Judgement::Allowed(context) => {
+                self.events.allowed(&lease.url, &context.robots);
+                let context = FetchContext { past, ..context };
+                return self.pass_gates(now, lease, context, later, out);
+            }
+            Judgement::Refused(exclusion) => exclusion,
+            Judgement::RobotsFirst => {
+                self.events.waits(&lease.url, "waits for robots.txt");
+                let origin = lease.origin.clone();
+                self.frontier.release(lease);
+                self.scheduler
+                    .set_robots(now, &origin, RobotsState::Unknown);
+                return Ok(LeaseStep::Wait);
+            }
+        };
+        let item = WriterMessage::Excluded {
+            lease,
+            exclusion,
+            past,
+        };
+        self.settle_unasked(item, out);
+        Ok(LeaseStep::Next)
+    }
+
+    /// Takes a URL that scope and robots.txt allow past traps and crash suspects.
+    fn pass_gates(
+        &mut self,
+        now: Tick,
+        lease: Lease,
+        context: FetchContext,
+        later: &mut Vec<(Lease, Priority)>,
+        out: &mut Vec<Effect>,
+    ) -> Result<LeaseStep, FrontierError> {
+        let per_host = self.config.politeness.per_host;
+        let disposition = self
+            .traps
+            .disposition(lease, &context, per_host, &*self.frontier)?;
+        let lease = match disposition {
+            LeaseDisposition::Fetch(lease) => lease,
+            LeaseDisposition::Wait(lease) => {
+                // The commit of the requests in flight wakes the origin.
+                let what = "waits until what its origin is asked for now is read";
+                self.hold_back(now, lease, what);
+                return Ok(LeaseStep::Wait);
+            }
+            LeaseDisposition::WaitForCommit(lease) => {
+                self.traps.wait_for_commit(&lease.origin);
+                self.hold_back(now, lease, "waits until what was read is committed");
+                return Ok(LeaseStep::Wait);
+            }
+            LeaseDisposition::Again(lease) => {
+                self.frontier.release(lease);
+                return Ok(match self.is_fresh_turn() {
+                    true => LeaseStep::Next,
+                    false => LeaseStep::End,
+                });
+            }
+            LeaseDisposition::Later(lease, priority) => {
+                let what = "goes behind others: the way to it said nothing new";
+                self.events.waits(&lease.url, what);
+                later.push((lease, priority));
+                self.passed();
+                return Ok(LeaseStep::Next);
+            }
+            LeaseDisposition::Settle(item) => {
+                self.settle_unasked(item, out);
+                return Ok(LeaseStep::Next);
+            }
+        };
+        let Some(lease) = self.unless_suspect(now, lease, &context, out) else {
+            self.passed();
+            return Ok(LeaseStep::Next);
+        };
+        Ok(LeaseStep::Send(self.page_job(now, lease, context)))
+    }
+
+    /// Releases a URL, and holds its origin back until it is woken.
+    fn hold_back(&mut self, now: Tick, lease: Lease, what: &'static str) {
+        self.events.waits(&lease.url, what);
+        let origin = lease.origin.clone();
+        self.frontier.release(lease);
+        self.scheduler.set_pending(now, &origin, 0);
+    }
+
+    /// Settles a URL without a request.
+    fn settle_unasked(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
+        self.events.not_asked_for(&item);
+        self.write(item, out);
+        self.passed();
+    }
+
+    /// Counts a lease that is fetched.
+    fn page_job(&mut self, now: Tick, lease: Lease, context: FetchContext) -> Job {
+        self.unsettled += 1;
+        self.pages_in_flight += 1;
+        self.leases_out += 1;
+        self.traps.leased(&lease.origin);
+        self.host_budgets.leased(&lease.url.host_key());
+        let left = self.frontier.pending(&lease.origin);
+        self.scheduler.set_pending(now, &lease.origin, left);
+        Job::Page { lease, context }
     }
 
     /// The state that the last visit of a URL left; nothing in the first round.

@@ -62,6 +62,7 @@ use crate::error::EngineError;
 use crate::messages::{Committed, Effect, EndedExchange, Event, HostState, Job, WriterMessage};
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::sampling::Sampling;
+use crate::shared_traps::SharedTraps;
 use crate::summary::{Ended, SeedFailure};
 use crate::time::{millis, seconds};
 use crate::totals::{CommitPoint, Totals};
@@ -91,7 +92,6 @@ pub(crate) struct Coordinator {
     locks: HostLocks,
     suspects: CrashSuspects,
     traps: TrapGate,
-    sampling: Option<Sampling>,
     /// Where several workers share the crawl.
     shared: Option<SharedHosts>,
     /// Hosts that asked us to wait and answered nothing else since.
@@ -166,7 +166,6 @@ impl Coordinator {
             locks: HostLocks::none(),
             suspects: CrashSuspects::default(),
             traps: TrapGate::new(config.traps),
-            sampling: None,
             shared: None,
             host_budgets: HostBudgets::new(&config.budgets),
             visits: RevisitSchedule {
@@ -222,9 +221,14 @@ impl Coordinator {
         self.host_budgets.enter_round(visits.round.number);
     }
 
-    /// Asks for the pages of a sample alone from now on.
+    /// Fetches only the pages of a sample from now on.
     pub(crate) fn sample(&mut self, sampling: Option<Sampling>) {
-        self.sampling = sampling;
+        self.traps.sample(sampling);
+    }
+
+    /// Uses the evidence for traps that the writer shares from now on.
+    pub(crate) fn share_traps(&mut self, shared: SharedTraps) {
+        self.traps.share_traps(shared);
     }
 
     /// Minds other crawls of the same user from now on.
@@ -298,74 +302,22 @@ impl Coordinator {
         self.note_nothing_waits(now);
         self.attend_to_workers(now, out);
         let is_paused = self.steering.is_paused();
-        let mut wake = self.deadline().filter(|_| !is_paused);
-        if self.ending.is_none() && wake.is_some_and(|deadline| deadline <= now) {
-            self.ending = Some(Ended::Budget("max-time"));
-        }
-        // Without leave for another page there is no room, so the loop below would not come to it.
-        if self.are_pages_spent() == Some(true) && self.leases_out == 0 && !is_paused {
-            self.ending.get_or_insert(Ended::Budget("max-pages"));
-        }
-        self.judged.clear();
-        while self.ending.is_none() && !is_paused && self.has_room(now) {
-            if self.judged.are_many() {
-                wake = Some(now);
-                break;
-            }
-            if let Some(budget) = self.spent_budget() {
-                if self.leases_out > 0 {
-                    break;
-                }
-                self.ending = Some(Ended::Budget(budget));
-                break;
-            }
-            let admission_due = match self.use_found(now, out) {
-                Ok(()) => continue,
-                Err(until) => until,
-            };
-            wake = admission_due.into_iter().chain(wake).min();
-            match self.scheduler.poll(now) {
-                Poll::Issue(permit) => self.issue(now, permit, out),
-                Poll::SleepUntil(tick) => {
-                    wake = Some(wake.map_or(tick, |wake| wake.min(tick)));
-                    break;
-                }
-                Poll::Idle => break,
-            }
-        }
+        let deadline = self.end_by_budget(now);
+        let wake = match is_paused {
+            true => None,
+            false => self.issue_permits(now, deadline, out),
+        };
         let all_found = self.in_flight as usize == self.found.len() && self.unsettled == 0;
         if self.ending.is_some() || is_paused || (all_found && !self.has_room(now)) {
             self.give_found_back(now);
         }
         self.let_hosts_go(now);
-        // What waits for room on the disk is not over.
+        // A run that waits for room on the disk is not over.
         let is_held = is_paused || (self.disk.is_low() && self.frontier.counts().pending > 0);
-        if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() && !is_held {
-            self.end_turn();
-            self.ending = self.natural_end(now);
-            let is_over = self.ending.as_ref().is_some_and(Ended::is_for_good);
-            if is_over && self.next_turn(now) {
-                self.ending = None;
-                return self.advance(now, out);
-            }
-            // Nothing more is found but from hosts that can't be had. Where a budget holds URLs of a
-            // host back, they would fall out of the frame: a run with more room goes on and draws.
-            let is_found = match &self.ending {
-                Some(Ended::Finished) => true,
-                Some(_) => self.host_budgets.spent().is_none(),
-                None => false,
-            };
-            if is_found && self.sampling.as_mut().is_some_and(Sampling::is_to_draw) {
-                self.ending = None;
-                self.write(WriterMessage::DrawSample, out);
-            }
-            if let Some(alone) = self.ending.take() {
-                self.ending = self.end_with_others(alone, out);
-            }
+        if self.is_drained() && self.ending.is_none() && !is_held && self.end_naturally(now, out) {
+            return self.advance(now, out);
         }
-        if self.broken.is_some()
-            || (self.ending.is_some() && self.in_flight == 0 && self.unsettled == 0)
-        {
+        if self.broken.is_some() || (self.ending.is_some() && self.is_drained()) {
             self.release_suspects();
             return Next::Done;
         }
@@ -377,6 +329,91 @@ impl Coordinator {
             }
             None => wake,
         })
+    }
+
+    /// Returns whether nothing is in flight and everything is committed.
+    fn is_drained(&self) -> bool {
+        self.in_flight == 0 && self.unsettled == 0
+    }
+
+    /// Ends the run if its time is over or no page may be fetched any more. Returns the time at
+    /// which it will be over. A paused run does not end.
+    fn end_by_budget(&mut self, now: Tick) -> Option<Tick> {
+        if self.steering.is_paused() {
+            return None;
+        }
+        let deadline = self.deadline();
+        if self.ending.is_none() && deadline.is_some_and(|deadline| deadline <= now) {
+            self.ending = Some(Ended::Budget("max-time"));
+        }
+        // With no page budget left there is no room either, so `issue_permits` would not see it.
+        if self.are_pages_spent() == Some(true) && self.leases_out == 0 {
+            self.ending.get_or_insert(Ended::Budget("max-pages"));
+        }
+        deadline
+    }
+
+    /// Issues and uses permits while there is room. Returns when to go on: `deadline` at the latest.
+    fn issue_permits(
+        &mut self,
+        now: Tick,
+        deadline: Option<Tick>,
+        out: &mut Vec<Effect>,
+    ) -> Option<Tick> {
+        let mut wake = deadline;
+        self.judged.clear();
+        while self.ending.is_none() && self.has_room(now) {
+            if self.judged.are_many() {
+                return Some(now);
+            }
+            if let Some(budget) = self.spent_budget() {
+                if self.leases_out == 0 {
+                    self.ending = Some(Ended::Budget(budget));
+                }
+                break;
+            }
+            let admission_due = match self.use_found(now, out) {
+                Ok(()) => continue,
+                Err(until) => until,
+            };
+            wake = admission_due.into_iter().chain(wake).min();
+            match self.scheduler.poll(now) {
+                Poll::Issue(permit) => self.issue(now, permit, out),
+                Poll::SleepUntil(tick) => {
+                    return Some(wake.map_or(tick, |wake| wake.min(tick)));
+                }
+                Poll::Idle => break,
+            }
+        }
+        wake
+    }
+
+    /// Ends a drained run in which no permit can be issued any more, unless a crash suspect or a
+    /// sample is left, or another worker may still find something. Returns true if a crash suspect is
+    /// fetched next.
+    fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
+        self.end_turn();
+        self.ending = self.natural_end(now);
+        let is_over = self.ending.as_ref().is_some_and(Ended::is_for_good);
+        if is_over && self.next_turn(now) {
+            self.ending = None;
+            return true;
+        }
+        // Only hosts that can't be reached could add to the frame of the sample. URLs that a host's
+        // budget holds back would fall out of it: a run with a larger budget goes on and draws.
+        let is_frame_complete = match &self.ending {
+            Some(Ended::Finished) => true,
+            Some(_) => self.host_budgets.spent().is_none(),
+            None => false,
+        };
+        if is_frame_complete && self.traps.is_to_draw() {
+            self.ending = None;
+            self.write(WriterMessage::DrawSample, out);
+        }
+        if let Some(alone) = self.ending.take() {
+            self.ending = self.end_with_others(alone, out);
+        }
+        false
     }
 
     /// The end of the run, or the error that ended it.
