@@ -103,14 +103,6 @@ pub(crate) struct ReadPage {
     pub(crate) findings: PageFindings,
 }
 
-impl ReadPage {
-    /// Returns whether an earlier visit read the page and this one can't decode it.
-    pub(crate) fn is_unreadable_visit(&self) -> bool {
-        let is_known = self.past.as_deref().and_then(PreviousVisit::page).is_some();
-        is_known && self.error.as_ref().is_some_and(DocumentError::is_undecoded)
-    }
-}
-
 /// The fault of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentError {

@@ -1,6 +1,6 @@
 //! From a fetched page to an encoded one: row, links, records. Runs on reader threads.
 
-pub(crate) mod archive_encoder;
+mod archive_encoder;
 mod document;
 mod document_queue;
 mod documents;
@@ -10,6 +10,7 @@ mod link_names;
 mod links;
 mod main_text;
 mod other_documents;
+pub(crate) mod page_encoder;
 mod page_row;
 pub(crate) mod pool;
 mod sitemap_budget;
