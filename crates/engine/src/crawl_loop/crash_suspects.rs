@@ -96,7 +96,7 @@ impl Coordinator {
                 let state = self.host_state(&host);
                 let visit =
                     UnansweredVisit::given_up(lease, context.clone(), now, READER_KILLED, state);
-                self.leases_out += 1;
+                self.backlog.given_up();
                 self.write(WriterMessage::Unanswered(Box::new(visit)), out);
             }
         }
@@ -105,7 +105,7 @@ impl Coordinator {
 
     /// Returns whether a URL is being asked for that is to be alone.
     pub(crate) fn reads_alone(&self) -> bool {
-        self.unsettled > 0 && self.suspects.turn.is_some()
+        !self.backlog.is_empty() && self.suspects.turn.is_some()
     }
 
     /// Nothing is in flight: whose turn it was had it.
@@ -180,8 +180,8 @@ mod tests {
             (false, 1, true),
         ] {
             let mut coordinator = coordinator(|_| {});
-            coordinator.committed_at = at(20);
-            coordinator.unsettled = unsettled;
+            coordinator.backlog.note_time(at(20));
+            coordinator.backlog.written(unsettled, 0);
             let url = coordinator.config.seeds[0].clone();
             coordinator.suspects.turn = has_turn.then_some(LoneReading { url, begun: true });
             assert_eq!(

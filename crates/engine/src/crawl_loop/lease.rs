@@ -67,10 +67,7 @@ impl Coordinator {
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
         let is_full = self.is_turned_away(now, host, origin);
-        while !is_full
-            && self.turn_goes_on()
-            && self.unsettled_but_documents() + (later.len() as u64) < self.max_unsettled()
-        {
+        while !is_full && self.turn_goes_on() && self.backlog.has_room_behind(later.len()) {
             let Some(mut lease) = self.frontier.lease(origin)? else {
                 break;
             };
@@ -108,10 +105,7 @@ impl Coordinator {
         if is_full {
             self.host_budgets.turn_away(origin);
         }
-        let is_reading = self.documents.is_full(host);
-        if is_reading {
-            self.documents.turn_away(origin);
-        }
+        let is_reading = self.backlog.turns_away(host, origin);
         is_full || is_reading
     }
 
@@ -219,9 +213,7 @@ impl Coordinator {
 
     /// Counts a lease that is fetched.
     fn page_job(&mut self, now: Tick, lease: Lease, context: FetchContext) -> Job {
-        self.unsettled += 1;
-        self.pages_in_flight += 1;
-        self.leases_out += 1;
+        self.backlog.leased();
         self.traps.leased(&lease.origin);
         self.host_budgets.leased(&lease.url.host_key());
         let left = self.frontier.pending(&lease.origin);
@@ -344,7 +336,7 @@ impl Coordinator {
             self.events.tried_again(&lease, &result);
             self.wake_group(now, &host);
             let host = Box::new(self.host_state(&host));
-            // The lease stays counted in `unsettled` until the writer has it.
+            // The lease stays unsettled until the writer has it.
             out.push(Effect::Write(WriterMessage::Retry { lease, host }));
             return;
         }
@@ -396,8 +388,7 @@ impl Coordinator {
     pub(super) fn release(&mut self, now: Tick, lease: Lease) {
         let origin = lease.origin.clone();
         self.frontier.release(lease);
-        self.unsettled -= 1;
-        self.leases_out -= 1;
+        self.backlog.released();
         self.traps.ended(&origin);
         self.wake(now, &origin, self.frontier.pending(&origin));
     }

@@ -1,5 +1,6 @@
 //! The crawl loop: events in, effects out.
 
+mod backlog;
 #[cfg(test)]
 mod by_itself;
 mod byte_lock;
@@ -43,8 +44,8 @@ use crawl_scheduler::{Permit, Poll, Scheduler, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashSet, HashSetExt as _};
 
+use self::backlog::Backlog;
 use self::crash_suspects::CrashSuspects;
-use self::disk_floor::DiskFloor;
 use self::host_budgets::HostBudgets;
 use self::host_locks::HostLocks;
 use self::resident_hosts::ResidentHosts;
@@ -53,8 +54,7 @@ use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
 use self::turns::{JudgedUrls, Turn};
-use self::unread::UnreadPages;
-use self::waiting_documents::WaitingDocuments;
+use self::waiting_documents::GiveUp;
 use crate::config::Config;
 use crate::control::Stop;
 use crate::counters::{Counters, EndedRequest};
@@ -67,13 +67,6 @@ use crate::summary::{Ended, SeedFailure};
 use crate::time::{millis, seconds};
 use crate::totals::{CommitPoint, Totals};
 use crate::trace_events::{HostSpans, TraceEvents};
-
-/// Bytes of bodies on their way to the disk at which no more permits are asked for.
-/// Beside them there is what is in flight.
-const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
-
-/// Rows that a consumer of pages has not taken at which no more permits are asked for.
-const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
 /// The state of a crawl between two events. Nothing in it waits or sleeps.
 pub(crate) struct Coordinator {
@@ -110,21 +103,9 @@ pub(crate) struct Coordinator {
     in_flight: u32,
     /// Permits whose look-up ended, with the address found.
     found: VecDeque<(Permit, Option<IpAddr>)>,
-    /// Items and jobs handed out whose end was not committed yet.
-    unsettled: u64,
-    /// Pages among them that are in flight still: nothing of them is on its way to the disk.
-    pages_in_flight: u64,
-    /// When something was committed last, or began to wait for it.
-    committed_at: Tick,
-    /// Bytes of bodies among them.
-    unsettled_bytes: u64,
-    unread: UnreadPages,
-    documents: WaitingDocuments,
-    disk: DiskFloor,
-    /// Rows of committed pages that the consumer has not taken.
-    undelivered: usize,
-    /// Leases among them: each may become a row of `pages.jsonl`.
-    leases_out: u64,
+    backlog: Backlog,
+    /// True once requests and unread pages were given up, as the time of the run is over.
+    is_given_up: bool,
     sequence: u64,
     stop: Stop,
     steering: Steering,
@@ -174,7 +155,7 @@ impl Coordinator {
             },
             events: TraceEvents::new(&config),
             spans: HostSpans::default(),
-            disk: DiskFloor::new(config.min_free),
+            backlog: Backlog::new(&config, now),
             config,
             frontier,
             scope: Arc::new(scope),
@@ -194,14 +175,7 @@ impl Coordinator {
             started: now,
             in_flight: 0,
             found: VecDeque::new(),
-            unsettled: 0,
-            pages_in_flight: 0,
-            committed_at: now,
-            unsettled_bytes: 0,
-            unread: UnreadPages::default(),
-            documents: WaitingDocuments::default(),
-            undelivered: 0,
-            leases_out: 0,
+            is_given_up: false,
             sequence: 0,
             stop: Stop::No,
             steering: Steering::default(),
@@ -266,18 +240,22 @@ impl Coordinator {
                     self.write(WriterMessage::TakeBack { scope: None }, out);
                 }
             }
-            Event::ReadingBegan { bytes } => self.reading_began(bytes),
+            Event::ReadingBegan { bytes } => self.backlog.reading_began(bytes),
             Event::GivenBackUnread(page) => {
-                self.reading_began(page.exchange.body.len() as u64);
+                self.backlog.reading_began(page.exchange.body.len() as u64);
                 self.given_back(now, *page, out);
             }
             Event::ReadingStopped(page) => self.given_back(now, *page, out),
             Event::FreeSpace { bytes } => self.note_free_space(bytes),
-            Event::DocumentWaits { host, bytes } => self.document_waits(host, bytes),
-            Event::DocumentEnded { host, bytes } => self.document_ended(now, &host, bytes),
+            Event::DocumentWaits { host, bytes } => self.backlog.document_waits(host, bytes),
+            Event::DocumentEnded { host, bytes } => {
+                for origin in self.backlog.document_ended(now, &host, bytes) {
+                    self.wake(now, &origin, self.frontier.pending(&origin));
+                }
+            }
             Event::Stop(stop) => {
                 self.stop = self.stop.max(stop);
-                self.documents.stop(now);
+                self.backlog.documents_mut().stop(now);
             }
             Event::Command(ask) => self.told(now, ask, out),
             Event::Shared(news) => self.told_of_workers(now, news, out),
@@ -299,7 +277,7 @@ impl Coordinator {
             let state = self.host_state(&host);
             self.write(WriterMessage::Host(Box::new(state)), out);
         }
-        self.note_nothing_waits(now);
+        self.backlog.note_time(now);
         self.attend_to_workers(now, out);
         let is_paused = self.steering.is_paused();
         let deadline = self.end_by_budget(now);
@@ -307,13 +285,14 @@ impl Coordinator {
             true => None,
             false => self.issue_permits(now, deadline, out),
         };
-        let all_found = self.in_flight as usize == self.found.len() && self.unsettled == 0;
+        let all_found = self.in_flight as usize == self.found.len() && self.backlog.is_empty();
         if self.ending.is_some() || is_paused || (all_found && !self.has_room(now)) {
             self.give_found_back(now);
         }
         self.let_hosts_go(now);
         // A run that waits for room on the disk is not over.
-        let is_held = is_paused || (self.disk.is_low() && self.frontier.counts().pending > 0);
+        let is_held =
+            is_paused || (self.backlog.disk().is_low() && self.frontier.counts().pending > 0);
         if self.is_drained() && self.ending.is_none() && !is_held && self.end_naturally(now, out) {
             return self.advance(now, out);
         }
@@ -333,7 +312,7 @@ impl Coordinator {
 
     /// Returns whether nothing is in flight and everything is committed.
     fn is_drained(&self) -> bool {
-        self.in_flight == 0 && self.unsettled == 0
+        self.in_flight == 0 && self.backlog.is_empty()
     }
 
     /// Ends the run if its time is over or no page may be fetched any more. Returns the time at
@@ -347,7 +326,7 @@ impl Coordinator {
             self.ending = Some(Ended::Budget("max-time"));
         }
         // With no page budget left there is no room either, so `issue_permits` would not see it.
-        if self.are_pages_spent() == Some(true) && self.leases_out == 0 {
+        if self.are_pages_spent() == Some(true) && self.backlog.leases() == 0 {
             self.ending.get_or_insert(Ended::Budget("max-pages"));
         }
         deadline
@@ -367,7 +346,7 @@ impl Coordinator {
                 return Some(now);
             }
             if let Some(budget) = self.spent_budget() {
-                if self.leases_out == 0 {
+                if self.backlog.leases() == 0 {
                     self.ending = Some(Ended::Budget(budget));
                 }
                 break;
@@ -433,37 +412,30 @@ impl Coordinator {
         self.totals
     }
 
-    /// Returns whether another request may be added to what is under way and on its way to the
-    /// disk.
+    /// Returns whether another request may be sent.
     fn has_room(&self, now: Tick) -> bool {
-        self.unsettled_but_documents() < self.max_unsettled()
-            && self.documents.have_room()
-            && self.broken.is_none()
-            && self.unsettled_bytes < MAX_UNSETTLED_BYTES
-            && self.unread.have_room()
-            && self.undelivered < MAX_UNDELIVERED_ROWS
-            && !self.is_behind(now)
-            && !self.disk.is_low()
-            && !self.reads_alone()
-            && self.may_ask()
+        self.backlog.has_room(now) && self.broken.is_none() && !self.reads_alone() && self.may_ask()
     }
 
     /// Takes the number of rows that the consumer of pages has not taken.
     pub(crate) fn note_undelivered(&mut self, rows: usize) {
-        self.undelivered = rows;
+        self.backlog.note_undelivered(rows);
     }
 
-    /// Returns whether what ended lately waits for the disk for so long that no more is to be
-    /// added: it would be asked for again after a death. A commit that waits while another is under
-    /// way holds what came within that one, so each may take half of the time.
-    fn is_behind(&self, now: Tick) -> bool {
-        self.unsettled_but_documents() > self.pages_in_flight
-            && now.since(self.committed_at) > self.config.commit_within / 2
+    /// So many bytes are free on the disk of the crawl's directory.
+    pub(crate) fn note_free_space(&mut self, free: u64) {
+        self.backlog.note_free_space(free);
     }
 
-    fn note_nothing_waits(&mut self, now: Tick) {
-        if self.unsettled_but_documents() == self.pages_in_flight {
-            self.committed_at = now;
+    /// Gives the documents up that still wait some time after a stop; returns when that will be.
+    fn give_up_documents(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
+        match self.backlog.documents_mut().give_up(now) {
+            GiveUp::No => None,
+            GiveUp::At(until) => Some(until),
+            GiveUp::Now => {
+                out.push(Effect::GiveUpDocuments);
+                None
+            }
         }
     }
 
@@ -478,18 +450,9 @@ impl Coordinator {
             self.scheduler.in_flight() + self.scheduler.look_ups(),
             "in flight"
         );
-        assert!(u64::from(self.in_flight) >= self.pages_in_flight);
-        assert_eq!(self.pages_in_flight, self.host_budgets.all_leases());
-        assert_eq!(self.leases_out, self.traps.all_leases());
-        assert!(self.leases_out >= self.pages_in_flight);
-        assert!(self.unsettled >= self.leases_out);
-        let is_on_its_way = self.unsettled > self.pages_in_flight;
-        assert!(
-            is_on_its_way || self.unsettled_bytes == 0,
-            "bytes of nothing"
-        );
-        assert!(self.unread.bytes() <= self.unsettled_bytes, "unread");
-        self.hosts.check_invariants(self.unsettled);
+        let (pages, leases) = (self.host_budgets.all_leases(), self.traps.all_leases());
+        self.backlog.check_invariants(self.in_flight, pages, leases);
+        self.hosts.check_invariants(self.backlog.unsettled());
     }
 
     pub(crate) fn fail(&mut self, error: impl Into<EngineError>) {
@@ -506,8 +469,10 @@ impl Coordinator {
             mut line,
         } = *ended;
         self.in_flight -= 1;
-        self.note_nothing_waits(now);
-        self.pages_in_flight -= u64::from(matches!(job, Job::Page { .. }));
+        self.backlog.note_time(now);
+        if matches!(job, Job::Page { .. }) {
+            self.backlog.page_ended();
+        }
         let host = spent.host().clone();
         let bytes = match &result {
             Ok(exchange) => exchange.body.len(),
@@ -565,10 +530,8 @@ impl Coordinator {
     }
 
     fn committed(&mut self, now: Tick, committed: Committed) {
-        self.unsettled -= committed.items;
-        self.committed_at = now;
-        self.leases_out -= committed.leases;
-        self.unsettled_bytes = self.unsettled_bytes.saturating_sub(committed.bytes);
+        let (items, leases) = (committed.items, committed.leases);
+        self.backlog.committed(now, items, leases, committed.bytes);
         self.totals = committed.totals;
         self.counters.commit(&committed.counts);
         for origin in &committed.ended {
@@ -619,10 +582,7 @@ impl Coordinator {
                 self.host_budgets.turn_away(origin);
                 0
             }
-            false if self.documents.is_full(&host) => {
-                self.documents.turn_away(origin);
-                0
-            }
+            false if self.backlog.turns_away(&host, origin) => 0,
             false => urls,
         };
         let state = match self.origins.is_met(origin) {
@@ -640,7 +600,7 @@ impl Coordinator {
     }
 
     pub(crate) fn write(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
-        self.unsettled += item.weight();
+        self.backlog.written(item.weight(), 0);
         out.push(Effect::Write(item));
     }
 

@@ -210,7 +210,7 @@ mod tests {
             (|_| {}, false),
             (|it| it.ending = Some(Ended::Finished), true),
             (|it| it.stop = Stop::Drain, true),
-            (|it| it.unsettled = it.max_unsettled(), true),
+            (|it| it.backlog.written(u64::from(u32::MAX), 0), true),
             (|it| it.totals.pages = 7, true),
             (|it| tell(it, Command::Pause), true),
             (|it| it.scheduler.park(at(20), &origin().host_key()), true),

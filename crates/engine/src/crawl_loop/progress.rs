@@ -38,7 +38,7 @@ impl Coordinator {
                 Phase::Draining
             } else if self.steering.is_paused() {
                 Phase::Paused
-            } else if self.disk.is_low() {
+            } else if self.backlog.disk().is_low() {
                 Phase::DiskLow
             } else if self.shared.as_ref().is_some_and(SharedHosts::rests) {
                 Phase::WaitingForWorkers
@@ -61,8 +61,8 @@ impl Coordinator {
             resting: by_reason(&resting.paused),
             hosts_parked: u32::try_from(resting.parked.len()).unwrap_or(u32::MAX),
             bytes: of_round.bytes,
-            disk_free: self.disk.free(),
-            min_free: self.disk.least(),
+            disk_free: self.backlog.disk().free(),
+            min_free: self.backlog.disk().least(),
             pages_per_second: rate,
             elapsed,
             share_done,
@@ -87,7 +87,7 @@ impl Coordinator {
             pages: amount(of_round.pages, of_run.pages),
             bytes: amount(of_round.bytes, of_run.bytes),
             server_time: amount(served, served_of_run),
-            pages_left: pending + self.leases_out,
+            pages_left: pending + self.backlog.leases(),
             slowest_host: self.slowest_host(now),
         };
         estimate(&course, &self.config.budgets)

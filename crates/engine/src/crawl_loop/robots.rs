@@ -200,8 +200,10 @@ impl Coordinator {
             .exchange
             .as_ref()
             .map_or(0, |exchange| exchange.body.len() as u64);
-        self.unsettled_bytes += item.bytes;
-        self.write(WriterMessage::Robots(Box::new(item)), out);
+        let bytes = item.bytes;
+        let message = WriterMessage::Robots(Box::new(item));
+        self.backlog.written(message.weight(), bytes);
+        out.push(Effect::Write(message));
     }
 
     fn ask_for_tdmrep(&mut self, now: Tick, of: &Origin, tries: u32) {

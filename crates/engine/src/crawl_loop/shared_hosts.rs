@@ -173,7 +173,7 @@ impl Coordinator {
 
     /// Sees to what is shared, at each turn.
     pub(super) fn attend_to_workers(&mut self, now: Tick, out: &mut Vec<Effect>) {
-        let is_busy = self.in_flight > 0 || self.unsettled > 0;
+        let is_busy = !self.is_drained();
         let pages = self.totals.pages;
         let Some(shared) = &mut self.shared else {
             return;
@@ -181,7 +181,7 @@ impl Coordinator {
         if is_busy {
             shared.end_rest(pages, out);
         }
-        let pages = pages + self.leases_out;
+        let pages = pages + self.backlog.leases();
         let is_short = shared
             .allowed
             .is_some_and(|allowed| allowed < pages + FEW_PAGES);
@@ -201,7 +201,7 @@ impl Coordinator {
         self.shared.as_ref().is_none_or(|shared| {
             let may_have = shared.allowed;
             let has_leave =
-                may_have.is_none_or(|allowed| self.totals.pages + self.leases_out < allowed);
+                may_have.is_none_or(|allowed| self.totals.pages + self.backlog.leases() < allowed);
             has_leave && shared.owners.may_send()
         })
     }

@@ -283,7 +283,7 @@ mod tests {
             coordinator.begin(at(20), &mut out);
             assert!(coordinator.scheduler.knows(&url.host_key()));
             assert_eq!(
-                (out.len(), coordinator.unsettled),
+                (out.len(), coordinator.backlog.unsettled()),
                 (messages, messages as u64)
             );
             let last = out.pop().unwrap();

@@ -9,11 +9,6 @@ use super::Coordinator;
 use super::shared_hosts::SharedHosts;
 use crate::summary::{Ended, UnreachableHost};
 
-/// Items on their way to the disk at which no more permits are asked for, at least. It
-/// bounds the bodies in memory behind the fetcher, and is large enough for a group commit
-/// to pay while the next group gathers.
-const MAX_UNSETTLED: u64 = 512;
-
 /// A gap that is longer, as a `Crawl-delay` of years asks for, is no reason to stay.
 const MAX_GAP_WORTH_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -33,7 +28,7 @@ impl Coordinator {
         let are_pages_spent = self.are_pages_spent().unwrap_or_else(|| {
             budgets
                 .max_pages
-                .is_some_and(|max| of_round.pages + self.leases_out >= max)
+                .is_some_and(|max| of_round.pages + self.backlog.leases() >= max)
         });
         if are_pages_spent {
             Some("max-pages")
@@ -50,11 +45,6 @@ impl Coordinator {
         } else {
             None
         }
-    }
-
-    /// Room for every request that may be in flight, and a group behind it.
-    pub(crate) fn max_unsettled(&self) -> u64 {
-        MAX_UNSETTLED.max(2 * u64::from(self.config.politeness.concurrency))
     }
 
     pub(crate) fn natural_end(&mut self, now: Tick) -> Option<Ended> {
@@ -127,11 +117,9 @@ mod tests {
     use crawl_weburl::canonicalize;
 
     use super::super::by_itself::{at, coordinator, open_to_all};
-    use super::super::{MAX_UNDELIVERED_ROWS, MAX_UNSETTLED_BYTES};
-    use super::{Coordinator, MAX_UNSETTLED, paused_words};
+    use super::paused_words;
     use crate::config::Budgets;
     use crate::control::{Phase, Stop};
-    use crate::error::EngineError;
     use crate::summary::{Ended, UnreachableHost};
     use crate::totals::Totals;
 
@@ -183,49 +171,11 @@ mod tests {
             // What earlier rounds fetched does not count.
             coordinator.visits.round.before.pages = 100;
             coordinator.visits.round.before.bytes = 100_000;
-            coordinator.leases_out = 1;
+            coordinator.backlog.leased();
             let served = 6 * SECOND;
             coordinator.host_budgets.asked(&host, at(10), served, 0);
             assert_eq!(coordinator.spent_budget(), spent, "{shown}");
         }
-    }
-
-    #[test]
-    fn ours_each_limit_of_what_is_under_way_leaves_no_room() {
-        type Fill = fn(&mut Coordinator);
-        let fills: [(Fill, bool); 12] = [
-            (|_| {}, true),
-            (|it| it.unsettled = MAX_UNSETTLED - 1, true),
-            (|it| it.unsettled = MAX_UNSETTLED, false),
-            (|it| it.unsettled_bytes = MAX_UNSETTLED_BYTES - 1, true),
-            (|it| it.unsettled_bytes = MAX_UNSETTLED_BYTES, false),
-            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS - 1), true),
-            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS), false),
-            (|it| it.note_free_space(9), false),
-            (
-                |it| it.fail(EngineError::OutputInUse { dir: "a".into() }),
-                false,
-            ),
-            // A commit may take half of the time.
-            (|it| (it.unsettled, it.committed_at) = (1, at(15)), true),
-            (|it| (it.unsettled, it.committed_at) = (1, at(14)), false),
-            (
-                |it| (it.unsettled, it.pages_in_flight, it.committed_at) = (1, 1, at(14)),
-                true,
-            ),
-        ];
-        for (number, (fill, has_room)) in fills.into_iter().enumerate() {
-            let mut coordinator = coordinator(|config| {
-                config.commit_within = 10 * SECOND;
-                config.min_free = 10;
-                config.politeness.concurrency = 1;
-            });
-            coordinator.committed_at = at(20);
-            fill(&mut coordinator);
-            assert_eq!(coordinator.has_room(at(20)), has_room, "{number}");
-        }
-        let wide = coordinator(|config| config.politeness.concurrency = 300);
-        assert_eq!(wide.max_unsettled(), 600);
     }
 
     #[test]

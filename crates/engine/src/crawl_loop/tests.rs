@@ -59,8 +59,11 @@ fn ours_a_commit_ends_what_is_in_it() {
     coordinator.traps.leased(&host);
     coordinator.traps.leased(&host);
     coordinator.hosts.state_sent(&host.host_key());
-    (coordinator.unsettled, coordinator.leases_out) = (9, 2);
-    coordinator.unsettled_bytes = 1_000;
+    for _ in 0..2 {
+        coordinator.backlog.leased();
+        coordinator.backlog.page_ended();
+    }
+    coordinator.backlog.written(7, 1_000);
     let totals = Totals {
         pages: 7,
         ..Totals::default()
@@ -84,11 +87,11 @@ fn ours_a_commit_ends_what_is_in_it() {
         let mut out = Vec::new();
         coordinator.handle(at(30), Event::Committed(Box::new(committed)), &mut out);
         assert!(out.is_empty());
-        assert_eq!(coordinator.unsettled_bytes, left);
+        assert_eq!(coordinator.backlog.bytes().0, left);
     }
-    assert_eq!((coordinator.unsettled, coordinator.leases_out), (3, 0));
+    let backlog = &coordinator.backlog;
+    assert_eq!((backlog.unsettled(), backlog.leases()), (3, 0));
     assert_eq!(coordinator.traps.all_leases(), 0);
-    assert_eq!(coordinator.committed_at, at(30));
     assert_eq!(coordinator.totals(), totals);
     assert_eq!(coordinator.unusable["mailto"], 4);
     assert_eq!(coordinator.seeds_failed.len(), 2);
@@ -153,7 +156,7 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
     let changes: [(Change, Next, Option<Ended>); 9] = [
         (|_| {}, Next::Done, Some(Ended::Finished)),
         (|it| it.in_flight = 1, forever, None),
-        (|it| it.unsettled = 1, forever, None),
+        (|it| it.backlog.written(1, 0), forever, None),
         (
             |it| it.stop = Stop::Now,
             Next::Done,
@@ -183,7 +186,8 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
         ),
         (
             |it| {
-                (it.in_flight, it.leases_out) = (1, 7);
+                it.in_flight = 1;
+                (0..7).for_each(|_| it.backlog.leased());
                 it.scheduler.set_pending(at(20), &origin("a.example"), 1);
             },
             forever,
@@ -329,7 +333,7 @@ fn ours_the_estimate_counts_urls_for_which_their_hosts_have_room() {
         if leases == 4 {
             // Two URLs wait, of eight in all.
             coordinator.totals.pages = 1;
-            coordinator.leases_out = 1;
+            coordinator.backlog.leased();
         }
         let progress = coordinator.progress(at(30));
         assert!((progress.share_done - share).abs() < 1e-9, "{progress:?}");
@@ -677,8 +681,6 @@ fn ours_an_exchange_for_rules_is_archived_by_its_purpose() {
     });
     let expected = ["tdmrep", "robots"].map(|purpose| (purpose, 12, Some(of.clone()), true));
     assert!(shown.eq(expected));
-    assert_eq!(
-        (coordinator.unsettled, coordinator.unsettled_bytes),
-        (2, 24)
-    );
+    let backlog = &coordinator.backlog;
+    assert_eq!((backlog.unsettled(), backlog.bytes().0), (2, 24));
 }
