@@ -166,7 +166,7 @@ mod tests {
         let lease = leased(&*frontier, Admission::seed(url.clone()));
         coordinator.suspects.held.push(lease);
         assert_eq!(frontier.pending(&url.origin()), 0);
-        coordinator.stop = Stop::Drain;
+        coordinator.end.stop(Stop::Drain);
         assert_eq!(coordinator.advance(at(20), &mut Vec::new()), Next::Done);
         assert_eq!(frontier.pending(&url.origin()), 1);
     }

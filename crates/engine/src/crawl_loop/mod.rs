@@ -19,6 +19,7 @@ pub(crate) mod request_rows;
 mod resident_hosts;
 mod robots;
 mod robots_state;
+mod run_end;
 mod run_summary;
 pub(crate) mod running_crawls;
 pub(crate) mod shared_hosts;
@@ -50,13 +51,13 @@ use self::host_budgets::HostBudgets;
 use self::host_locks::HostLocks;
 use self::resident_hosts::ResidentHosts;
 use self::robots_state::RobotsStates;
+use self::run_end::RunEnd;
 use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
 use self::turns::{JudgedUrls, Turn};
 use self::waiting_documents::GiveUp;
 use crate::config::Config;
-use crate::control::Stop;
 use crate::counters::{Counters, EndedRequest};
 use crate::error::EngineError;
 use crate::messages::{Committed, Effect, EndedExchange, Event, HostState, Job, WriterMessage};
@@ -104,13 +105,9 @@ pub(crate) struct Coordinator {
     /// Permits whose look-up ended, with the address found.
     found: VecDeque<(Permit, Option<IpAddr>)>,
     backlog: Backlog,
-    /// True once requests and unread pages were given up, as the time of the run is over.
-    is_given_up: bool,
     sequence: u64,
-    stop: Stop,
+    end: RunEnd,
     steering: Steering,
-    ending: Option<Ended>,
-    broken: Option<EngineError>,
     robots_requests: u64,
     requests: u64,
     counters: Counters,
@@ -175,12 +172,9 @@ impl Coordinator {
             started: now,
             in_flight: 0,
             found: VecDeque::new(),
-            is_given_up: false,
             sequence: 0,
-            stop: Stop::No,
+            end: RunEnd::default(),
             steering: Steering::default(),
-            ending: None,
-            broken: None,
             robots_requests: 0,
             requests: 0,
             counters: Counters::default(),
@@ -213,7 +207,7 @@ impl Coordinator {
     /// Returns whether the run was told to end without saving.
     #[must_use]
     pub(crate) fn stopped_at_once(&self) -> bool {
-        self.stop == Stop::Now
+        self.end.is_stopped_at_once()
     }
 
     /// Takes in what happened.
@@ -254,7 +248,7 @@ impl Coordinator {
                 }
             }
             Event::Stop(stop) => {
-                self.stop = self.stop.max(stop);
+                self.end.stop(stop);
                 self.backlog.documents_mut().stop(now);
             }
             Event::Command(ask) => self.told(now, ask, out),
@@ -266,11 +260,7 @@ impl Coordinator {
     /// Issues permits and uses them until none is due, there is no room, or events are to be taken
     /// in first: then the next step is due at once.
     pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
-        if self.stop == Stop::Drain && self.ending.is_none() {
-            self.ending = Some(Ended::Interrupted);
-        }
-        if self.broken.is_some() || self.stop == Stop::Now {
-            self.ending.get_or_insert(Ended::Interrupted);
+        if self.end.begin_step() {
             return Next::Done;
         }
         for host in self.hosts.take_redated() {
@@ -286,28 +276,42 @@ impl Coordinator {
             false => self.issue_permits(now, deadline, out),
         };
         let all_found = self.in_flight as usize == self.found.len() && self.backlog.is_empty();
-        if self.ending.is_some() || is_paused || (all_found && !self.has_room(now)) {
+        if self.end.is_ending() || is_paused || (all_found && !self.has_room(now)) {
             self.give_found_back(now);
         }
         self.let_hosts_go(now);
         // A run that waits for room on the disk is not over.
         let is_held =
             is_paused || (self.backlog.disk().is_low() && self.frontier.counts().pending > 0);
-        if self.is_drained() && self.ending.is_none() && !is_held && self.end_naturally(now, out) {
+        if self.is_drained() && !self.end.is_ending() && !is_held && self.end_naturally(now, out) {
             return self.advance(now, out);
         }
-        if self.broken.is_some() || (self.ending.is_some() && self.is_drained()) {
+        if self.end.is_broken() || (self.end.is_ending() && self.is_drained()) {
             self.release_suspects();
             return Next::Done;
         }
-        Next::Wait(match self.ending {
-            Some(_) => {
-                let documents = self.give_up_documents(now, out);
-                let all = self.give_up(now, out);
-                documents.into_iter().chain(all).min()
-            }
-            None => wake,
+        Next::Wait(match self.end.is_ending() {
+            true => self.give_up(now, out),
+            false => wake,
         })
+    }
+
+    /// Gives up documents, requests and unread pages that hold up the end of the run for too long.
+    /// Returns when to look again.
+    fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
+        let deadline = self.deadline();
+        let documents = self.backlog.documents_mut().give_up(now);
+        let all = self.end.give_up(now, deadline);
+        let effects = [(documents, Effect::GiveUpDocuments), (all, Effect::GiveUp)];
+        let mut wake: Option<Tick> = None;
+        for (give_up, effect) in effects {
+            match give_up {
+                GiveUp::No => {}
+                GiveUp::At(until) => wake = wake.into_iter().chain([until]).min(),
+                GiveUp::Now => out.push(effect),
+            }
+        }
+        wake
     }
 
     /// Returns whether nothing is in flight and everything is committed.
@@ -322,12 +326,12 @@ impl Coordinator {
             return None;
         }
         let deadline = self.deadline();
-        if self.ending.is_none() && deadline.is_some_and(|deadline| deadline <= now) {
-            self.ending = Some(Ended::Budget("max-time"));
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            self.end.end(Ended::Budget("max-time"));
         }
         // With no page budget left there is no room either, so `issue_permits` would not see it.
         if self.are_pages_spent() == Some(true) && self.backlog.leases() == 0 {
-            self.ending.get_or_insert(Ended::Budget("max-pages"));
+            self.end.end(Ended::Budget("max-pages"));
         }
         deadline
     }
@@ -341,13 +345,13 @@ impl Coordinator {
     ) -> Option<Tick> {
         let mut wake = deadline;
         self.judged.clear();
-        while self.ending.is_none() && self.has_room(now) {
+        while !self.end.is_ending() && self.has_room(now) {
             if self.judged.are_many() {
                 return Some(now);
             }
             if let Some(budget) = self.spent_budget() {
                 if self.backlog.leases() == 0 {
-                    self.ending = Some(Ended::Budget(budget));
+                    self.end.end(Ended::Budget(budget));
                 }
                 break;
             }
@@ -372,25 +376,25 @@ impl Coordinator {
     /// fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.end_turn();
-        self.ending = self.natural_end(now);
-        let is_over = self.ending.as_ref().is_some_and(Ended::is_for_good);
+        let mut ending = self.natural_end(now);
+        let is_over = ending.as_ref().is_some_and(Ended::is_for_good);
         if is_over && self.next_turn(now) {
-            self.ending = None;
             return true;
         }
         // Only hosts that can't be reached could add to the frame of the sample. URLs that a host's
         // budget holds back would fall out of it: a run with a larger budget goes on and draws.
-        let is_frame_complete = match &self.ending {
+        let is_frame_complete = match &ending {
             Some(Ended::Finished) => true,
             Some(_) => self.host_budgets.spent().is_none(),
             None => false,
         };
         if is_frame_complete && self.traps.is_to_draw() {
-            self.ending = None;
+            ending = None;
             self.write(WriterMessage::DrawSample, out);
         }
-        if let Some(alone) = self.ending.take() {
-            self.ending = self.end_with_others(alone, out);
+        let ending = ending.and_then(|alone| self.end_with_others(alone, out));
+        if let Some(ended) = ending {
+            self.end.end(ended);
         }
         false
     }
@@ -400,10 +404,7 @@ impl Coordinator {
     /// # Errors
     /// The first failure of the disk, the state or a thread.
     pub(crate) fn outcome(&mut self) -> Result<Ended, EngineError> {
-        match self.broken.take() {
-            Some(error) => Err(error),
-            None => Ok(self.ending.clone().unwrap_or(Ended::Finished)),
-        }
+        self.end.outcome()
     }
 
     /// Sums over all runs, as committed.
@@ -414,7 +415,7 @@ impl Coordinator {
 
     /// Returns whether another request may be sent.
     fn has_room(&self, now: Tick) -> bool {
-        self.backlog.has_room(now) && self.broken.is_none() && !self.reads_alone() && self.may_ask()
+        self.backlog.has_room(now) && !self.end.is_broken() && !self.reads_alone() && self.may_ask()
     }
 
     /// Takes the number of rows that the consumer of pages has not taken.
@@ -425,18 +426,6 @@ impl Coordinator {
     /// So many bytes are free on the disk of the crawl's directory.
     pub(crate) fn note_free_space(&mut self, free: u64) {
         self.backlog.note_free_space(free);
-    }
-
-    /// Gives the documents up that still wait some time after a stop; returns when that will be.
-    fn give_up_documents(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
-        match self.backlog.documents_mut().give_up(now) {
-            GiveUp::No => None,
-            GiveUp::At(until) => Some(until),
-            GiveUp::Now => {
-                out.push(Effect::GiveUpDocuments);
-                None
-            }
-        }
     }
 
     /// Checks that the counters agree with each other and with what they count.
@@ -456,7 +445,7 @@ impl Coordinator {
     }
 
     pub(crate) fn fail(&mut self, error: impl Into<EngineError>) {
-        self.broken.get_or_insert(error.into());
+        self.end.fail(error.into());
     }
 
     fn fetched(&mut self, now: Tick, ended: Box<EndedExchange>, out: &mut Vec<Effect>) {

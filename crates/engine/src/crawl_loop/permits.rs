@@ -208,8 +208,8 @@ mod tests {
         type Hold = fn(&mut Coordinator);
         let holds: [(Hold, bool); 7] = [
             (|_| {}, false),
-            (|it| it.ending = Some(Ended::Finished), true),
-            (|it| it.stop = Stop::Drain, true),
+            (|it| it.end.end(Ended::Finished), true),
+            (|it| it.end.stop(Stop::Drain), true),
             (|it| it.backlog.written(u64::from(u32::MAX), 0), true),
             (|it| it.totals.pages = 7, true),
             (|it| tell(it, Command::Pause), true),
@@ -275,7 +275,7 @@ mod tests {
         }
         // The concurrency is 1, so two wait, without another look-up.
         assert_eq!((requests, coordinator.found.len()), (1, 2));
-        coordinator.stop = Stop::Drain;
+        coordinator.end.stop(Stop::Drain);
         let _ = coordinator.advance(at(20), &mut out);
         assert_eq!(coordinator.found.len(), 0);
     }

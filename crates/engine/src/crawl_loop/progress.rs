@@ -8,7 +8,7 @@ use crawl_scheduler::{PausedHost, Tick};
 use super::Coordinator;
 use super::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
 use super::shared_hosts::SharedHosts;
-use crate::control::{Phase, Progress, Stop};
+use crate::control::{Phase, Progress};
 use crate::totals::Totals;
 
 /// Hosts in memory, up to which the slowest is looked for: above, going through all of them
@@ -34,7 +34,7 @@ impl Coordinator {
             is_of_slowest_host,
         } = self.estimate(now, elapsed, &of_round);
         Progress {
-            phase: if self.ending.is_some() || self.stop != Stop::No {
+            phase: if self.end.is_stopping() {
                 Phase::Draining
             } else if self.steering.is_paused() {
                 Phase::Paused

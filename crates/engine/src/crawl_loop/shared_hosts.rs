@@ -157,7 +157,7 @@ impl Coordinator {
             SharedNews::PagesSpent => shared.are_pages_spent = true,
             SharedNews::Over { rest } => shared.is_over = shared.rest == Some(rest),
             SharedNews::Drain => {
-                self.ending.get_or_insert(Ended::HandedOver);
+                self.end.end(Ended::HandedOver);
             }
         }
     }
@@ -185,7 +185,7 @@ impl Coordinator {
         let is_short = shared
             .allowed
             .is_some_and(|allowed| allowed < pages + FEW_PAGES);
-        let may_have = self.ending.is_none() && !shared.rests() && !shared.are_pages_spent;
+        let may_have = !self.end.is_ending() && !shared.rests() && !shared.are_pages_spent;
         if is_short && may_have && !std::mem::replace(&mut shared.asks_for_pages, true) {
             let rests = shared.rests;
             out.push(Effect::Share(SharedRequest::MorePages { pages, rests }));

@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(progress.bytes, 8_000);
         assert_eq!(progress.elapsed, 20 * SECOND);
         assert!((progress.pages_per_second - 2.0).abs() < 1e-9);
-        coordinator.stop = Stop::Drain;
+        coordinator.end.stop(Stop::Drain);
         assert_eq!(coordinator.progress(at(30)).phase, Phase::Draining);
     }
 

@@ -158,17 +158,20 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
         (|it| it.in_flight = 1, forever, None),
         (|it| it.backlog.written(1, 0), forever, None),
         (
-            |it| it.stop = Stop::Now,
+            |it| it.end.stop(Stop::Now),
             Next::Done,
             Some(Ended::Interrupted),
         ),
         (
-            |it| it.stop = Stop::Drain,
+            |it| it.end.stop(Stop::Drain),
             Next::Done,
             Some(Ended::Interrupted),
         ),
         (
-            |it| (it.in_flight, it.stop) = (1, Stop::Drain),
+            |it| {
+                it.in_flight = 1;
+                it.end.stop(Stop::Drain);
+            },
             forever,
             Some(Ended::Interrupted),
         ),
@@ -199,7 +202,7 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
         change(&mut coordinator);
         let mut out = Vec::new();
         assert_eq!(coordinator.advance(at(20), &mut out), next, "{number}");
-        assert_eq!(coordinator.ending, ended, "{number}");
+        assert_eq!(coordinator.end.ended(), ended.as_ref(), "{number}");
         assert!(out.is_empty(), "{number}");
     }
 }
@@ -235,7 +238,7 @@ fn ours_the_time_is_over_at_its_deadline() {
         let mut coordinator = coordinator(|config| config.budgets.max_time = Some(20 * SECOND));
         coordinator.in_flight = 1;
         coordinator.advance(at(now), &mut Vec::new());
-        assert_eq!(coordinator.ending, expected, "{now}");
+        assert_eq!(coordinator.end.ended(), expected.as_ref(), "{now}");
     }
 }
 
@@ -310,7 +313,7 @@ fn ours_progress_counts_what_waits_and_what_never_will_be_asked() {
     drop(tell(&mut coordinator, Command::Pause));
     let progress = coordinator.progress(at(21));
     assert_eq!((progress.phase, progress.is_paused), (Phase::Paused, true));
-    coordinator.ending = Some(Ended::Finished);
+    coordinator.end.end(Ended::Finished);
     assert_eq!(coordinator.progress(at(21)).phase, Phase::Draining);
 }
 

@@ -1,7 +1,4 @@
-//! Pages between the fetcher and the readers, and what becomes of them and of requests in flight when
-//! the time of a run is over.
-
-use std::time::Duration;
+//! Pages between the fetcher and the readers, and those that come back unread at the end of a run.
 
 use crawl_scheduler::Tick;
 
@@ -9,10 +6,6 @@ use super::Coordinator;
 use super::lease::counts_as_page;
 use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, WriterMessage};
-
-/// The time for which what is under way goes on once the time of a run is over: each page that is
-/// given up costs its server a second request.
-const GRACE: Duration = Duration::from_millis(500);
 
 impl Coordinator {
     /// Takes the number of threads that read pages.
@@ -24,21 +17,6 @@ impl Coordinator {
         self.backlog
             .handed_to_readers(page.exchange.body.len() as u64);
         out.push(Effect::Read(Box::new(page)));
-    }
-
-    /// Gives up requests and pages that are not read where the time of the run is over for long
-    /// enough; else says when that will be.
-    pub(super) fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
-        let until = self.deadline()? + GRACE;
-        if self.is_given_up {
-            return None;
-        }
-        if now < until {
-            return Some(until);
-        }
-        self.is_given_up = true;
-        out.push(Effect::GiveUp);
-        None
     }
 
     /// A page came back from the readers as it was: its URL is pending again, as after a kill. Its
@@ -63,31 +41,12 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use crawl_frontier::Admission;
 
     use super::super::by_itself::{at, context, coordinator, leased};
-    use super::GRACE;
     use crate::messages::page::FetchedPage;
     use crate::messages::{Effect, Event, WriterMessage};
     use crate::simulated::script::answer;
-
-    #[test]
-    fn ours_what_is_under_way_is_given_up_once_and_not_before_its_grace_is_over() {
-        let mut coordinator =
-            coordinator(|config| config.budgets.max_time = Some(Duration::from_secs(100)));
-        let until = at(110) + GRACE;
-        let mut out = Vec::new();
-        for now in [at(20), at(110)] {
-            assert_eq!(coordinator.give_up(now, &mut out), Some(until));
-            assert!(out.is_empty());
-        }
-        for now in [until, until + GRACE] {
-            assert_eq!(coordinator.give_up(now, &mut out), None);
-            assert!(matches!(*out, [Effect::GiveUp]));
-        }
-    }
 
     #[test]
     fn ours_a_page_that_comes_back_unread_counts_for_nothing() {
