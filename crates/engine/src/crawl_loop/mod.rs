@@ -16,6 +16,7 @@ mod new_rules;
 mod permits;
 mod progress;
 pub(crate) mod request_rows;
+mod requests_in_flight;
 mod resident_hosts;
 mod robots;
 mod robots_state;
@@ -34,14 +35,13 @@ mod unread;
 mod waiting_documents;
 mod waiting_urls;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::{Frontier, FrontierError};
 use crawl_policy::scope::{Scope, ScopeVerdict};
-use crawl_scheduler::{Permit, Poll, Scheduler, Tick};
+use crawl_scheduler::{Poll, Scheduler, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashSet, HashSetExt as _};
 
@@ -49,6 +49,7 @@ use self::backlog::Backlog;
 use self::crash_suspects::CrashSuspects;
 use self::host_budgets::HostBudgets;
 use self::host_locks::HostLocks;
+use self::requests_in_flight::RequestsInFlight;
 use self::resident_hosts::ResidentHosts;
 use self::robots_state::RobotsStates;
 use self::run_end::RunEnd;
@@ -97,19 +98,13 @@ pub(crate) struct Coordinator {
     /// The turn of a host that is under way.
     turn: Turn,
     judged: JudgedUrls,
-    /// Requests of this run that ended.
-    ended: u64,
     started: Tick,
-    /// Requests, look-ups, and permits in `found`.
-    in_flight: u32,
-    /// Permits whose look-up ended, with the address found.
-    found: VecDeque<(Permit, Option<IpAddr>)>,
+    requests: RequestsInFlight,
     backlog: Backlog,
     sequence: u64,
     end: RunEnd,
     steering: Steering,
     robots_requests: u64,
-    requests: u64,
     counters: Counters,
     unusable: BTreeMap<&'static str, u64>,
     seeds_failed: Vec<SeedFailure>,
@@ -168,15 +163,12 @@ impl Coordinator {
             .number(),
             turn: Turn::default(),
             judged: JudgedUrls::default(),
-            ended: 0,
             started: now,
-            in_flight: 0,
-            found: VecDeque::new(),
+            requests: RequestsInFlight::default(),
             sequence: 0,
             end: RunEnd::default(),
             steering: Steering::default(),
             robots_requests: 0,
-            requests: 0,
             counters: Counters::default(),
             unusable: BTreeMap::new(),
             seeds_failed: Vec::new(),
@@ -215,7 +207,7 @@ impl Coordinator {
         match event {
             Event::Fetched(ended) => self.fetched(now, ended, out),
             Event::AddressFound { permit, address } => {
-                self.found.push_back((permit, address));
+                self.requests.look_up_ended(permit, address);
                 // A replay drives turns itself and never calls `advance` for them.
                 if self.turn.is_recorded() {
                     let _ = self.use_found(now, out);
@@ -275,7 +267,7 @@ impl Coordinator {
             true => None,
             false => self.issue_permits(now, deadline, out),
         };
-        let all_found = self.in_flight as usize == self.found.len() && self.backlog.is_empty();
+        let all_found = self.requests.are_all_found() && self.backlog.is_empty();
         if self.end.is_ending() || is_paused || (all_found && !self.has_room(now)) {
             self.give_found_back(now);
         }
@@ -316,7 +308,7 @@ impl Coordinator {
 
     /// Returns whether nothing is in flight and everything is committed.
     fn is_drained(&self) -> bool {
-        self.in_flight == 0 && self.backlog.is_empty()
+        self.requests.is_empty() && self.backlog.is_empty()
     }
 
     /// Ends the run if its time is over or no page may be fetched any more. Returns the time at
@@ -435,12 +427,13 @@ impl Coordinator {
     #[cfg(test)]
     pub(crate) fn check_invariants(&self) {
         assert_eq!(
-            self.in_flight,
+            self.requests.count(),
             self.scheduler.in_flight() + self.scheduler.look_ups(),
             "in flight"
         );
         let (pages, leases) = (self.host_budgets.all_leases(), self.traps.all_leases());
-        self.backlog.check_invariants(self.in_flight, pages, leases);
+        self.backlog
+            .check_invariants(self.requests.count(), pages, leases);
         self.hosts.check_invariants(self.backlog.unsettled());
     }
 
@@ -457,7 +450,7 @@ impl Coordinator {
             signal,
             mut line,
         } = *ended;
-        self.in_flight -= 1;
+        self.requests.ended();
         self.backlog.note_time(now);
         if matches!(job, Job::Page { .. }) {
             self.backlog.page_ended();
@@ -484,7 +477,6 @@ impl Coordinator {
         line.note_wait(learned.wait_asked.map(millis));
         self.events.exchange_ended(&span, line.row(), &result);
         self.events.host_waits(now, &host, job.url(), &learned);
-        self.ended += 1;
         let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
         // Where the host may be another worker's already, nothing was sent.
         let is_unsent = matches!(&result, Err(failure) if failure.ended == failure.started);

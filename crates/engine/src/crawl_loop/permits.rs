@@ -24,14 +24,11 @@ impl Coordinator {
         match self.url_to_find(&permit) {
             Some(url) => {
                 let permit = self.scheduler.set_aside(now, permit);
-                self.in_flight += 1;
+                self.requests.look_up_began();
                 out.push(Effect::FindAddress { permit, url });
             }
             // No request follows, for example to an excluded host.
-            None if permit.is_set_aside() => {
-                self.in_flight += 1;
-                self.found.push_back((permit, None));
-            }
+            None if permit.is_set_aside() => self.requests.skip_look_up(permit),
             None => self.use_permit(now, permit, out),
         }
     }
@@ -68,15 +65,12 @@ impl Coordinator {
         now: Tick,
         out: &mut Vec<Effect>,
     ) -> Result<(), Option<Tick>> {
-        let (permit, address) = self.found.pop_front().ok_or(None)?;
+        let (permit, address) = self.requests.next_found().ok_or(None)?;
         match self.scheduler.admit(now, permit, address) {
-            Admission::Send(permit) => {
-                self.in_flight -= 1;
-                self.use_permit(now, permit, out);
-            }
-            Admission::GivenBack => self.in_flight -= 1,
+            Admission::Send(permit) => self.use_permit(now, permit, out),
+            Admission::GivenBack => {}
             Admission::Wait(permit, until) => {
-                self.found.push_front((permit, address));
+                self.requests.put_back(permit, address);
                 return Err(until);
             }
         }
@@ -85,8 +79,7 @@ impl Coordinator {
 
     /// Gives back all permits whose look-up ended, because the run sends no more requests.
     pub(super) fn give_found_back(&mut self, now: Tick) {
-        for (permit, _) in self.found.drain(..) {
-            self.in_flight -= 1;
+        while let Some((permit, _)) = self.requests.next_found() {
             self.scheduler.give_back(now, permit);
         }
     }
@@ -113,8 +106,7 @@ impl Coordinator {
         }
         match job {
             Ok(Some(job)) => {
-                self.in_flight += 1;
-                self.requests += 1;
+                self.requests.sent();
                 let purpose = request_rows::purpose(&job);
                 let (spans, url) = (&mut self.spans, job.url());
                 let span = self.events.exchange(spans, &permit, url, purpose);
@@ -191,7 +183,7 @@ mod tests {
     ) -> Vec<Effect> {
         let mut out = Vec::new();
         let permit = coordinator.scheduler.set_aside(at(20), permit);
-        coordinator.in_flight += 1;
+        coordinator.requests.look_up_began();
         let event = Event::AddressFound { permit, address };
         coordinator.handle(at(20), event, &mut out);
         let _ = coordinator.advance(at(20), &mut out);
@@ -242,7 +234,7 @@ mod tests {
             let second = address_found(&mut coordinator, second, Some(address));
             assert!(coordinator.scheduler.has_address(&origin().host_key()));
             assert_eq!(sent(&second), usize::from(is_sent));
-            assert_eq!(coordinator.in_flight, 1 + u32::from(is_sent));
+            assert_eq!(coordinator.requests.count(), 1 + u32::from(is_sent));
         }
     }
 
@@ -274,10 +266,10 @@ mod tests {
             requests = sent(&out);
         }
         // The concurrency is 1, so two wait, without another look-up.
-        assert_eq!((requests, coordinator.found.len()), (1, 2));
+        assert_eq!((requests, coordinator.requests.found()), (1, 2));
         coordinator.end.stop(Stop::Drain);
         let _ = coordinator.advance(at(20), &mut out);
-        assert_eq!(coordinator.found.len(), 0);
+        assert_eq!(coordinator.requests.found(), 0);
     }
 
     #[test]
@@ -401,7 +393,10 @@ mod tests {
         // Its robots.txt is not at hand any more, so that comes first; no URL waits either.
         address_found(&mut coordinator, permit, None);
         assert_eq!(
-            (coordinator.in_flight, coordinator.scheduler.in_flight()),
+            (
+                coordinator.requests.count(),
+                coordinator.scheduler.in_flight()
+            ),
             (0, 0)
         );
         assert_eq!(asks_at(&mut coordinator, 20), None);

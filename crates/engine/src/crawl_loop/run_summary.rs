@@ -47,7 +47,7 @@ impl Coordinator {
                 .next_due(self.visits.round.began)
                 .ok()
                 .flatten(),
-            requests: self.requests,
+            requests: self.requests.sent_in_run(),
             robots_requests: self.robots_requests,
             bytes: of_round.bytes,
             excluded,
@@ -196,7 +196,8 @@ mod tests {
             let url = coordinator.config.seeds[0].clone();
             let why = "excluded".to_owned();
             coordinator.seeds_failed.push(SeedFailure { url, why });
-            (coordinator.requests, coordinator.robots_requests) = (7, 2);
+            (0..7).for_each(|_| coordinator.requests.sent());
+            coordinator.robots_requests = 2;
             coordinator.unusable.insert("mailto", 4);
             let (elapsed, excluded) = (Duration::from_secs(1), BTreeMap::new());
             let found = coordinator.into_summary(Ended::Finished, elapsed, true, excluded, None);

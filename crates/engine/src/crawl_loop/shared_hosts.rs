@@ -417,7 +417,7 @@ mod tests {
             let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
                 panic!("no permit");
             };
-            coordinator.in_flight = 1;
+            coordinator.requests.sent();
             let mut out = Vec::new();
             if leaves {
                 let news = Event::Shared(SharedNews::Leave(vec![7]));

@@ -134,7 +134,7 @@ impl Coordinator {
             command: command.to_owned(),
             about,
             delay,
-            ended: self.ended,
+            ended: self.requests.ended_in_run(),
             settled: self.totals.messages,
         }))
     }

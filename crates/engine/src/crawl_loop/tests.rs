@@ -155,7 +155,7 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
     let forever = Next::Wait(None);
     let changes: [(Change, Next, Option<Ended>); 9] = [
         (|_| {}, Next::Done, Some(Ended::Finished)),
-        (|it| it.in_flight = 1, forever, None),
+        (|it| it.requests.sent(), forever, None),
         (|it| it.backlog.written(1, 0), forever, None),
         (
             |it| it.end.stop(Stop::Now),
@@ -169,7 +169,7 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
         ),
         (
             |it| {
-                it.in_flight = 1;
+                it.requests.sent();
                 it.end.stop(Stop::Drain);
             },
             forever,
@@ -189,7 +189,7 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
         ),
         (
             |it| {
-                it.in_flight = 1;
+                it.requests.sent();
                 (0..7).for_each(|_| it.backlog.leased());
                 it.scheduler.set_pending(at(20), &origin("a.example"), 1);
             },
@@ -236,7 +236,7 @@ fn ours_a_run_wakes_at_its_deadline_or_when_a_host_may_be_asked() {
 fn ours_the_time_is_over_at_its_deadline() {
     for (now, expected) in [(29, None), (30, Some(Ended::Budget("max-time")))] {
         let mut coordinator = coordinator(|config| config.budgets.max_time = Some(20 * SECOND));
-        coordinator.in_flight = 1;
+        coordinator.requests.sent();
         coordinator.advance(at(now), &mut Vec::new());
         assert_eq!(coordinator.end.ended(), expected.as_ref(), "{now}");
     }
@@ -351,7 +351,7 @@ fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -
     let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
         panic!("no permit");
     };
-    coordinator.in_flight = 1;
+    coordinator.requests.sent();
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let part = answer(200, body).result(&request.url, at(20)).unwrap();
     let mut failed = failure(kind, at(20), at(22));
@@ -372,7 +372,10 @@ fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -
 fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::ShortBody, "twelve bytes");
-    assert_eq!((coordinator.in_flight, coordinator.robots_requests), (0, 1));
+    assert_eq!(
+        (coordinator.requests.count(), coordinator.robots_requests),
+        (0, 1)
+    );
     let stored = coordinator
         .host_budgets
         .stored(&origin("a.example").host_key());
@@ -389,7 +392,10 @@ fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
 fn ours_a_request_that_was_given_up_tells_nothing_of_the_rules() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::GivenUp, "");
-    assert_eq!((coordinator.in_flight, coordinator.robots_requests), (0, 0));
+    assert_eq!(
+        (coordinator.requests.count(), coordinator.robots_requests),
+        (0, 0)
+    );
     assert!(
         matches!(
             *out,

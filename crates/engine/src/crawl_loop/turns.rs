@@ -107,7 +107,7 @@ impl Coordinator {
             at: now.as_millis(),
             origin: origin.to_string(),
             purpose: purpose.to_owned(),
-            ended: self.ended,
+            ended: self.requests.ended_in_run(),
             settled: chosen_after.max(self.totals.messages),
             passed,
             is_sent,
