@@ -1,4 +1,4 @@
-//! URLs that the process died of, as it seems: asked for last and alone, or given up.
+//! Crash suspects: URLs that the process seems to have died of are read last and alone, or given up.
 
 use std::collections::HashMap;
 
@@ -34,33 +34,75 @@ fn treatment(deaths: u32) -> Treatment {
     }
 }
 
-/// The coordinator's list of them. Empty but after a death.
+/// The suspects of a run: URLs that were being read when the process died. Empty unless it died.
+///
+/// For each lease that is to be fetched, `treatment` says how. One that is to be read alone is held
+/// with `hold`. Once nothing else is left, the loop ends the lone reading before with
+/// [`end_reading`](Self::end_reading) and takes the next held lease with
+/// [`begin_reading`](Self::begin_reading); while it [`reads_alone`](Self::reads_alone), nothing else is
+/// fetched. At the end of the run [`take_held`](Self::take_held) returns the leases that are left.
 #[derive(Default)]
 pub(crate) struct CrashSuspects {
     deaths: HashMap<CanonicalUrl, u32>,
     /// Leases that wait until nothing else is left. Not counted as unsettled.
     held: Vec<Lease>,
-    /// The one whose turn it is.
-    turn: Option<LoneReading>,
+    /// The URL that is read alone.
+    reading: Option<LoneReading>,
 }
 
 struct LoneReading {
     url: CanonicalUrl,
-    /// True if it was handed out.
-    begun: bool,
+    /// True once it was handed out.
+    is_begun: bool,
 }
 
 impl CrashSuspects {
-    /// The treatment of a URL that was leased and may be asked for.
+    /// Returns the treatment of a URL that was leased and may be fetched.
     fn treatment(&mut self, url: &CanonicalUrl) -> Treatment {
         let deaths = self.deaths.get(url).copied().unwrap_or_default();
-        match &mut self.turn {
-            Some(turn) if turn.url == *url => {
-                turn.begun = true;
+        match &mut self.reading {
+            Some(reading) if reading.url == *url => {
+                reading.is_begun = true;
                 Treatment::Usual
             }
             _ => treatment(deaths),
         }
+    }
+
+    /// Holds a lease until nothing else is left.
+    fn hold(&mut self, lease: Lease) {
+        self.held.push(lease);
+    }
+
+    /// Nothing is in flight: a lone reading that began is over.
+    pub(super) fn end_reading(&mut self) {
+        if self
+            .reading
+            .as_ref()
+            .is_some_and(|reading| reading.is_begun)
+        {
+            self.reading = None;
+        }
+    }
+
+    /// Returns the held lease to read next, alone.
+    pub(super) fn begin_reading(&mut self) -> Option<Lease> {
+        let lease = self.held.pop()?;
+        self.reading = Some(LoneReading {
+            url: lease.url.clone(),
+            is_begun: false,
+        });
+        Some(lease)
+    }
+
+    /// Returns whether a URL is to be read alone now.
+    pub(super) fn reads_alone(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Takes the leases that are still held.
+    pub(super) fn take_held(&mut self) -> Vec<Lease> {
+        std::mem::take(&mut self.held)
     }
 }
 
@@ -86,7 +128,7 @@ impl Coordinator {
             Treatment::LastAndAlone => {
                 let what = "waits until nothing else is left: the program died while it was read";
                 self.events.waits(&lease.url, what);
-                self.suspects.held.push(lease);
+                self.suspects.hold(lease);
             }
             Treatment::GiveUp => {
                 let host = lease.url.host_key();
@@ -103,37 +145,27 @@ impl Coordinator {
         None
     }
 
-    /// Returns whether a URL is being asked for that is to be alone.
-    pub(crate) fn reads_alone(&self) -> bool {
-        !self.backlog.is_empty() && self.suspects.turn.is_some()
+    /// Returns whether a URL is being read that must be read alone.
+    pub(super) fn reads_alone(&self) -> bool {
+        !self.backlog.is_empty() && self.suspects.reads_alone()
     }
 
-    /// Nothing is in flight: whose turn it was had it.
-    pub(crate) fn end_turn(&mut self) {
-        if self.suspects.turn.as_ref().is_some_and(|turn| turn.begun) {
-            self.suspects.turn = None;
-        }
-    }
-
-    /// Nothing else is left: puts the next of those that wait back into its queue. Whether
+    /// Puts the next held suspect back into its queue, once nothing else is left. Returns whether
     /// there was one.
-    pub(crate) fn next_turn(&mut self, now: Tick) -> bool {
-        let Some(lease) = self.suspects.held.pop() else {
+    pub(super) fn begin_lone_reading(&mut self, now: Tick) -> bool {
+        let Some(lease) = self.suspects.begin_reading() else {
             return false;
         };
         let origin = lease.origin.clone();
-        self.suspects.turn = Some(LoneReading {
-            url: lease.url.clone(),
-            begun: false,
-        });
         self.frontier.release(lease);
         self.wake(now, &origin, self.frontier.pending(&origin));
         true
     }
 
-    /// The run ends before their turn came: they are pending as others are.
-    pub(crate) fn release_suspects(&mut self) {
-        for lease in self.suspects.held.drain(..) {
+    /// Releases the suspects that are still held at the end of the run: they are pending as others
+    /// are.
+    pub(super) fn release_suspects(&mut self) {
+        for lease in self.suspects.take_held() {
             self.frontier.release(lease);
         }
     }
@@ -159,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_waited_for_its_turn_is_pending_after_the_end() {
+    fn ours_a_suspect_that_is_still_held_is_pending_after_the_end() {
         let mut coordinator = coordinator(|_| {});
         let frontier = Arc::clone(&coordinator.frontier);
         let url = canonicalize(None, "http://a.example/").unwrap();
@@ -172,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn ours_nothing_is_asked_for_beside_a_page_whose_turn_it_is() {
-        for (has_turn, unsettled, has_room) in [
+    fn ours_nothing_is_asked_for_beside_a_page_that_is_read_alone() {
+        for (reads_alone, unsettled, has_room) in [
             (true, 0, true),
             (true, 1, false),
             (true, 2, false),
@@ -183,11 +215,14 @@ mod tests {
             coordinator.backlog.note_time(at(20));
             coordinator.backlog.written(unsettled, 0);
             let url = coordinator.config.seeds[0].clone();
-            coordinator.suspects.turn = has_turn.then_some(LoneReading { url, begun: true });
+            coordinator.suspects.reading = reads_alone.then_some(LoneReading {
+                url,
+                is_begun: true,
+            });
             assert_eq!(
                 coordinator.has_room(at(20)),
                 has_room,
-                "{has_turn} {unsettled}"
+                "{reads_alone} {unsettled}"
             );
         }
     }

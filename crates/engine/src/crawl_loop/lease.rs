@@ -67,16 +67,14 @@ impl Coordinator {
     ) -> Result<Option<Job>, FrontierError> {
         let standing = self.origins.standing(origin, &*self.frontier)?;
         let is_full = self.is_turned_away(now, host, origin);
-        while !is_full && self.turn_goes_on() && self.backlog.has_room_behind(later.len()) {
+        while !is_full && self.turns.goes_on() && self.backlog.has_room_behind(later.len()) {
             let Some(mut lease) = self.frontier.lease(origin)? else {
                 break;
             };
-            lease.after = lease.after.max(self.before_this_run);
-            if !self.is_of_turn(&lease) {
+            if !self.turns.admit(&mut lease) {
                 self.frontier.release(lease);
                 break;
             }
-            self.judged.add_one();
             self.events.leased(&lease);
             match self.consider(now, &standing, lease, later, out)? {
                 LeaseStep::Send(job) => return Ok(Some(job)),
@@ -85,7 +83,7 @@ impl Coordinator {
                 LeaseStep::Wait => return Ok(None),
             }
         }
-        let is_cut_short = self.is_cut_short();
+        let is_cut_short = self.turns.is_cut_short();
         if is_cut_short {
             // The commit of the passed URLs wakes the origin; until then other hosts are served.
             self.traps.wait_for_commit(origin);
@@ -172,7 +170,7 @@ impl Coordinator {
             }
             LeaseDisposition::Again(lease) => {
                 self.frontier.release(lease);
-                return Ok(match self.is_fresh_turn() {
+                return Ok(match self.turns.begin_again() {
                     true => LeaseStep::Next,
                     false => LeaseStep::End,
                 });
@@ -181,7 +179,7 @@ impl Coordinator {
                 let what = "goes behind others: the way to it said nothing new";
                 self.events.waits(&lease.url, what);
                 later.push((lease, priority));
-                self.passed();
+                self.turns.passed();
                 return Ok(LeaseStep::Next);
             }
             LeaseDisposition::Settle(item) => {
@@ -190,7 +188,7 @@ impl Coordinator {
             }
         };
         let Some(lease) = self.unless_suspect(now, lease, &context, out) else {
-            self.passed();
+            self.turns.passed();
             return Ok(LeaseStep::Next);
         };
         Ok(LeaseStep::Send(self.page_job(now, lease, context)))
@@ -208,7 +206,7 @@ impl Coordinator {
     fn settle_unasked(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
         self.events.not_asked_for(&item);
         self.write(item, out);
-        self.passed();
+        self.turns.passed();
     }
 
     /// Counts a lease that is fetched.

@@ -56,7 +56,7 @@ use self::run_end::RunEnd;
 use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
-use self::turns::{JudgedUrls, Turn};
+use self::turns::HostTurns;
 use self::waiting_documents::GiveUp;
 use crate::config::Config;
 use crate::counters::{Counters, EndedRequest};
@@ -67,7 +67,7 @@ use crate::sampling::Sampling;
 use crate::shared_traps::SharedTraps;
 use crate::summary::{Ended, SeedFailure};
 use crate::time::{millis, seconds};
-use crate::totals::{CommitPoint, Totals};
+use crate::totals::Totals;
 use crate::trace_events::{HostSpans, TraceEvents};
 
 /// The state of a crawl between two events. Nothing in it waits or sleeps.
@@ -93,11 +93,7 @@ pub(crate) struct Coordinator {
     silent_hosts: HashSet<HostKey>,
     totals: Totals,
     totals_at_start: Totals,
-    /// The number of the last commit of the runs before.
-    before_this_run: u64,
-    /// The turn of a host that is under way.
-    turn: Turn,
-    judged: JudgedUrls,
+    turns: HostTurns,
     started: Tick,
     requests: RequestsInFlight,
     backlog: Backlog,
@@ -156,13 +152,7 @@ impl Coordinator {
             silent_hosts: HashSet::new(),
             totals,
             totals_at_start: totals,
-            before_this_run: CommitPoint {
-                pages: totals.pages,
-                others: 0,
-            }
-            .number(),
-            turn: Turn::default(),
-            judged: JudgedUrls::default(),
+            turns: HostTurns::new(totals),
             started: now,
             requests: RequestsInFlight::default(),
             sequence: 0,
@@ -209,7 +199,7 @@ impl Coordinator {
             Event::AddressFound { permit, address } => {
                 self.requests.look_up_ended(permit, address);
                 // A replay drives turns itself and never calls `advance` for them.
-                if self.turn.is_recorded() {
+                if self.turns.are_repeated() {
                     let _ = self.use_found(now, out);
                 }
             }
@@ -336,9 +326,9 @@ impl Coordinator {
         out: &mut Vec<Effect>,
     ) -> Option<Tick> {
         let mut wake = deadline;
-        self.judged.clear();
+        self.turns.took_in_events();
         while !self.end.is_ending() && self.has_room(now) {
-            if self.judged.are_many() {
+            if self.turns.are_events_due() {
                 return Some(now);
             }
             if let Some(budget) = self.spent_budget() {
@@ -367,10 +357,10 @@ impl Coordinator {
     /// sample is left, or another worker may still find something. Returns true if a crash suspect is
     /// fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
-        self.end_turn();
+        self.suspects.end_reading();
         let mut ending = self.natural_end(now);
         let is_over = ending.as_ref().is_some_and(Ended::is_for_good);
-        if is_over && self.next_turn(now) {
+        if is_over && self.begin_lone_reading(now) {
             return true;
         }
         // Only hosts that can't be reached could add to the frame of the sample. URLs that a host's

@@ -86,7 +86,7 @@ impl Coordinator {
 
     fn use_permit(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
         let before = out.len();
-        self.begin_turn();
+        self.turns.begin();
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, permit.host(), &origin, out),
             Purpose::Robots { origin } if self.is_left_out(permit.host()) => {
@@ -100,7 +100,8 @@ impl Coordinator {
             Purpose::Hop { of } => self.pending_fetch_job(now, of),
         };
         let is_sent = matches!(job, Ok(Some(_)));
-        if let Some(turn) = self.turn_taken(now, permit.purpose(), is_sent) {
+        let progress = (self.requests.ended_in_run(), self.totals.messages);
+        if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
             // It is noted before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }

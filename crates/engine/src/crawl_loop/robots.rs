@@ -118,7 +118,7 @@ impl Coordinator {
                 .queue_request(now, &host, Purpose::Hop { of: of.clone() });
         } else if let Some(why) = refusal(hop, &result) {
             // Rules that may not be asked for can't be known, and need not be: each URL
-            // of the origin is settled as refused when its turn comes.
+            // of the origin is settled as refused when it is leased.
             self.origins.refuse(of, why);
             let state = RobotsState::InForce {
                 pace: RobotsPace::default(),

@@ -171,7 +171,7 @@ impl Coordinator {
         shared.takes_links
     }
 
-    /// Sees to what is shared, at each turn.
+    /// Requests pages from the other workers and hands buckets over to them, in each step of the loop.
     pub(super) fn attend_to_workers(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let is_busy = !self.is_drained();
         let pages = self.totals.pages;

@@ -14,7 +14,7 @@ use crate::admissions::{seed_admission, seed_sitemap_admission};
 use crate::messages::{Effect, WriterMessage};
 
 impl Coordinator {
-    /// Takes up what earlier runs left of all hosts; each is read when its turn comes.
+    /// Takes up what earlier runs left of all hosts; each is read when a permit of the host is due.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.

@@ -41,7 +41,7 @@ pub(super) struct WaitingDocuments {
     /// Count and bytes.
     hosts: HashMap<HostKey, (u64, u64)>,
     count: u64,
-    /// Origins of hosts that were full when their turn came.
+    /// Origins whose permits were not used, as their hosts were full.
     turned_away: BTreeSet<Origin>,
     stopped_at: Option<Tick>,
     are_given_up: bool,

@@ -246,12 +246,12 @@ impl PageReader {
     ) -> Option<ReadDocument> {
         let unpacked = decode_gzip(body, &self.decode);
         // Nothing that a panic could leave broken is guarded by it.
-        let turn = || {
-            self.sitemap_turn
+        let lock = || {
+            self.long_sitemap_lock
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        let _turn = (unpacked.bytes.len() > LONG_SITEMAP_BYTES).then(turn);
+        let _lock = (unpacked.bytes.len() > LONG_SITEMAP_BYTES).then(lock);
         let sitemap = read_sitemap(&unpacked.bytes, content_type, &self.limits);
         drop(unpacked);
         (sitemap.kind != SitemapKind::Unknown).then(|| self.entries(links, sitemap, early))

@@ -72,8 +72,8 @@ pub(crate) struct PageReader {
     pub(crate) documents: Arc<DocumentRules>,
     pub(crate) traps: TrapRules,
     pub(crate) sitemaps: SitemapBudget,
-    /// Held while a long sitemap is read, by one thread of all.
-    pub(crate) sitemap_turn: Arc<Mutex<()>>,
+    /// Held while a long sitemap is read: only one reader thread does so at a time.
+    long_sitemap_lock: Arc<Mutex<()>>,
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
@@ -118,7 +118,7 @@ impl PageReader {
             documents: Arc::new(config.documents.clone()),
             traps: config.traps,
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
-            sitemap_turn: Arc::default(),
+            long_sitemap_lock: Arc::default(),
             visits: *visits,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
