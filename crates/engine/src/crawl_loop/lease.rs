@@ -221,7 +221,7 @@ impl Coordinator {
 
     /// The state that the last visit of a URL left; nothing in the first round.
     fn past(&self, lease: &Lease) -> Result<Option<Box<PreviousVisit>>, FrontierError> {
-        match self.visits.round.number {
+        match self.totals.round().number {
             ..=1 => Ok(None),
             _ => {
                 let visit = self.frontier.visit(&lease.url)?;

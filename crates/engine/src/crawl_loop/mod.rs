@@ -21,7 +21,9 @@ mod resident_hosts;
 mod robots;
 mod robots_state;
 mod run_end;
+mod run_report;
 mod run_summary;
+mod run_totals;
 pub(crate) mod running_crawls;
 pub(crate) mod shared_hosts;
 mod start;
@@ -35,7 +37,7 @@ mod unread;
 mod waiting_documents;
 mod waiting_urls;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crawl_fetcher::{Failure, FailureKind};
@@ -53,20 +55,22 @@ use self::requests_in_flight::RequestsInFlight;
 use self::resident_hosts::ResidentHosts;
 use self::robots_state::RobotsStates;
 use self::run_end::RunEnd;
+use self::run_report::RunReport;
+use self::run_totals::RunTotals;
 use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
 use self::turns::HostTurns;
 use self::waiting_documents::GiveUp;
 use crate::config::Config;
-use crate::counters::{Counters, EndedRequest};
+use crate::counters::EndedRequest;
 use crate::error::EngineError;
 use crate::messages::{Committed, Effect, EndedExchange, Event, HostState, Job, WriterMessage};
-use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::revisit::visit::RevisitSchedule;
 use crate::sampling::Sampling;
 use crate::shared_traps::SharedTraps;
-use crate::summary::{Ended, SeedFailure};
-use crate::time::{millis, seconds};
+use crate::summary::Ended;
+use crate::time::millis;
 use crate::totals::Totals;
 use crate::trace_events::{HostSpans, TraceEvents};
 
@@ -82,7 +86,6 @@ pub(crate) struct Coordinator {
     /// Origins of excluded hosts, whose robots.txt is not asked for.
     left_out: BTreeSet<Origin>,
     host_budgets: HostBudgets,
-    visits: RevisitSchedule,
     hosts: ResidentHosts,
     locks: HostLocks,
     suspects: CrashSuspects,
@@ -91,19 +94,14 @@ pub(crate) struct Coordinator {
     shared: Option<SharedHosts>,
     /// Hosts that asked us to wait and answered nothing else since.
     silent_hosts: HashSet<HostKey>,
-    totals: Totals,
-    totals_at_start: Totals,
+    totals: RunTotals,
     turns: HostTurns,
-    started: Tick,
     requests: RequestsInFlight,
     backlog: Backlog,
     sequence: u64,
     end: RunEnd,
     steering: Steering,
-    robots_requests: u64,
-    counters: Counters,
-    unusable: BTreeMap<&'static str, u64>,
-    seeds_failed: Vec<SeedFailure>,
+    report: RunReport,
     events: TraceEvents,
     spans: HostSpans,
 }
@@ -137,10 +135,6 @@ impl Coordinator {
             traps: TrapGate::new(config.traps),
             shared: None,
             host_budgets: HostBudgets::new(&config.budgets),
-            visits: RevisitSchedule {
-                round: Round::first(seconds(now)),
-                revisits: config.revisits,
-            },
             events: TraceEvents::new(&config),
             spans: HostSpans::default(),
             backlog: Backlog::new(&config, now),
@@ -150,24 +144,19 @@ impl Coordinator {
             is_scope_new: false,
             left_out: BTreeSet::new(),
             silent_hosts: HashSet::new(),
-            totals,
-            totals_at_start: totals,
+            totals: RunTotals::new(totals, now),
             turns: HostTurns::new(totals),
-            started: now,
             requests: RequestsInFlight::default(),
             sequence: 0,
             end: RunEnd::default(),
             steering: Steering::default(),
-            robots_requests: 0,
-            counters: Counters::default(),
-            unusable: BTreeMap::new(),
-            seeds_failed: Vec::new(),
+            report: RunReport::default(),
         }
     }
 
     /// Works in this round from now on.
     pub(crate) fn enter_round(&mut self, visits: RevisitSchedule) {
-        self.visits = visits;
+        self.totals.enter_round(&visits);
         self.host_budgets.enter_round(visits.round.number);
     }
 
@@ -392,7 +381,7 @@ impl Coordinator {
     /// Sums over all runs, as committed.
     #[must_use]
     pub(crate) fn totals(&self) -> Totals {
-        self.totals
+        *self.totals.of_all_runs()
     }
 
     /// Returns whether another request may be sent.
@@ -453,7 +442,7 @@ impl Coordinator {
         let (started, took) = (spent.issued(), signal.response_time);
         self.host_budgets
             .asked(spent.host(), started, took, bytes as u64);
-        self.counters.request(EndedRequest {
+        self.report.request_ended(EndedRequest {
             purpose: request_rows::purpose(&job),
             status: line.row().status,
             failure: result.as_ref().err().map(Failure::name),
@@ -489,7 +478,7 @@ impl Coordinator {
                 }
             }
             Job::Robots { of, request, hop } => {
-                self.robots_requests += 1;
+                self.report.robots_answered();
                 if let Err(error) =
                     self.robots_fetched(now, &of, &request, hop, result.map(|it| *it), out)
                 {
@@ -503,8 +492,7 @@ impl Coordinator {
     fn committed(&mut self, now: Tick, committed: Committed) {
         let (items, leases) = (committed.items, committed.leases);
         self.backlog.committed(now, items, leases, committed.bytes);
-        self.totals = committed.totals;
-        self.counters.commit(&committed.counts);
+        self.totals.committed(committed.totals);
         for origin in &committed.ended {
             self.traps.ended(origin);
         }
@@ -527,10 +515,11 @@ impl Coordinator {
             // Who asked may be gone.
             let _ = answer.send(done);
         }
-        self.seeds_failed.extend(committed.seeds_failed);
-        for (why, count) in committed.unusable {
-            *self.unusable.entry(why).or_default() += count;
-        }
+        self.report.committed(
+            &committed.counts,
+            committed.unusable,
+            committed.seeds_failed,
+        );
     }
 
     /// Tells the scheduler what an origin has to do, and what is known of its rules

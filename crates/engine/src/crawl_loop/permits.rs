@@ -100,7 +100,10 @@ impl Coordinator {
             Purpose::Hop { of } => self.pending_fetch_job(now, of),
         };
         let is_sent = matches!(job, Ok(Some(_)));
-        let progress = (self.requests.ended_in_run(), self.totals.messages);
+        let progress = (
+            self.requests.ended_in_run(),
+            self.totals.of_all_runs().messages,
+        );
         if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
             // It is noted before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
@@ -139,7 +142,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::super::Coordinator;
-    use super::super::by_itself::{at, config, coordinator, open_to_all};
+    use super::super::by_itself::{at, config, coordinator, open_to_all, pages};
     use super::super::host_locks::HostLocks;
     use super::super::robots_state::PendingRobotsFetch;
     use crate::config::Config;
@@ -204,7 +207,7 @@ mod tests {
             (|it| it.end.end(Ended::Finished), true),
             (|it| it.end.stop(Stop::Drain), true),
             (|it| it.backlog.written(u64::from(u32::MAX), 0), true),
-            (|it| it.totals.pages = 7, true),
+            (|it| it.totals.committed(pages(7)), true),
             (|it| tell(it, Command::Pause), true),
             (|it| it.scheduler.park(at(20), &origin().host_key()), true),
         ];

@@ -24,9 +24,9 @@ impl Coordinator {
     pub(crate) fn progress(&self, now: Tick) -> Progress {
         let counts = self.frontier.counts();
         let resting = self.scheduler.host_summary(now);
-        let elapsed = now.since(self.started);
-        let of_round = self.totals.since(&self.visits.round.before);
-        let fresh = self.totals.pages - self.totals_at_start.pages;
+        let elapsed = self.totals.elapsed(now);
+        let of_round = self.totals.of_round();
+        let fresh = self.totals.of_run().pages;
         let rate = fresh as f64 / elapsed.as_secs_f64().max(0.001);
         let Estimate {
             share_done,
@@ -46,7 +46,7 @@ impl Coordinator {
                 Phase::Crawling
             },
             is_paused: self.steering.is_paused(),
-            round: self.visits.round.number,
+            round: self.totals.round().number,
             pages: of_round.pages,
             failed: of_round.failed,
             excluded: counts.excluded + counts.deferred,
@@ -68,12 +68,12 @@ impl Coordinator {
             share_done,
             left,
             is_left_by_slowest_host: is_of_slowest_host,
-            counters: self.counters.clone(),
+            counters: self.report.counters().clone(),
         }
     }
 
     fn estimate(&self, now: Tick, elapsed: Duration, of_round: &Totals) -> Estimate {
-        let of_run = self.totals.since(&self.totals_at_start);
+        let of_run = self.totals.of_run();
         let pending = self.frontier.counts().pending;
         let pending = match self.host_budgets.limit_hosts() && pending <= MAX_URLS_BY_HOST {
             true => self.host_budgets.with_room(self.frontier.origins()),

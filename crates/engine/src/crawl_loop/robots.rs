@@ -251,7 +251,7 @@ impl Coordinator {
             }
         }
         if with_secret > 0 {
-            *self.unusable.entry(SECRET_IN_URL).or_default() += with_secret;
+            self.report.add_unusable(SECRET_IN_URL, with_secret);
         }
         let is_guess = named.is_empty();
         if is_guess {
@@ -276,7 +276,7 @@ impl Coordinator {
             });
         }
         if elsewhere > 0 && !is_off {
-            *self.unusable.entry(SITEMAP_ELSEWHERE).or_default() += elsewhere;
+            self.report.add_unusable(SITEMAP_ELSEWHERE, elsewhere);
         }
         // A guessed sitemap has no entry: nobody named it.
         let is_told = !is_guess && !is_off;

@@ -91,7 +91,11 @@ impl SharedHosts {
 impl Coordinator {
     /// Shares the crawl with other workers from now on.
     pub(crate) fn share_crawl(&mut self, owners: Arc<dyn HostOwnership>) {
-        let allowed = self.config.budgets.max_pages.map(|_| self.totals.pages);
+        let allowed = self
+            .config
+            .budgets
+            .max_pages
+            .map(|_| self.totals.of_all_runs().pages);
         self.shared = Some(SharedHosts::new(owners, allowed));
     }
 
@@ -119,7 +123,7 @@ impl Coordinator {
 
     /// Takes in what is told of the other workers.
     pub(super) fn told_of_workers(&mut self, now: Tick, news: SharedNews, out: &mut Vec<Effect>) {
-        let pages = self.totals.pages;
+        let pages = self.totals.of_all_runs().pages;
         let Some(shared) = &mut self.shared else {
             return;
         };
@@ -174,7 +178,7 @@ impl Coordinator {
     /// Requests pages from the other workers and hands buckets over to them, in each step of the loop.
     pub(super) fn attend_to_workers(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let is_busy = !self.is_drained();
-        let pages = self.totals.pages;
+        let pages = self.totals.of_all_runs().pages;
         let Some(shared) = &mut self.shared else {
             return;
         };
@@ -200,8 +204,9 @@ impl Coordinator {
     pub(super) fn may_ask(&self) -> bool {
         self.shared.as_ref().is_none_or(|shared| {
             let may_have = shared.allowed;
-            let has_leave =
-                may_have.is_none_or(|allowed| self.totals.pages + self.backlog.leases() < allowed);
+            let has_leave = may_have.is_none_or(|allowed| {
+                self.totals.of_all_runs().pages + self.backlog.leases() < allowed
+            });
             has_leave && shared.owners.may_send()
         })
     }
@@ -214,7 +219,7 @@ impl Coordinator {
     /// The end of this worker, of whom nothing is in flight, where it would end so if it were alone:
     /// none while others may still find something for it.
     pub(super) fn end_with_others(&mut self, alone: Ended, out: &mut Vec<Effect>) -> Option<Ended> {
-        let pages = self.totals.pages;
+        let pages = self.totals.of_all_runs().pages;
         let Some(shared) = &mut self.shared else {
             return Some(alone);
         };

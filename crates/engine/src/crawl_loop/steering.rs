@@ -135,7 +135,7 @@ impl Coordinator {
             about,
             delay,
             ended: self.requests.ended_in_run(),
-            settled: self.totals.messages,
+            settled: self.totals.of_all_runs().messages,
         }))
     }
 

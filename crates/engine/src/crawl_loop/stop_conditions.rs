@@ -16,13 +16,13 @@ impl Coordinator {
     /// The end of this run by `--max-time`, for which a pause does not count.
     pub(crate) fn deadline(&self) -> Option<Tick> {
         let time = self.config.budgets.max_time?;
-        Some(self.started + time + self.steering.paused())
+        Some(self.totals.started() + time + self.steering.paused())
     }
 
     /// The name of a budget of the whole crawl that leaves room for no further page.
     pub(crate) fn spent_budget(&self) -> Option<&'static str> {
         let budgets = &self.config.budgets;
-        let of_round = self.totals.since(&self.visits.round.before);
+        let of_round = self.totals.of_round();
         let others_bytes = self.shared.as_ref().map_or(0, SharedHosts::others_bytes);
         // Of those that all workers may have, each has leave for some.
         let are_pages_spent = self.are_pages_spent().unwrap_or_else(|| {
@@ -116,7 +116,7 @@ mod tests {
     use crawl_scheduler::{PauseReason, RobotsState};
     use crawl_weburl::canonicalize;
 
-    use super::super::by_itself::{at, coordinator, open_to_all};
+    use super::super::by_itself::{at, coordinator, open_to_all, run_totals};
     use super::paused_words;
     use crate::config::Budgets;
     use crate::control::{Phase, Stop};
@@ -124,6 +124,15 @@ mod tests {
     use crate::totals::Totals;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    fn totals(pages: u64, failed: u64, bytes: u64) -> Totals {
+        Totals {
+            pages,
+            failed,
+            bytes,
+            ..Totals::default()
+        }
+    }
 
     #[test]
     fn ours_each_budget_of_a_crawl_is_spent_when_it_is_reached() {
@@ -166,11 +175,9 @@ mod tests {
         ] {
             let shown = format!("{budgets:?}");
             let mut coordinator = coordinator(|config| config.budgets = budgets);
-            coordinator.totals.pages = 106;
-            coordinator.totals.bytes = 106_000;
             // What earlier rounds fetched does not count.
-            coordinator.visits.round.before.pages = 100;
-            coordinator.visits.round.before.bytes = 100_000;
+            let (before, totals) = (totals(100, 0, 100_000), totals(106, 0, 106_000));
+            coordinator.totals = run_totals(2, before, before, totals);
             coordinator.backlog.leased();
             let served = 6 * SECOND;
             coordinator.host_budgets.asked(&host, at(10), served, 0);
@@ -181,16 +188,8 @@ mod tests {
     #[test]
     fn ours_progress_tells_what_this_run_did_and_how_fast() {
         let mut coordinator = coordinator(|_| {});
-        coordinator.totals = Totals {
-            pages: 150,
-            failed: 7,
-            bytes: 9_000,
-            ..Totals::default()
-        };
-        coordinator.totals_at_start.pages = 110;
-        coordinator.visits.round.before.pages = 100;
-        coordinator.visits.round.before.failed = 2;
-        coordinator.visits.round.before.bytes = 1_000;
+        let (before, now) = (totals(100, 2, 1_000), totals(150, 7, 9_000));
+        coordinator.totals = run_totals(2, before, totals(110, 0, 0), now);
         let progress = coordinator.progress(at(30));
         assert_eq!(progress.phase, Phase::Crawling);
         assert_eq!((progress.pages, progress.failed), (50, 5));

@@ -11,7 +11,7 @@ use crawl_scheduler::{Poll, RobotsState};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 
-use super::by_itself::{at, coordinator, leased, open_to_all};
+use super::by_itself::{at, coordinator, leased, open_to_all, pages, run_totals};
 use super::estimate::MAX_URLS_BY_HOST;
 use super::steering::MAX_DELAYS;
 use super::{Coordinator, Next, request_rows};
@@ -93,8 +93,8 @@ fn ours_a_commit_ends_what_is_in_it() {
     assert_eq!((backlog.unsettled(), backlog.leases()), (3, 0));
     assert_eq!(coordinator.traps.all_leases(), 0);
     assert_eq!(coordinator.totals(), totals);
-    assert_eq!(coordinator.unusable["mailto"], 4);
-    assert_eq!(coordinator.seeds_failed.len(), 2);
+    assert_eq!(coordinator.report.take_unusable()["mailto"], 4);
+    assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
     coordinator.hosts.check_invariants(0);
     // What was put aside is judged again.
     let committed = Committed {
@@ -304,7 +304,8 @@ fn ours_progress_counts_what_waits_and_what_never_will_be_asked() {
     scheduler.note_past_request(at(20), &waits.host_key(), at(20), 9 * SECOND, None);
     scheduler.set_robots(at(20), &waits, open_to_all());
     scheduler.set_pending(at(20), &waits, 1);
-    coordinator.visits.round.number = 3;
+    let none = Totals::default();
+    coordinator.totals = run_totals(3, none, none, none);
     let progress = coordinator.progress(at(21));
     assert_eq!((progress.pending, progress.excluded), (2, 3));
     assert_eq!((progress.hosts_waiting, progress.hosts_resting), (1, 2));
@@ -332,10 +333,10 @@ fn ours_the_estimate_counts_urls_for_which_their_hosts_have_room() {
                 Admission::seed(url(&format!("http://a.example/{path}"))),
             );
         }
-        coordinator.totals.pages = 2;
+        coordinator.totals.committed(pages(2));
         if leases == 4 {
             // Two URLs wait, of eight in all.
-            coordinator.totals.pages = 1;
+            coordinator.totals.committed(pages(1));
             coordinator.backlog.leased();
         }
         let progress = coordinator.progress(at(30));
@@ -373,7 +374,10 @@ fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::ShortBody, "twelve bytes");
     assert_eq!(
-        (coordinator.requests.count(), coordinator.robots_requests),
+        (
+            coordinator.requests.count(),
+            coordinator.report.robots_requests()
+        ),
         (0, 1)
     );
     let stored = coordinator
@@ -393,7 +397,10 @@ fn ours_a_request_that_was_given_up_tells_nothing_of_the_rules() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::GivenUp, "");
     assert_eq!(
-        (coordinator.requests.count(), coordinator.robots_requests),
+        (
+            coordinator.requests.count(),
+            coordinator.report.robots_requests()
+        ),
         (0, 0)
     );
     assert!(
@@ -662,7 +669,7 @@ fn ours_beyond_so_many_urls_the_budgets_of_hosts_do_not_count_in_the_estimate() 
             transaction.admit(seed).unwrap();
         }
         transaction.commit().unwrap();
-        coordinator.totals.pages = 9;
+        coordinator.totals.committed(pages(9));
         let share = 9.0 / (9 + pages_left) as f64;
         let progress = coordinator.progress(at(30));
         assert!((progress.share_done - share).abs() < 1e-9, "{progress:?}");
