@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use crawl_fetcher::{Exchange, Failure};
 use crawl_frontier::{Exclusion, FrontierError, Lease, Reason, UrlKind};
-use crawl_policy::scope::{OutReason, ScopeVerdict};
 use crawl_scheduler::{OutcomeKind, RobotsState, Tick};
-use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use crawl_weburl::{HostKey, Origin};
 
 use super::Coordinator;
 use super::request_rows;
 use super::robots_state::RobotsStanding;
 use super::trap_gate::LeaseDisposition;
-use crate::config::{Extent, Resources};
+use crate::config::Extent;
 use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit, redirect_target};
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
@@ -237,7 +236,7 @@ impl Coordinator {
                 ..Exclusion::of(reason)
             })
         };
-        if let Some(exclusion) = self.out_of_scope(lease) {
+        if let Some(exclusion) = self.scope.out_of_scope(lease) {
             return Judgement::Refused(exclusion);
         }
         match standing {
@@ -258,7 +257,7 @@ impl Coordinator {
                         robots: request_rows::robots_verdict(&verdict),
                         rules: Arc::clone(rules),
                         past: None,
-                        label: self.label(&lease.url),
+                        label: self.scope.label(&lease.url),
                     }),
                 }
             }
@@ -267,44 +266,6 @@ impl Coordinator {
             }
             RobotsStanding::Refused(why) => Judgement::Refused(why.clone()),
             RobotsStanding::Unknown => Judgement::RobotsFirst,
-        }
-    }
-
-    /// The label of the seed in whose area a URL lies.
-    fn label(&self, url: &CanonicalUrl) -> Option<Arc<str>> {
-        self.scope.terms(url)?.label.clone()
-    }
-
-    /// Judges a lease by the scope of now: an earlier one may have been wider.
-    fn out_of_scope(&self, lease: &Lease) -> Option<Exclusion> {
-        if !self.judges_again() {
-            return None;
-        }
-        if lease.is_seed {
-            let rule = self.scope.excluded(&lease.url)?.clone();
-            return Some(Exclusion {
-                rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
-            });
-        }
-        let host = lease.url.host_key();
-        if lease.kind == UrlKind::Sitemap && self.may_read_sitemap(&lease.url, &host) {
-            return None;
-        }
-        let is_exempt = lease.kind == UrlKind::Resource
-            && self.config.resources == Resources::All
-            && self.scope.excluded(&lease.url).is_none();
-        match (self.scope).judge_at(&lease.url, lease.depth, lease.hops_off) {
-            _ if is_exempt => None,
-            ScopeVerdict::Out {
-                reason: OutReason::Scope,
-                rule,
-            } => Some(Exclusion {
-                rule: Some(rule),
-                ..Exclusion::of(Reason::Scope)
-            }),
-            // What is too deep may be wanted again, and settled is for ever.
-            _ => None,
         }
     }
 
@@ -330,7 +291,7 @@ impl Coordinator {
             let state = self.host_state(&host);
             return self.write(WriterMessage::Host(Box::new(state)), out);
         }
-        if self.is_tried_again(&lease, &host, kind, &result) {
+        if (self.retries).is_tried_again(lease.attempt, &host, kind, &result) {
             self.events.tried_again(&lease, &result);
             self.wake_group(now, &host);
             let host = Box::new(self.host_state(&host));
@@ -354,16 +315,16 @@ impl Coordinator {
         match result {
             Ok(exchange) => {
                 // What the sitemap of a seed lists brings no host in.
-                if self.scope.is_seed(&lease.url)
+                if self.scope.current().is_seed(&lease.url)
                     && let Some(Ok(target)) = redirect_target(&exchange)
                 {
-                    Arc::make_mut(&mut self.scope).add_target(&lease.url, &target);
+                    self.scope.add_target(&lease.url, &target);
                 }
                 let page = FetchedPage {
                     lease,
                     context,
                     exchange,
-                    scope: Arc::clone(&self.scope),
+                    scope: Arc::clone(self.scope.current()),
                     host,
                 };
                 self.hand_to_readers(page, out);
@@ -390,138 +351,10 @@ impl Coordinator {
         self.traps.ended(&origin);
         self.wake(now, &origin, self.frontier.pending(&origin));
     }
-
-    /// Returns whether a URL goes behind the others of its origin, to be tried again.
-    ///
-    /// 429 and 503 are the host's matter, so none of its URLs is settled by them while the
-    /// host answers nothing else. A URL that goes on with them while others are answered,
-    /// or for as often as it names the time to come back, is settled like one that fails.
-    pub(crate) fn is_tried_again(
-        &mut self,
-        lease: &Lease,
-        host: &HostKey,
-        kind: OutcomeKind,
-        result: &Result<Box<Exchange>, Failure>,
-    ) -> bool {
-        let left = lease.attempt <= self.config.retries;
-        match kind {
-            OutcomeKind::AskedToWait { retry_after } => {
-                let silent = !self.silent_hosts.insert(host.clone());
-                left || (silent && retry_after.is_none())
-            }
-            OutcomeKind::Answered => {
-                self.silent_hosts.remove(host);
-                left && is_worth_a_retry(result)
-            }
-            OutcomeKind::UrlFailed | OutcomeKind::NoConnection => left && is_worth_a_retry(result),
-        }
-    }
 }
 
 /// Returns whether a URL counts as a page of its host: a sitemap that nobody named and that is not
 /// there does not.
 pub(super) fn counts_as_page(lease: &Lease, status: u16) -> bool {
     !(is_guess(lease) && (400..500).contains(&status))
-}
-
-/// Returns whether the same request may well succeed another time.
-fn is_worth_a_retry(result: &Result<Box<Exchange>, Failure>) -> bool {
-    match result {
-        Ok(exchange) => matches!(exchange.status, 500 | 502 | 504),
-        Err(failure) => failure.retry,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use crawl_fetcher::{Failure, FailureKind, FailurePhase, Fault};
-    use crawl_frontier::{Admission, Reason, UrlKind};
-    use crawl_policy::scope::{Scope, ScopeMode};
-    use crawl_scheduler::{OutcomeKind, RestartKind};
-    use crawl_weburl::canonicalize;
-
-    use super::super::by_itself::{at, coordinator, leased};
-    use crate::config::Resources;
-
-    #[test]
-    fn ours_what_waits_is_judged_by_the_scope_of_a_run_that_goes_on() {
-        let seed = canonicalize(None, "http://a.example/").unwrap();
-        let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], Some(1)).unwrap();
-        scope.add_seed(&seed);
-        let (page, sitemap, part) = (UrlKind::Page, UrlKind::Sitemap, UrlKind::Resource);
-        let all = Resources::All;
-        for (host, path, kind, resources, is_out) in [
-            ("a", "/page", page, all, false),
-            ("a", "/x", page, all, true),
-            ("b", "/page", page, all, true),
-            ("b", "/map", sitemap, all, false),
-            ("b", "/x", sitemap, all, true),
-            ("b", "/part", part, all, false),
-            ("b", "/part", part, Resources::Own, true),
-            ("b", "/x", part, all, true),
-        ] {
-            let shown = format!("{host} {path} {kind:?} {resources:?}");
-            let mut coordinator = coordinator(|config| config.resources = resources);
-            coordinator.scope = Arc::new(scope.clone());
-            let url = canonicalize(None, &format!("http://{host}.example{path}")).unwrap();
-            // All are too deep, which settles nothing.
-            let admission = Admission {
-                kind,
-                ..Admission::link(url, 5, seed.clone())
-            };
-            let lease = leased(&*coordinator.frontier, admission);
-            assert_eq!(coordinator.out_of_scope(&lease), None, "{shown}");
-            coordinator.hosts.resume(RestartKind::AfterKill);
-            let found = coordinator.out_of_scope(&lease);
-            let found = found.map(|exclusion| exclusion.reason);
-            assert_eq!(found, is_out.then_some(Reason::Scope), "{shown}");
-        }
-        // A seed is out where it is excluded, and not where it is of another host.
-        for (url, is_out) in [("http://b.example/", false), ("http://b.example/x", true)] {
-            let mut coordinator = coordinator(|_| {});
-            coordinator.scope = Arc::new(scope.clone());
-            coordinator.hosts.resume(RestartKind::AfterKill);
-            let admission = Admission::seed(canonicalize(None, url).unwrap());
-            let lease = leased(&*coordinator.frontier, admission);
-            assert_eq!(coordinator.out_of_scope(&lease).is_some(), is_out, "{url}");
-        }
-    }
-
-    #[test]
-    fn ours_429_settles_no_url_while_its_host_answers_nothing_else() {
-        let mut coordinator = coordinator(|config| config.retries = 3);
-        let seed = canonicalize(None, "http://a.example/").unwrap();
-        let host = seed.host_key();
-        let mut lease = leased(&*coordinator.frontier, Admission::seed(seed));
-        let failure = Failure {
-            kind: FailureKind::Timeout,
-            phase: FailurePhase::Request,
-            fault: Fault::Url,
-            retry: false,
-            started: at(20),
-            ended: at(20),
-            address: None,
-            detail: String::new(),
-            answer: None,
-        };
-        let result = Err(failure);
-        let wait = |retry_after| OutcomeKind::AskedToWait { retry_after };
-        let (silent, named) = (wait(None), wait(Some(Duration::from_secs(1))));
-        // One that was tried for as often as it may be, unless the host says no more than that.
-        for (attempt, kind, is_tried_again) in [
-            (3, named, true),
-            (4, named, false),
-            (4, silent, true),
-            (4, OutcomeKind::Answered, false),
-            (4, silent, false),
-            (4, silent, true),
-        ] {
-            lease.attempt = attempt;
-            let found = coordinator.is_tried_again(&lease, &host, kind, &result);
-            assert_eq!(found, is_tried_again, "{attempt} {kind:?}");
-        }
-    }
 }

@@ -18,10 +18,12 @@ mod progress;
 pub(crate) mod request_rows;
 mod requests_in_flight;
 mod resident_hosts;
+mod retries;
 mod robots;
 mod robots_state;
 mod run_end;
 mod run_report;
+mod run_scope;
 mod run_summary;
 mod run_totals;
 pub(crate) mod running_crawls;
@@ -37,15 +39,13 @@ mod unread;
 mod waiting_documents;
 mod waiting_urls;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::{Frontier, FrontierError};
-use crawl_policy::scope::{Scope, ScopeVerdict};
+use crawl_policy::scope::Scope;
 use crawl_scheduler::{Poll, Scheduler, Tick};
-use crawl_weburl::{CanonicalUrl, HostKey, Origin};
-use foldhash::{HashSet, HashSetExt as _};
+use crawl_weburl::{HostKey, Origin};
 
 use self::backlog::Backlog;
 use self::crash_suspects::CrashSuspects;
@@ -53,9 +53,11 @@ use self::host_budgets::HostBudgets;
 use self::host_locks::HostLocks;
 use self::requests_in_flight::RequestsInFlight;
 use self::resident_hosts::ResidentHosts;
+use self::retries::Retries;
 use self::robots_state::RobotsStates;
 use self::run_end::RunEnd;
 use self::run_report::RunReport;
+use self::run_scope::RunScope;
 use self::run_totals::RunTotals;
 use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
@@ -80,11 +82,7 @@ pub(crate) struct Coordinator {
     scheduler: Scheduler,
     frontier: Arc<dyn Frontier>,
     origins: RobotsStates,
-    scope: Arc<Scope>,
-    /// True if it has other exclusions than when this run began.
-    is_scope_new: bool,
-    /// Origins of excluded hosts, whose robots.txt is not asked for.
-    left_out: BTreeSet<Origin>,
+    scope: RunScope,
     host_budgets: HostBudgets,
     hosts: ResidentHosts,
     locks: HostLocks,
@@ -92,8 +90,7 @@ pub(crate) struct Coordinator {
     traps: TrapGate,
     /// Where several workers share the crawl.
     shared: Option<SharedHosts>,
-    /// Hosts that asked us to wait and answered nothing else since.
-    silent_hosts: HashSet<HostKey>,
+    retries: Retries,
     totals: RunTotals,
     turns: HostTurns,
     requests: RequestsInFlight,
@@ -138,12 +135,10 @@ impl Coordinator {
             events: TraceEvents::new(&config),
             spans: HostSpans::default(),
             backlog: Backlog::new(&config, now),
+            scope: RunScope::new(scope, config.resources),
+            retries: Retries::new(config.retries),
             config,
             frontier,
-            scope: Arc::new(scope),
-            is_scope_new: false,
-            left_out: BTreeSet::new(),
-            silent_hosts: HashSet::new(),
             totals: RunTotals::new(totals, now),
             turns: HostTurns::new(totals),
             requests: RequestsInFlight::default(),
@@ -498,7 +493,7 @@ impl Coordinator {
         }
         self.hosts.states_kept(now, &committed.hosts);
         for (from, target) in &committed.targets {
-            Arc::make_mut(&mut self.scope).add_target(from, target);
+            self.scope.add_target(from, target);
         }
         for origin in &committed.without_robots {
             self.origins.drop_copy(origin);
@@ -574,18 +569,6 @@ impl Coordinator {
             budget: self.host_budgets.stored(host),
             politeness,
             sequence: self.sequence,
-        }
-    }
-
-    /// Sitemaps of a host that is crawled are read wherever they lie, unless excluded.
-    pub(crate) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
-        match url.host_key() == *host {
-            // Those of a host off the scope would lead to all of it.
-            true => {
-                let is_off = self.scope.hops_off() > 0 && !self.scope.holds_some_of_host(url);
-                !is_off && self.scope.excluded(url).is_none()
-            }
-            false => self.scope.judge(url, 0) == ScopeVerdict::In,
         }
     }
 }

@@ -41,11 +41,14 @@ impl Coordinator {
             return None;
         }
         match permit.purpose() {
-            Purpose::Robots { .. } | Purpose::Page { .. } if self.is_left_out(permit.host()) => {
+            Purpose::Robots { .. } | Purpose::Page { .. }
+                if self.scope.is_left_out(permit.host()) =>
+            {
                 None
             }
             Purpose::Hop { of }
-                if self.is_left_out(permit.host()) || self.is_left_out(&of.host_key()) =>
+                if self.scope.is_left_out(permit.host())
+                    || self.scope.is_left_out(&of.host_key()) =>
             {
                 None
             }
@@ -89,7 +92,7 @@ impl Coordinator {
         self.turns.begin();
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, permit.host(), &origin, out),
-            Purpose::Robots { origin } if self.is_left_out(permit.host()) => {
+            Purpose::Robots { origin } if self.scope.is_left_out(permit.host()) => {
                 self.leave_out(now, &origin);
                 Ok(None)
             }

@@ -15,7 +15,6 @@ pub(crate) struct ResidentHosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,
     /// True if this run goes on with an earlier one.
-    is_resumed: bool,
     /// The care that the last run's end asks of hosts that are met for the first time.
     restart: RestartKind,
     /// States of each host that are on their way to the disk.
@@ -31,7 +30,6 @@ impl ResidentHosts {
     pub(crate) fn new(config: &Config) -> ResidentHosts {
         ResidentHosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
-            is_resumed: false,
             restart: RestartKind::AfterKill,
             sent: HashMap::new(),
             away: HashMap::new(),
@@ -42,12 +40,7 @@ impl ResidentHosts {
 
     /// This run goes on with an earlier one, which ended so.
     pub(super) fn resume(&mut self, restart: RestartKind) {
-        self.is_resumed = true;
         self.restart = restart;
-    }
-
-    pub(super) fn is_resumed(&self) -> bool {
-        self.is_resumed
     }
 
     /// Takes the hosts whose stored times are to be written anew.
@@ -347,11 +340,9 @@ mod tests {
             .meet(at(20), &origin, &*coordinator.frontier)
             .unwrap();
         coordinator.host_budgets.settled(&host);
-        coordinator.silent_hosts.insert(host.clone());
         let before = coordinator.host_budgets.stored(&host);
         coordinator.let_hosts_go(at(20));
         assert!(!coordinator.scheduler.knows(&host) && !coordinator.origins.is_met(&origin));
-        assert!(coordinator.silent_hosts.is_empty());
         assert_ne!(coordinator.host_budgets.stored(&host), before);
         coordinator.recall(at(30), &host).unwrap();
         assert!(coordinator.scheduler.knows(&host));

@@ -41,9 +41,11 @@ impl Coordinator {
         now: Tick,
         of: Origin,
     ) -> Result<Option<Job>, FrontierError> {
-        let is_out = self.is_left_out(&of.host_key());
+        let is_out = self.scope.is_left_out(&of.host_key());
         match self.origins.take_pending_fetch(&of) {
-            Some(PendingRobotsFetch::Hop(url, hop)) if !is_out && !self.is_hop_left_out(&url) => {
+            Some(PendingRobotsFetch::Hop(url, hop))
+                if !is_out && !self.scope.is_left_out(&url.host_key()) =>
+            {
                 self.robots_job(of, url, hop).map(Some)
             }
             Some(PendingRobotsFetch::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
@@ -91,7 +93,7 @@ impl Coordinator {
         }
         let mut answer = RobotsAnswer::of(request, &result, hop);
         if let RobotsAnswer::Redirect { to, status } = &answer
-            && self.scope.excluded_host(&to.host_key()).is_some()
+            && self.scope.current().excluded_host(&to.host_key()).is_some()
         {
             answer = RobotsAnswer::Unreachable {
                 why: EXCLUDED_HOST.to_owned(),
@@ -258,15 +260,16 @@ impl Coordinator {
             sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
         }
         let host = of.host_key();
-        let is_off = self.scope.hops_off() > 0 && !self.scope.holds_some_of_host(&robots_url);
+        let is_off = self.scope.current().hops_off() > 0
+            && !self.scope.current().holds_some_of_host(&robots_url);
         let mut elsewhere = 0;
         for sitemap in &mut sitemaps {
-            if self.may_read_sitemap(&sitemap.url, &host) {
+            if self.scope.may_read_sitemap(&sitemap.url, &host) {
                 continue;
             }
             // Its pages will be missing, so record why.
             elsewhere += u64::from(sitemap.url.host_key() != host);
-            let rule = match self.scope.judge(&sitemap.url, 0) {
+            let rule = match self.scope.current().judge(&sitemap.url, 0) {
                 ScopeVerdict::Out { rule, .. } => rule,
                 ScopeVerdict::In => "hops-off-scope".to_owned(),
             };

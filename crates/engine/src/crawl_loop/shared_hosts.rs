@@ -292,7 +292,7 @@ impl Coordinator {
             self.origins.forget(origin);
         }
         self.host_budgets.forget(host);
-        self.silent_hosts.remove(host);
+        self.retries.forget(host);
         self.locks.free(host);
         self.spans.forget(host);
     }

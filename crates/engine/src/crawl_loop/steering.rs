@@ -1,7 +1,6 @@
 //! Commands of a person who watches the crawl.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{CommandTaken, DelayRow};
@@ -202,7 +201,7 @@ impl Coordinator {
             why: why.to_string(),
         })?;
         self.may_be_asked(&url)?;
-        let mut scope = self.scope.as_ref().clone();
+        let mut scope = self.scope.current().as_ref().clone();
         scope.add_seed(&url);
         if let ScopeVerdict::Out { rule, .. } = scope.judge(&url, 0) {
             return Err(Refused::OutOfScope { url, rule });
@@ -220,7 +219,7 @@ impl Coordinator {
         });
         let seed = Box::new(seed_admission(&url, &scope));
         if refused.is_none() {
-            self.scope = Arc::new(scope);
+            self.scope.replace(scope);
         }
         Ok(Order::Add { seed, refused })
     }

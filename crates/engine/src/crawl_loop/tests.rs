@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 
 use super::by_itself::{at, coordinator, leased, open_to_all, pages, run_totals};
 use super::estimate::MAX_URLS_BY_HOST;
+use super::run_scope::RunScope;
 use super::steering::MAX_DELAYS;
 use super::{Coordinator, Next, request_rows};
-use crate::config::HostBudget;
+use crate::config::{HostBudget, Resources};
 use crate::control::{Command, CommandAnswer, MAX_PARKED, Phase, PostedCommand, Refused, Stop};
 use crate::error::EngineError;
 use crate::messages::{Committed, Effect, Event, Job, Order, WriterMessage};
@@ -413,27 +414,6 @@ fn ours_a_request_that_was_given_up_tells_nothing_of_the_rules() {
 }
 
 #[test]
-fn ours_a_sitemap_of_the_own_host_is_read_unless_excluded_and_of_another_in_scope() {
-    let mut coordinator = coordinator(|_| {});
-    let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], None).unwrap();
-    scope.add_seed(&url("http://a.example/"));
-    coordinator.scope = Arc::new(scope);
-    for (sitemap, host, is_read) in [
-        ("http://a.example/s", "a.example", true),
-        ("http://a.example/x", "a.example", false),
-        ("http://b.example/s", "b.example", true),
-        ("http://b.example/x", "b.example", false),
-        ("http://b.example/s", "a.example", false),
-        ("http://a.example/s", "b.example", true),
-        ("http://a.example/x", "b.example", false),
-    ] {
-        let host = HostKey::parse(host).unwrap();
-        let found = coordinator.may_read_sitemap(&url(sitemap), &host);
-        assert_eq!(found, is_read, "{sitemap} {host}");
-    }
-}
-
-#[test]
 fn ours_a_pause_counts_from_its_first_command_to_the_next_resume() {
     let mut coordinator = coordinator(|config| config.budgets.max_time = Some(100 * SECOND));
     for (second, command, paused) in [
@@ -634,7 +614,7 @@ fn ours_a_url_that_waits_already_may_be_added_and_its_host_joins_the_scope() {
     let mut coordinator = coordinator(|_| {});
     let mut scope = Scope::new(ScopeMode::Host, &[], &[], None).unwrap();
     scope.add_seed(&url("http://a.example/"));
-    coordinator.scope = Arc::new(scope);
+    coordinator.scope = RunScope::new(scope, Resources::Off);
     let added = url("http://b.example/1");
     let _lease = leased(&*coordinator.frontier, Admission::seed(added.clone()));
     let (_, out) = tell(&mut coordinator, Command::Add(added.to_string()));
@@ -651,7 +631,11 @@ fn ours_a_url_that_waits_already_may_be_added_and_its_host_joins_the_scope() {
     assert_eq!((&seed.url, seed.is_seed), (&added, true));
     assert!(refused.is_none());
     let sitemap = url("http://b.example/s");
-    assert!(coordinator.may_read_sitemap(&sitemap, &origin("a.example").host_key()));
+    assert!(
+        coordinator
+            .scope
+            .may_read_sitemap(&sitemap, &origin("a.example").host_key())
+    );
 }
 
 #[test]

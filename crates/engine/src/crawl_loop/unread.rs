@@ -62,7 +62,7 @@ mod tests {
         let exchange = answer(200, "text").result(&url, at(20)).unwrap();
         let page = FetchedPage {
             context: context(&lease, ""),
-            scope: std::sync::Arc::clone(&coordinator.scope),
+            scope: std::sync::Arc::clone(coordinator.scope.current()),
             host: coordinator.host_state(&host),
             lease,
             exchange: Box::new(exchange),
