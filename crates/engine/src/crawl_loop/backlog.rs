@@ -10,23 +10,21 @@ use super::disk_floor::DiskFloor;
 use super::waiting_documents::WaitingDocuments;
 use crate::config::Config;
 
-/// Unsettled items at which no more permits are issued, at least. Bounds the bodies in memory behind
-/// the fetcher, and is large enough for a group commit to pay while the next group gathers.
+/// The minimum limit of unsettled items. Bounds the bodies in memory behind the fetcher, and is large
+/// enough for a group commit to pay while the next group gathers.
 const MAX_UNSETTLED: u64 = 512;
 
-/// Bytes of bodies on their way to the disk at which no more permits are issued. Bodies of requests
-/// in flight are not counted.
+/// Maximum bytes of bodies on their way to the disk. Bodies of requests in flight are not counted.
 const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
-/// Bytes of pages that wait for a reader at which no more permits are issued, for each thread that
-/// reads. A thread of a debug build reads as many in a second of the pages that take longest, which
+/// Maximum bytes of pages that wait for a reader, per reader thread. A thread of a debug build reads as many in a second of the pages that take longest, which
 /// are Chinese ones for an index.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
-/// Rows that a consumer of pages has not taken at which no more permits are issued.
+/// Maximum rows that a consumer of pages has not taken.
 const MAX_UNDELIVERED_ROWS: usize = 1_024;
 
-/// Counts the work between a permit and its commit, and tells whether there is room for more.
+/// Counts the work between a permit and its commit, and limits it.
 ///
 /// A page is reported in this order: [`leased`](Self::leased), [`page_ended`](Self::page_ended), then
 /// [`handed_to_readers`](Self::handed_to_readers) and [`reading_began`](Self::reading_began) if there
@@ -35,8 +33,8 @@ const MAX_UNDELIVERED_ROWS: usize = 1_024;
 /// [`dropped_unread`](Self::dropped_unread) if readers had it. Other messages to the writer are
 /// reported with [`written`](Self::written), and committed as well.
 ///
-/// A document that waits for a reading process is reported by `document_waits` and `document_ended`.
-/// It does not count as unsettled meanwhile, so that it holds up its host alone.
+/// A document that waits for a reading process is reported with `document_waits` and
+/// `document_ended`. Waiting documents do not count as unsettled, so they hold up only their host.
 ///
 /// Emits nothing but origins to wake. The caller asks [`has_room`](Self::has_room) before each permit.
 #[derive(Debug)]
@@ -158,13 +156,13 @@ impl Backlog {
         self.leases -= 1;
     }
 
-    /// Readers have a page with a body of so many bytes.
+    /// A page with a body of this size went to the readers.
     pub(super) fn handed_to_readers(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.unread_bytes += bytes;
     }
 
-    /// A reader began to read so many bytes.
+    /// A reader began to read a body of this size, or several.
     pub(super) fn reading_began(&mut self, bytes: u64) {
         self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
     }
@@ -174,13 +172,13 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Messages of this weight went to the writer, with bodies of so many bytes.
+    /// Messages of this weight went to the writer, with bodies of this total size.
     pub(super) fn written(&mut self, weight: u64, bytes: u64) {
         self.unsettled += weight;
         self.bytes += bytes;
     }
 
-    /// The writer committed so many items, with the leases and body bytes in them.
+    /// The writer committed this number of items, with the leases and body bytes in them.
     pub(super) fn committed(&mut self, now: Tick, items: u64, leases: u64, bytes: u64) {
         self.unsettled -= items;
         self.committed_at = now;
@@ -188,7 +186,7 @@ impl Backlog {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// The consumer of pages has so many rows to take.
+    /// Takes the number of rows that the consumer of pages has not taken.
     pub(super) fn note_undelivered(&mut self, rows: usize) {
         self.undelivered = rows;
     }
@@ -221,7 +219,7 @@ impl Backlog {
         &mut self.documents
     }
 
-    /// So many bytes are free on the disk of the crawl's directory.
+    /// Takes the number of bytes free on the disk of the crawl's directory.
     pub(super) fn note_free_space(&mut self, free: u64) {
         self.disk.note_free_space(free);
     }
@@ -230,7 +228,7 @@ impl Backlog {
         &self.disk
     }
 
-    /// Checks that the counters agree with each other and with those of other parts of the loop.
+    /// Checks the counters against each other and against those of other parts of the loop.
     ///
     /// # Panics
     /// If they do not.

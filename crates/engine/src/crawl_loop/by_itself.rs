@@ -44,7 +44,7 @@ pub(super) fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
     Coordinator::new(Arc::new(config), frontier, scope, totals, at(10), 1)
 }
 
-/// Totals of so many pages.
+/// Totals with this number of pages.
 pub(super) fn pages(pages: u64) -> Totals {
     Totals {
         pages,
@@ -52,7 +52,7 @@ pub(super) fn pages(pages: u64) -> Totals {
     }
 }
 
-/// A run that began with `at_start`, in a round that began with `before`, and has `totals` by now.
+/// The totals of a run; `before` are those at the start of its round.
 pub(super) fn run_totals(
     round: u32,
     before: Totals,

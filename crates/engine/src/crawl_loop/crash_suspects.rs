@@ -36,8 +36,8 @@ fn treatment(deaths: u32) -> Treatment {
 
 /// The suspects of a run: URLs that were being read when the process died. Empty unless it died.
 ///
-/// For each lease that is to be fetched, `treatment` says how. One that is to be read alone is held
-/// with `hold`. Once nothing else is left, the loop ends the lone reading before with
+/// The loop asks for the `treatment` of each lease before it is fetched, and passes those to read alone
+/// to `hold`. Once nothing else is left, the loop ends the lone reading before with
 /// [`end_reading`](Self::end_reading) and takes the next held lease with
 /// [`begin_reading`](Self::begin_reading); while it [`reads_alone`](Self::reads_alone), nothing else is
 /// fetched. At the end of the run [`take_held`](Self::take_held) returns the leases that are left.
@@ -95,7 +95,7 @@ impl CrashSuspects {
         Some(lease)
     }
 
-    /// Returns whether a URL is to be read alone now.
+    /// Returns whether a lone reading is due or under way.
     pub(super) fn reads_alone(&self) -> bool {
         self.reading.is_some()
     }

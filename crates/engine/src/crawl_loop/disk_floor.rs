@@ -45,7 +45,7 @@ impl DiskFloor {
         self.is_low = free < enough;
         was_low != self.is_low
     }
-    /// So many bytes are free now. Logs whether that changed what may be fetched.
+    /// Takes the number of free bytes, and logs a change of state.
     pub(super) fn note_free_space(&mut self, free: u64) {
         if !self.look(free) {
             return;

@@ -25,8 +25,8 @@ const RUNNING: &str = "running";
 const MAX_TOLD: usize = 10;
 /// The byte of the shared file that is locked while a crawl takes a host.
 const LOCKED_BYTE: u64 = 0;
-/// Tries to get the lock, after which a crawl goes on without the host. The lock is held for
-/// microseconds, unless the crawl that holds it was stopped.
+/// Maximum tries to get the lock; then a crawl treats the host as taken. The lock is held for
+/// microseconds, unless the process that holds it was suspended.
 const MAX_LOCK_TRIES: u32 = 10_000;
 
 /// The locks that this crawl holds.

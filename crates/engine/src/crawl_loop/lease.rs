@@ -26,7 +26,7 @@ enum Judgement {
     RobotsFirst,
 }
 
-/// What follows a URL in the loop over those of its origin.
+/// The step after a URL, in the loop over the URLs of its origin.
 enum LeaseStep {
     /// Send its request.
     Send(Job),
@@ -137,7 +137,7 @@ impl Coordinator {
             exclusion,
             past,
         };
-        self.settle_unasked(item, out);
+        self.settle_without_request(item, out);
         Ok(LeaseStep::Next)
     }
 
@@ -182,7 +182,7 @@ impl Coordinator {
                 return Ok(LeaseStep::Next);
             }
             LeaseDisposition::Settle(item) => {
-                self.settle_unasked(item, out);
+                self.settle_without_request(item, out);
                 return Ok(LeaseStep::Next);
             }
         };
@@ -202,7 +202,7 @@ impl Coordinator {
     }
 
     /// Settles a URL without a request.
-    fn settle_unasked(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
+    fn settle_without_request(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
         self.events.not_asked_for(&item);
         self.write(item, out);
         self.turns.passed();

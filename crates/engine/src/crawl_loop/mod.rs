@@ -74,9 +74,23 @@ use crate::shared_traps::SharedTraps;
 use crate::summary::Ended;
 use crate::time::millis;
 use crate::totals::Totals;
-use crate::trace_events::{HostSpans, TraceEvents};
+use crate::trace_events::TraceEvents;
 
-/// The state of a crawl between two events. Nothing in it waits or sleeps.
+/// The crawl loop: routes events to the parts that own the state of a crawl, and their effects to the
+/// driver. Nothing in it waits or sleeps.
+///
+/// Call the set-up methods first (`enter_round`, `sample`, `share_traps`, `share_hosts`,
+/// `share_crawl`, `read_by`, `restore`), then `begin`. From then on, [`handle`](Self::handle) takes in
+/// each event, and [`advance`](Self::advance) is due after a batch of events and at the time that it
+/// returned. Once it returns [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` tell how the
+/// run ended.
+///
+/// The doc of each part says what it receives, what it emits, and in which order to call it:
+/// - permit to commit: [`RequestsInFlight`], [`HostTurns`], [`Backlog`];
+/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`TrapGate`], [`CrashSuspects`],
+///   [`Retries`];
+/// - hosts: [`Scheduler`], [`ResidentHosts`], [`HostBudgets`], [`HostLocks`], [`SharedHosts`];
+/// - the run as a whole: [`RunEnd`], [`RunTotals`], [`RunReport`], [`Steering`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
     scheduler: Scheduler,
@@ -95,12 +109,10 @@ pub(crate) struct Coordinator {
     turns: HostTurns,
     requests: RequestsInFlight,
     backlog: Backlog,
-    sequence: u64,
     end: RunEnd,
     steering: Steering,
     report: RunReport,
     events: TraceEvents,
-    spans: HostSpans,
 }
 
 /// The driver's step after the effects.
@@ -133,7 +145,6 @@ impl Coordinator {
             shared: None,
             host_budgets: HostBudgets::new(&config.budgets),
             events: TraceEvents::new(&config),
-            spans: HostSpans::default(),
             backlog: Backlog::new(&config, now),
             scope: RunScope::new(scope, config.resources),
             retries: Retries::new(config.retries),
@@ -142,7 +153,6 @@ impl Coordinator {
             totals: RunTotals::new(totals, now),
             turns: HostTurns::new(totals),
             requests: RequestsInFlight::default(),
-            sequence: 0,
             end: RunEnd::default(),
             steering: Steering::default(),
             report: RunReport::default(),
@@ -285,8 +295,8 @@ impl Coordinator {
         self.requests.is_empty() && self.backlog.is_empty()
     }
 
-    /// Ends the run if its time is over or no page may be fetched any more. Returns the time at
-    /// which it will be over. A paused run does not end.
+    /// Ends the run if its time is over or its page budget is spent. Returns the deadline. A paused run
+    /// does not end.
     fn end_by_budget(&mut self, now: Tick) -> Option<Tick> {
         if self.steering.is_paused() {
             return None;
@@ -295,14 +305,15 @@ impl Coordinator {
         if deadline.is_some_and(|deadline| deadline <= now) {
             self.end.end(Ended::Budget("max-time"));
         }
-        // With no page budget left there is no room either, so `issue_permits` would not see it.
+        // Without a page budget there is no room, so `issue_permits` would not notice.
         if self.are_pages_spent() == Some(true) && self.backlog.leases() == 0 {
             self.end.end(Ended::Budget("max-pages"));
         }
         deadline
     }
 
-    /// Issues and uses permits while there is room. Returns when to go on: `deadline` at the latest.
+    /// Issues and uses permits while there is room. Returns when the next step is due, which is the
+    /// `deadline` or earlier.
     fn issue_permits(
         &mut self,
         now: Tick,
@@ -337,9 +348,8 @@ impl Coordinator {
         wake
     }
 
-    /// Ends a drained run in which no permit can be issued any more, unless a crash suspect or a
-    /// sample is left, or another worker may still find something. Returns true if a crash suspect is
-    /// fetched next.
+    /// Ends a drained run that can issue no more permits, unless a crash suspect or a sample is left or
+    /// another worker may still find something. Returns true if a crash suspect is fetched next.
     fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
         self.suspects.end_reading();
         let mut ending = self.natural_end(now);
@@ -348,7 +358,7 @@ impl Coordinator {
             return true;
         }
         // Only hosts that can't be reached could add to the frame of the sample. URLs that a host's
-        // budget holds back would fall out of it: a run with a larger budget goes on and draws.
+        // budget holds back would fall out of it: a run with a larger budget draws.
         let is_frame_complete = match &ending {
             Some(Ended::Finished) => true,
             Some(_) => self.host_budgets.spent().is_none(),
@@ -389,7 +399,7 @@ impl Coordinator {
         self.backlog.note_undelivered(rows);
     }
 
-    /// So many bytes are free on the disk of the crawl's directory.
+    /// Takes the number of bytes free on the disk of the crawl's directory.
     pub(crate) fn note_free_space(&mut self, free: u64) {
         self.backlog.note_free_space(free);
     }
@@ -560,15 +570,14 @@ impl Coordinator {
     }
 
     pub(crate) fn host_state(&mut self, host: &HostKey) -> HostState {
-        self.sequence += 1;
-        self.hosts.state_sent(host);
+        let sequence = self.hosts.state_sent(host);
         let (wake, politeness) = self.scheduler.host_state(host).unzip();
         HostState {
             host: host.clone(),
             wake: wake.unwrap_or(Tick::ZERO).as_micros(),
             budget: self.host_budgets.stored(host),
             politeness,
-            sequence: self.sequence,
+            sequence,
         }
     }
 }

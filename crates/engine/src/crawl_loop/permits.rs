@@ -115,7 +115,7 @@ impl Coordinator {
             Ok(Some(job)) => {
                 self.requests.sent();
                 let purpose = request_rows::purpose(&job);
-                let (spans, url) = (&mut self.spans, job.url());
+                let (spans, url) = (self.hosts.spans(), job.url());
                 let span = self.events.exchange(spans, &permit, url, purpose);
                 out.push(Effect::Fetch { permit, job, span });
             }

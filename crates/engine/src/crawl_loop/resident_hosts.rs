@@ -9,6 +9,7 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use super::Coordinator;
 use crate::config::Config;
+use crate::trace_events::HostSpans;
 
 /// The state of hosts that the coordinator keeps beside the scheduler's.
 pub(crate) struct ResidentHosts {
@@ -24,6 +25,9 @@ pub(crate) struct ResidentHosts {
     wakes: BTreeSet<(Tick, HostKey)>,
     /// Hosts whose stored times are to be written anew.
     redated: Vec<HostKey>,
+    /// The number of the last host state or order.
+    sequence: u64,
+    spans: HostSpans,
 }
 
 impl ResidentHosts {
@@ -35,6 +39,8 @@ impl ResidentHosts {
             away: HashMap::new(),
             wakes: BTreeSet::new(),
             redated: Vec::new(),
+            sequence: 0,
+            spans: HostSpans::default(),
         }
     }
 
@@ -64,9 +70,22 @@ impl ResidentHosts {
         assert!(are_away, "a host is waited for that is not away");
     }
 
-    /// A state of the host was handed to the writer.
-    pub(crate) fn state_sent(&mut self, host: &HostKey) {
+    /// A state of the host is handed to the writer. Returns its number.
+    pub(crate) fn state_sent(&mut self, host: &HostKey) -> u64 {
         *self.sent.entry(host.clone()).or_default() += 1;
+        self.next_sequence()
+    }
+
+    /// Returns the number of the next host state or order of this run, from 1. The writer keeps the
+    /// state with the highest one, as messages overtake each other.
+    pub(super) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Returns the tracing spans of hosts in memory.
+    pub(super) fn spans(&mut self) -> &mut HostSpans {
+        &mut self.spans
     }
 
     /// States of these hosts are on disk, or newer ones are.

@@ -5,7 +5,7 @@ use crawl_scheduler::OutcomeKind;
 use crawl_weburl::HostKey;
 use foldhash::{HashSet, HashSetExt as _};
 
-/// Decides whether a URL goes behind the others of its origin, to be tried again.
+/// Decides whether a URL is tried again, behind the others of its origin.
 ///
 /// Receives the end of each page request that reached its host, in
 /// [`is_tried_again`](Self::is_tried_again), and hosts that left memory, in
@@ -98,7 +98,7 @@ mod tests {
         let result = Err(failure);
         let wait = |retry_after| OutcomeKind::AskedToWait { retry_after };
         let (silent, named) = (wait(None), wait(Some(Duration::from_secs(1))));
-        // One that was tried for as often as it may be, unless the host says no more than that.
+        // After the maximum of retries only a host that stays silent has its URL tried again.
         for (attempt, kind, is_tried_again) in [
             (3, named, true),
             (4, named, false),

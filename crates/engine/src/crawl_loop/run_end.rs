@@ -20,8 +20,8 @@ const GRACE: Duration = Duration::from_millis(500);
 /// outweighs each end.
 ///
 /// Each step of the loop begins with [`begin_step`](Self::begin_step). While the run
-/// [`is_ending`](Self::is_ending), no request is sent, and [`give_up`](Self::give_up) tells when to
-/// give up those in flight. After the last step, [`outcome`](Self::outcome) returns the end.
+/// [`is_ending`](Self::is_ending), no request is sent, and [`give_up`](Self::give_up)
+/// limits the time of those in flight. After the last step, [`outcome`](Self::outcome) returns the end.
 #[derive(Debug, Default)]
 pub(super) struct RunEnd {
     stop: Stop,

@@ -1,4 +1,4 @@
-//! The counts of a run that its summary and its watchers are told.
+//! The counts of a run for its summary and for those who watch it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,7 +31,7 @@ impl RunReport {
         self.robots_requests += 1;
     }
 
-    /// So many links name nothing to fetch, for this reason.
+    /// Counts links that name nothing to fetch, for this reason.
     pub(super) fn add_unusable(&mut self, why: &'static str, count: u64) {
         *self.unusable.entry(why).or_default() += count;
     }

@@ -15,7 +15,7 @@ use crate::config::Resources;
 /// [`set_exclusions`](Self::set_exclusions), [`add_target`](Self::add_target) and
 /// [`replace`](Self::replace) at any time. An origin whose robots.txt is not fetched because its host
 /// [`is_left_out`](Self::is_left_out) is reported with [`leave_out`](Self::leave_out); after a change of
-/// the exclusions the caller asks the origins of [`take_left_out`](Self::take_left_out) again.
+/// the exclusions the caller fetches those of [`take_left_out`](Self::take_left_out).
 #[derive(Debug)]
 pub(super) struct RunScope {
     current: Arc<Scope>,
@@ -92,7 +92,7 @@ impl RunScope {
         std::mem::take(&mut self.left_out)
     }
 
-    /// Returns the label of the seed in whose area a URL lies.
+    /// Returns the label of the seed whose area contains a URL.
     pub(super) fn label(&self, url: &CanonicalUrl) -> Option<Arc<str>> {
         self.current.terms(url)?.label.clone()
     }

@@ -10,7 +10,7 @@ use crate::totals::Totals;
 /// Holds the totals of a crawl against those at the start of the run and of its round.
 ///
 /// [`enter_round`](Self::enter_round) comes before the first commit, and
-/// [`committed`](Self::committed) after each. Emits nothing: the loop asks for the sums.
+/// [`committed`](Self::committed) after each. Emits nothing; the loop reads the sums.
 #[derive(Debug)]
 pub(super) struct RunTotals {
     totals: Totals,
@@ -35,7 +35,7 @@ impl RunTotals {
         self.round = visits.round;
     }
 
-    /// The writer committed something: these are the totals of all runs by now.
+    /// The writer committed something, with the new totals of all runs.
     pub(super) fn committed(&mut self, totals: Totals) {
         self.totals = totals;
     }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_sums_are_told_apart_by_run_and_round() {
+    fn ours_totals_are_summed_by_run_and_by_round() {
         let mut totals = RunTotals::new(pages(110), at(10));
         assert_eq!(totals.round().number, 1);
         totals.enter_round(&RevisitSchedule {

@@ -12,13 +12,13 @@ use crate::messages::sharing::{HostOwnership, SharedNews, SharedRequest};
 use crate::messages::{Effect, WriterMessage};
 use crate::summary::Ended;
 
-/// Pages left of those granted to this worker at which it requests more.
+/// A worker with fewer granted pages left than this requests more.
 const FEW_PAGES: u64 = 16;
 
 /// The interval between two looks for hosts that can be handed over.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 
-/// One worker's part in a shared crawl: which hosts are its own, how many pages it may fetch, and
+/// A worker's part in a shared crawl: which hosts are its own, how many pages it may fetch, and
 /// when there is nothing left for any worker.
 ///
 /// - News of the other workers come in with [`take_in`](Self::take_in), which returns what the loop
@@ -28,13 +28,12 @@ const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 ///   [`hand_over`](Self::hand_over).
 /// - A run that would end if it were alone asks [`end_with_others`](Self::end_with_others).
 ///
-/// Emits [`Effect::Share`]: requests for pages, rests, and buckets to hand over. A *rest* is the time
-/// in which this worker told the others that it has nothing to do; rests are numbered, as news may
-/// answer an earlier one.
+/// Emits [`Effect::Share`]: requests for pages, rests, and buckets to hand over. A *rest* begins when
+/// this worker reports that it has nothing to do. Rests are numbered, as news may answer an earlier
+/// one.
 pub(crate) struct SharedHosts {
     owners: Arc<dyn HostOwnership>,
-    /// Buckets whose hosts are no longer fetched from, as they are to be handed over, and whether
-    /// that was requested.
+    /// Buckets to hand over, with whether that was requested. No page is fetched from their hosts.
     leaving: BTreeMap<i32, bool>,
     looked_at: Tick,
     /// The number of the rest that this worker is in.
@@ -55,7 +54,7 @@ pub(crate) struct SharedHosts {
     others_bytes: u64,
 }
 
-/// What the loop does about news of the other workers.
+/// The loop's reaction to news of the other workers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NewsReaction {
     Nothing,
@@ -116,13 +115,13 @@ impl SharedHosts {
         self.owners.owns(host) && !self.is_leaving(host)
     }
 
-    /// Returns whether a host is to be handed over.
+    /// Returns whether a host is about to be handed over.
     fn is_leaving(&self, host: &HostKey) -> bool {
         self.leaving.contains_key(&self.owners.bucket_of(host))
     }
 
-    /// Returns whether another page may be fetched, on top of so many.
-    fn may_ask(&self, pages: u64) -> bool {
+    /// Returns whether another page may be fetched by a worker that has this number of pages.
+    fn may_fetch(&self, pages: u64) -> bool {
         self.allowed.is_none_or(|allowed| pages < allowed) && self.owners.may_send()
     }
 
@@ -192,8 +191,8 @@ impl SharedHosts {
         looks
     }
 
-    /// This worker has something to do. If the others were told otherwise, they are told now: its
-    /// thread may have noted a rest after it sent what ends that.
+    /// Ends the rest of this worker, if it is in one, and reports that to the others: the thread that
+    /// shares may have noted the rest after it sent the news that ends it.
     fn end_rest(&mut self, pages: u64, out: &mut Vec<Effect>) {
         self.is_over = false;
         if self.rest.take().is_some() {
@@ -205,7 +204,7 @@ impl SharedHosts {
     }
 
     /// Returns the end of a worker with nothing in flight that would end so if it were alone; `None`
-    /// while other workers may still find something for it. It rests then.
+    /// while other workers may still find something for it. The worker then rests.
     fn end_with_others(
         &mut self,
         alone: Ended,
@@ -228,14 +227,14 @@ impl SharedHosts {
         None
     }
 
-    /// Returns the buckets with leases, and those of these hosts.
+    /// Returns the buckets with leases and the buckets of `hosts`.
     fn busy_buckets<'a>(&self, hosts: impl IntoIterator<Item = &'a HostKey>) -> BTreeSet<i32> {
         let mut busy = self.owners.leased_buckets();
         busy.extend(hosts.into_iter().map(|host| self.owners.bucket_of(host)));
         busy
     }
 
-    /// Has the leaving buckets handed over that are not `busy`, and returns them.
+    /// Requests the hand-over of the leaving buckets that are not `busy`, and returns them.
     fn hand_over(&mut self, busy: &BTreeSet<i32>, out: &mut Vec<Effect>) -> Vec<i32> {
         let leaving = self.leaving.iter_mut();
         let free = leaving.filter(|(bucket, is_asked)| !**is_asked && !busy.contains(bucket));
@@ -318,11 +317,11 @@ impl Coordinator {
         }
     }
 
-    /// Returns whether another page may be fetched, as far as other workers go.
+    /// Returns whether the other workers leave room for another page.
     pub(super) fn may_ask(&self) -> bool {
         let pages = self.totals.of_all_runs().pages + self.backlog.leases();
         let shared = self.shared.as_ref();
-        shared.is_none_or(|shared| shared.may_ask(pages))
+        shared.is_none_or(|shared| shared.may_fetch(pages))
     }
 
     /// Returns whether no worker may have any more pages; `None` if this one is alone.
@@ -340,14 +339,14 @@ impl Coordinator {
         }
     }
 
-    /// Evicts hosts that are to be handed over, and has their buckets handed over if nothing of them
-    /// is in flight.
+    /// Evicts hosts that are about to be handed over, and requests the hand-over of buckets with nothing
+    /// in flight.
     fn hand_over(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let Some(shared) = &self.shared else { return };
         let owners = Arc::clone(&shared.owners);
         let mut busy = shared.busy_buckets(self.hosts.hosts_on_their_way());
-        let known = self.scheduler.known_hosts();
-        let leaving = known.filter(|host| shared.is_leaving(host));
+        let hosts = self.scheduler.known_hosts();
+        let leaving = hosts.filter(|host| shared.is_leaving(host));
         let leaving: Vec<HostKey> = leaving.cloned().collect();
         for host in leaving {
             match self.scheduler.hand_over(now, &host) {
@@ -374,7 +373,7 @@ impl Coordinator {
         self.host_budgets.forget(host);
         self.retries.forget(host);
         self.locks.free(host);
-        self.spans.forget(host);
+        self.hosts.spans().forget(host);
     }
 }
 
@@ -431,9 +430,12 @@ mod tests {
     #[test]
     fn ours_news_of_other_workers_have_the_loop_act() {
         let origin = Origin::parse("http://a.example").unwrap();
-        let taken = vec![(origin, 3)];
+        let origins = vec![(origin, 3)];
         for (news, expected) in [
-            (SharedNews::Taken(taken.clone()), NewsReaction::Wake(taken)),
+            (
+                SharedNews::Taken(origins.clone()),
+                NewsReaction::Wake(origins),
+            ),
             (SharedNews::LinksWait, NewsReaction::TakeLinks),
             // Links are being admitted already.
             (SharedNews::LinksWait, NewsReaction::Nothing),
@@ -460,7 +462,7 @@ mod tests {
             worker.step(at(20), idle(pages), &mut out);
             worker.step(at(20), idle(pages), &mut out);
             assert_eq!(out.len(), usize::from(is_asked), "{allowed:?} {pages}");
-            assert_eq!(worker.may_ask(100), allowed.is_none());
+            assert_eq!(worker.may_fetch(100), allowed.is_none());
         }
         for state in [
             WorkerState {

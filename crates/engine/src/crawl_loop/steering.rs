@@ -267,9 +267,8 @@ impl Coordinator {
     }
 
     fn order_parked(&mut self, answer: AnswerSender, out: &mut Vec<Effect>) {
-        self.sequence += 1;
         let order = Order::Parked {
-            number: self.sequence,
+            number: self.hosts.next_sequence(),
             hosts: self.scheduler.parked().cloned().collect(),
         };
         self.order(order, answer, out);

@@ -1,8 +1,8 @@
 //! Traps and samples in the crawl loop: which leased page is fetched, which waits, and which is put
 //! aside.
 //!
-//! The level of a URL (see there) stands in its priority, so that the frontier keeps it and puts
-//! URLs found on pages that said nothing new behind all others.
+//! The priority of a URL holds its level, so that the frontier stores it and puts URLs found on pages
+//! with nothing new behind all others.
 
 use std::collections::BTreeSet;
 
@@ -22,9 +22,8 @@ use crate::shared_traps::{SharedTraps, put_aside};
 ///
 /// - Set up: [`share_traps`](Self::share_traps) and [`sample`](Self::sample), before the first lease.
 /// - For each lease that may be fetched: [`disposition`](Self::disposition). Nothing is emitted; the
-///   caller acts on the answer. It reports a lease that is fetched with [`leased`](Self::leased), and
-///   its end with [`ended`](Self::ended): once for each `leased`, when its end is committed or it is
-///   released.
+///   caller acts on the answer. Each fetched lease is reported with [`leased`](Self::leased), and with
+///   [`ended`](Self::ended) once it is committed or released.
 /// - An origin that waits for a commit is noted with [`wait_for_commit`](Self::wait_for_commit).
 ///   After each commit the caller wakes the origins of [`take_waiting`](Self::take_waiting).
 pub(crate) struct TrapGate {
@@ -32,7 +31,7 @@ pub(crate) struct TrapGate {
     /// The evidence that the writer commits, shared with it.
     shared: SharedTraps,
     sampling: Option<Sampling>,
-    /// Leases of each origin whose end was not committed yet: `shared` has no evidence of them.
+    /// Uncommitted leases of each origin. The evidence in `shared` does not include them.
     out: HashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,
@@ -225,8 +224,8 @@ impl TrapGate {
 
 /// Returns whether a page was fetched, or will be.
 fn is_had(frontier: &dyn Frontier, url: &CanonicalUrl) -> Result<bool, FrontierError> {
-    let known = frontier.known(url)?;
-    Ok(known.is_some_and(|known| match known.state {
+    let record = frontier.known(url)?;
+    Ok(record.is_some_and(|record| match record.state {
         KnownState::Fetched { status } => (200..300).contains(&status),
         KnownState::Pending { .. } | KnownState::Leased { .. } => true,
         _ => false,

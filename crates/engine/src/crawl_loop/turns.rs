@@ -16,9 +16,9 @@ pub(super) const MAX_JUDGED: u64 = 64;
 
 /// Bounds the turn under way, and records it.
 ///
-/// Each use of a permit is [`begin`](Self::begin), then for each URL leased [`admit`](Self::admit)
-/// and, if it was settled or went behind others, [`passed`](Self::passed), as long as the turn
-/// [`goes_on`](Self::goes_on); then [`record`](Self::record), which returns the row to note.
+/// A turn starts with [`begin`](Self::begin). While it [`goes_on`](Self::goes_on), each leased URL is
+/// reported with [`admit`](Self::admit), and with [`passed`](Self::passed) if it was settled or put
+/// behind others. At the end [`record`](Self::record) returns the row to write.
 ///
 /// A replay calls [`repeat`](Self::repeat) before each turn that it repeats, and
 /// [`repeat_no_more`](Self::repeat_no_more) after the last.
@@ -39,12 +39,12 @@ pub(super) struct HostTurns {
 struct CurrentTurn {
     /// The number of the last commit that its URLs were leased after.
     after: Option<u64>,
-    /// URLs that were settled or went behind others.
+    /// URLs that were settled or put behind others.
     passed: u64,
 }
 
 impl HostTurns {
-    /// Turns of a run that begins with these totals.
+    /// Creates the turns of a run; `at_start` are the totals when it begins.
     pub(super) fn new(at_start: Totals) -> HostTurns {
         let before_this_run = CommitPoint {
             pages: at_start.pages,
@@ -112,7 +112,7 @@ impl HostTurns {
         is_fresh
     }
 
-    /// A URL of this turn was settled or went behind others.
+    /// A URL of this turn was settled or put behind others.
     pub(super) fn passed(&mut self) {
         self.current.passed += 1;
     }

@@ -33,8 +33,8 @@ pub(super) enum GiveUp {
 
 /// Counts the documents that wait for a reading process, and holds their hosts back.
 ///
-/// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host is not used where
-/// [`turns_away`](Self::turns_away) says so. After [`stop`](Self::stop), each step of the loop asks
+/// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host that
+/// [`turns_away`](Self::turns_away) reports as full is not used. After [`stop`](Self::stop), each step of the loop asks
 /// [`give_up`](Self::give_up).
 #[derive(Debug, Default)]
 pub(super) struct WaitingDocuments {
@@ -68,8 +68,8 @@ impl WaitingDocuments {
         of_host.is_some_and(|(count, bytes)| *count >= max || *bytes >= MAX_HOST_BYTES)
     }
 
-    /// Returns whether a host is full. Its origin is then returned by [`remove`](Self::remove) once it
-    /// is not.
+    /// Returns whether a host is full. If so, [`remove`](Self::remove) returns the origin once there is
+    /// room.
     pub(super) fn turns_away(&mut self, host: &HostKey, origin: &Origin) -> bool {
         let is_full = self.is_full(host);
         if is_full {

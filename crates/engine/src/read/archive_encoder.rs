@@ -67,11 +67,11 @@ impl ArchiveEncoder {
                 UrlKind::Resource => &[("purpose", "resource")],
             },
         };
-        let kept: &[u8] = match page.row.is_body_left_out() {
+        let body: &[u8] = match page.row.is_body_left_out() {
             true => &[],
             false => &page.exchange.body,
         };
-        self.encode(&page.exchange, kept, revisit, about)
+        self.encode(&page.exchange, body, revisit, about)
     }
 
     /// Encodes a request for robots.txt.

@@ -39,8 +39,7 @@ const LONG_SITEMAP_BYTES: usize = 1 << 20;
 /// An HTML page after its one parsing pass.
 struct ParsedPage {
     page: Page,
-    /// Its text for the index, the language filter and the comparison; `None` if none of them needs
-    /// it.
+    /// The text for the index, the language filter and the comparison; `None` if it is not needed.
     content: Option<Content>,
     /// Whether one of the operator's secrets is in the source or in the visible text.
     echoes_secret: bool,
@@ -89,7 +88,7 @@ impl PageReader {
         let judged = language.as_ref().filter(|_| is_judged);
         let unwanted = judged.and_then(|tag| self.wanted.of_language(tag));
         let text_digest = content.as_ref().and_then(text_digest);
-        // The index holds no page that only stands in another's place.
+        // An interstitial does not go into the index.
         let content = content.filter(|_| may_index && in_place.is_none());
         let entry = content.map(|content| {
             self.page_entry(links, exchange, (&page, &content), &directives, &usage)
@@ -122,8 +121,8 @@ impl PageReader {
         Ok(document)
     }
 
-    /// Parses a page in one pass. Its content is extracted if it `is_content_wanted`, or to search it
-    /// for the operator's secrets.
+    /// Parses a page in one pass. Extracts its content if that `is_content_wanted`, or to search it for
+    /// the operator's secrets.
     fn parse(
         &self,
         text: &PageText<'_>,

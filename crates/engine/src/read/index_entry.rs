@@ -14,8 +14,7 @@ use crate::usage;
 
 impl PageReader {
     /// Chooses the index entry of an answer. `entry` is the one that reading its document made.
-    /// `None` if the index keeps what it has of the URL: the answer says nothing about the page, or
-    /// less than an earlier visit did.
+    /// `None` if the index keeps its entry of the URL, as the answer is transient or incomplete.
     pub(crate) fn index_entry(
         &self,
         lease: &Lease,

@@ -374,7 +374,7 @@ impl PageReader {
         }
     }
 
-    /// Reads a body by its kind. The error is a guard's page, which says nothing about the site.
+    /// Reads a body by its kind. The error is an interstitial in place of the page.
     fn by_kind(
         &self,
         page: &FetchedPage,

@@ -1,4 +1,4 @@
-//! The row of a page in `pages.jsonl`, as far as reading the page fills it in.
+//! The row of a page in `pages.jsonl`, before change detection and the archive complete it.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub(super) fn page_row(
     exchange: &Exchange,
     document: &ReadDocument,
 ) -> PageRow {
-    // The filter ended the transfer of an unwanted body, so that it is short is no error.
+    // The content filter cut the body of an unwanted document on purpose.
     let cut = exchange.truncated.filter(|cut| {
         document.unwanted.is_none() || !matches!(cut, Truncation::Length | Truncation::Unwanted)
     });

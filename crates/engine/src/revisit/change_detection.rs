@@ -1,4 +1,4 @@
-//! Change detection: what an answer says about its page since the last visit. Does no I/O.
+//! Change detection: whether a page changed since the last visit. Does no I/O.
 //!
 //! An answer goes through a [`ChangeDetector`] in two steps, around the encoding of its archive
 //! record: [`repeat`](ChangeDetector::repeat) names the earlier page that the answer repeats, so that
@@ -28,23 +28,23 @@ pub(crate) struct VisitAnswer<'a> {
     /// The digest of the main text, if reading took it.
     pub(crate) text_digest: Option<&'a str>,
     pub(crate) fault: AnswerFault,
-    /// Nobody named the URL: it was guessed.
+    /// The URL was guessed, such as `/sitemap.xml`.
     pub(crate) is_guess: bool,
     /// The document lists other pages and their changes: a sitemap, a feed.
     pub(crate) is_list: bool,
 }
 
-/// The fault that keeps an answer from saying something about its page.
+/// The fault of an answer that keeps it from showing its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerFault {
     None,
-    /// A guard's page or a login form stands in the page's place.
+    /// The answer is an interstitial, such as a login form.
     InPlace,
     /// The content coding could not be undone.
     Undecoded,
 }
 
-/// The way in which an answer repeats the page of an earlier visit.
+/// How an answer repeats the page of an earlier visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat<'a> {
     /// The server answered 304.
@@ -120,8 +120,8 @@ impl<'a> ChangeDetector<'a> {
         if status != known.status || self.answer.row.is_body_left_out() {
             return None;
         }
-        let taken = self.answer.body_digest.map(str::to_owned);
-        let digest = taken.unwrap_or_else(|| self.body_digest());
+        let digest = self.answer.body_digest.map(str::to_owned);
+        let digest = digest.unwrap_or_else(|| self.body_digest());
         let content = self.answer.decoded_digest.unwrap_or(&digest);
         let is_repeated = known.has_content(&digest, content);
         let is_payload = digest == known.digest;
@@ -146,7 +146,7 @@ impl<'a> ChangeDetector<'a> {
                     _ => self.digest.take().unwrap_or_else(|| self.body_digest()),
                 };
                 let is_archived = record.is_some_and(|record| !record.is_revisit) && !is_withheld;
-                let result = match self.says_nothing() {
+                let result = match self.is_inconclusive() {
                     true => VisitResult::Unknown,
                     false => self.result(&digest, is_archived),
                 };
@@ -189,9 +189,9 @@ impl<'a> ChangeDetector<'a> {
         self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
     }
 
-    /// Returns whether the answer says nothing about the page: another page stands in its place, the
-    /// body broke off, or it can't be decoded although an earlier visit read the page.
-    fn says_nothing(&self) -> bool {
+    /// Returns whether the answer leaves the state of the page unknown: it is an interstitial, the body
+    /// broke off, or it can't be decoded although an earlier visit read the page.
+    fn is_inconclusive(&self) -> bool {
         let is_broken_off = (self.answer.exchange.truncated)
             .is_some_and(|truncation| truncation != Truncation::Length);
         is_broken_off || self.answer.fault == AnswerFault::InPlace || self.is_unreadable()
@@ -233,7 +233,7 @@ impl<'a> ChangeDetector<'a> {
         }
     }
 
-    /// Returns whether a 304 would tell the next visit enough. A page that could not be read or was
+    /// Returns whether the next visit may send a conditional request. A page that could not be read or was
     /// withheld is fetched in full again, and so is one that each round must read: a list of changes,
     /// or a page that states its own usage preferences.
     fn may_be_conditional(&self) -> bool {

@@ -14,7 +14,7 @@ use super::Reindex;
 use crate::document_reader::DocumentRules;
 use crate::error::EngineError;
 
-/// The page that a URL answered with last, as far as the archive has it.
+/// The page of a URL's latest answer.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) url: String,
@@ -57,9 +57,9 @@ pub(super) fn kept_pages(
             Err(why) => return Err(why.into()),
         }
     }
-    let kept = answers.kept;
-    let mut pages = Vec::with_capacity(kept.len());
-    for page in kept.into_values().filter(|page| !page.is_out) {
+    let answers = answers.kept;
+    let mut pages = Vec::with_capacity(answers.len());
+    for page in answers.into_values().filter(|page| !page.is_out) {
         if is_stopped() {
             return Ok(None);
         }
@@ -79,11 +79,11 @@ pub(super) fn kept_pages(
 /// Returns whether a URL was excluded after its page was fetched.
 fn is_barred_now(frontier: Option<&dyn Frontier>, url: &str) -> Result<bool, EngineError> {
     let url = canonicalize(None, url).ok();
-    let known = frontier
+    let record = frontier
         .zip(url)
         .map(|(frontier, url)| frontier.known(&url));
-    let state = known.transpose()?.flatten();
-    Ok(state.is_some_and(|known| matches!(known.state, KnownState::Excluded(_))))
+    let record = record.transpose()?.flatten();
+    Ok(record.is_some_and(|record| matches!(record.state, KnownState::Excluded(_))))
 }
 
 /// The page that each URL answered with last, from the rows of `pages.jsonl` in their order.
