@@ -36,8 +36,8 @@ fn treatment(deaths: u32) -> Treatment {
 
 /// The suspects of a run: URLs that were being read when the process died. Empty unless it died.
 ///
-/// The loop asks for the `treatment` of each lease before it is fetched, and passes those to read alone
-/// to `hold`. Once nothing else is left, the loop ends the lone reading before with
+/// Before a lease is fetched, `treatment` decides how; leases to read alone are passed to `hold`. Once
+/// nothing else is left, the loop ends the lone reading before with
 /// [`end_reading`](Self::end_reading) and takes the next held lease with
 /// [`begin_reading`](Self::begin_reading); while it [`reads_alone`](Self::reads_alone), nothing else is
 /// fetched. At the end of the run [`take_held`](Self::take_held) returns the leases that are left.

@@ -89,7 +89,7 @@ use crate::trace_events::TraceEvents;
 /// - permit to commit: [`RequestsInFlight`], [`HostTurns`], [`Backlog`];
 /// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`TrapGate`], [`CrashSuspects`],
 ///   [`Retries`];
-/// - hosts: [`Scheduler`], [`ResidentHosts`], [`HostBudgets`], [`HostLocks`], [`SharedHosts`];
+/// - hosts: [`Scheduler`], [`ResidentHosts`], [`HostBudgets`], [`SharedHosts`];
 /// - the run as a whole: [`RunEnd`], [`RunTotals`], [`RunReport`], [`Steering`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
@@ -99,7 +99,6 @@ pub(crate) struct Coordinator {
     scope: RunScope,
     host_budgets: HostBudgets,
     hosts: ResidentHosts,
-    locks: HostLocks,
     suspects: CrashSuspects,
     traps: TrapGate,
     /// Where several workers share the crawl.
@@ -139,7 +138,6 @@ impl Coordinator {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             origins: RobotsStates::new(&config),
             hosts: ResidentHosts::new(&config),
-            locks: HostLocks::none(),
             suspects: CrashSuspects::default(),
             traps: TrapGate::new(config.traps),
             shared: None,
@@ -177,7 +175,7 @@ impl Coordinator {
 
     /// Minds other crawls of the same user from now on.
     pub(crate) fn share_hosts(&mut self, locks: HostLocks) {
-        self.locks = locks;
+        self.hosts.share(locks);
     }
 
     /// Returns whether the run was told to end without saving.

@@ -14,10 +14,9 @@ const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 impl Coordinator {
     /// Uses a permit, or finds out first where its request would go.
     pub(super) fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
-        if !self.locks.hold(permit.host()) {
+        if !self.hosts.hold(permit.host()) {
             let host = permit.host().clone();
             self.scheduler.give_back(now, permit);
-            self.locks.tell_who_asks(&host);
             let later = now + OTHER_CRAWL_WAIT;
             return self.scheduler.wait_for_other_crawl(now, &host, later);
         }

@@ -8,10 +8,17 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::Coordinator;
+use super::host_locks::HostLocks;
 use crate::config::Config;
 use crate::trace_events::HostSpans;
 
-/// The state of hosts that the coordinator keeps beside the scheduler's.
+/// The state of hosts that the loop keeps besides the scheduler's: those in memory, and those that
+/// left it not long ago.
+///
+/// Before a permit is used, [`hold`](Self::hold) locks its host; [`forget`](Self::forget) unlocks a
+/// host that leaves memory. Its state is then kept with `put` until it may be read from the disk, that
+/// is until as many [`states_kept`](Self::states_kept) came as [`state_sent`](Self::state_sent), and
+/// `take` returns it when the host is recalled.
 pub(crate) struct ResidentHosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,
@@ -28,6 +35,7 @@ pub(crate) struct ResidentHosts {
     /// The number of the last host state or order.
     sequence: u64,
     spans: HostSpans,
+    locks: HostLocks,
 }
 
 impl ResidentHosts {
@@ -41,6 +49,7 @@ impl ResidentHosts {
             redated: Vec::new(),
             sequence: 0,
             spans: HostSpans::default(),
+            locks: HostLocks::none(),
         }
     }
 
@@ -81,6 +90,37 @@ impl ResidentHosts {
     pub(super) fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
+    }
+
+    /// Respects host locks held by the user's other crawls from now on.
+    pub(super) fn share(&mut self, locks: HostLocks) {
+        self.locks = locks;
+    }
+
+    /// Locks a host against the user's other crawls. Returns false, and logs who has it, if one of them
+    /// fetches from it.
+    pub(super) fn hold(&mut self, host: &HostKey) -> bool {
+        let is_held = self.locks.hold(host);
+        if !is_held {
+            self.locks.tell_who_asks(host);
+        }
+        is_held
+    }
+
+    /// Names the crawl that fetches from a host, for messages.
+    pub(super) fn who_asks(&self, host: &HostKey) -> String {
+        self.locks.who_asks(host)
+    }
+
+    /// Unlocks a host for the user's other crawls.
+    fn free(&mut self, host: &HostKey) {
+        self.locks.free(host);
+    }
+
+    /// A host leaves memory: unlocks it and drops its span.
+    pub(super) fn forget(&mut self, host: &HostKey) {
+        self.free(host);
+        self.spans.forget(host);
     }
 
     /// Returns the tracing spans of hosts in memory.
@@ -201,7 +241,7 @@ impl Coordinator {
     pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         if is_free && self.host_budgets.leases(host) == 0 {
-            self.locks.free(host);
+            self.hosts.free(host);
         }
     }
 
@@ -330,7 +370,7 @@ mod tests {
         ] {
             let (mut coordinator, mut other) = (coordinator(shared), locks());
             coordinator.share_hosts(locks());
-            assert!(coordinator.locks.hold(&host));
+            assert!(coordinator.hosts.hold(&host));
             coordinator.scheduler.set_pending(at(20), &origin, pending);
             (0..leases).for_each(|_| coordinator.host_budgets.leased(&host));
             if is_parked {

@@ -372,8 +372,7 @@ impl Coordinator {
         }
         self.host_budgets.forget(host);
         self.retries.forget(host);
-        self.locks.free(host);
-        self.hosts.spans().forget(host);
+        self.hosts.forget(host);
     }
 }
 

@@ -72,7 +72,7 @@ impl Coordinator {
                         .origins
                         .why_unreachable_host(&rest.host)
                         .unwrap_or_else(|| match rest.why {
-                            PauseReason::OtherCrawl => self.locks.who_asks(&rest.host),
+                            PauseReason::OtherCrawl => self.hosts.who_asks(&rest.host),
                             why => paused_words(why),
                         }),
                     host: rest.host,

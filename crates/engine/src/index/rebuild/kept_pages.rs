@@ -157,8 +157,8 @@ fn fetched_at(row: &PageRow) -> i64 {
     i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Returns whether a page that was kept out is to be judged again: what kept it out was not its own word
-/// but how documents were read, and which, or which other pages there were.
+/// Returns whether a page that was kept out of the index must be judged again: the reason was not the
+/// page's own directives but which documents were read, and how, or which other pages there were.
 fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
     let content_type = row.content_type.as_deref();
     let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
@@ -170,8 +170,7 @@ fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool 
             && (is_html || documents.may_be_read(content_type, path))
 }
 
-/// URLs that were asked for as something else than pages: sitemaps, and what pages are shown with.
-/// None where it was stopped.
+/// Lists the URLs that were fetched as sitemaps or as resources of pages. `None` if it was stopped.
 fn others_than_pages(
     dir: &Path,
     is_stopped: &dyn Fn() -> bool,
@@ -195,7 +194,7 @@ fn others_than_pages(
     Ok(Some(others))
 }
 
-/// By which statement a row says that its page is not for a search index.
+/// Returns the statement that refuses a row's page to search indexes.
 fn refusal(row: &PageRow) -> Option<String> {
     let usage = row.usage.as_ref()?;
     let refuses = usage.search.as_deref() == Some("refused");
