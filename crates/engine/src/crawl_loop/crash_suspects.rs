@@ -59,6 +59,9 @@ struct LoneReading {
 impl CrashSuspects {
     /// Returns the treatment of a URL that was leased and may be fetched.
     fn treatment(&mut self, url: &CanonicalUrl) -> Treatment {
+        if self.deaths.is_empty() {
+            return Treatment::Usual;
+        }
         let deaths = self.deaths.get(url).copied().unwrap_or_default();
         match &mut self.reading {
             Some(reading) if reading.url == *url => {
@@ -67,6 +70,11 @@ impl CrashSuspects {
             }
             _ => treatment(deaths),
         }
+    }
+
+    /// Takes how often the process died while each URL was being read.
+    fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
+        self.deaths = deaths;
     }
 
     /// Holds a lease until nothing else is left.
@@ -109,7 +117,7 @@ impl CrashSuspects {
 impl Coordinator {
     /// Takes up which URLs were being read when the process died, and how often.
     pub(crate) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
-        self.suspects.deaths = deaths;
+        self.suspects.suspect(deaths);
     }
 
     /// The lease again where its URL is asked for like any other.
@@ -120,9 +128,6 @@ impl Coordinator {
         context: &FetchContext,
         out: &mut Vec<Effect>,
     ) -> Option<Lease> {
-        if self.suspects.deaths.is_empty() {
-            return Some(lease);
-        }
         match self.suspects.treatment(&lease.url) {
             Treatment::Usual => return Some(lease),
             Treatment::LastAndAlone => {

@@ -58,6 +58,21 @@ impl ResidentHosts {
         self.restart = restart;
     }
 
+    /// Returns how cautiously to treat hosts not seen since the last run ended.
+    fn restart(&self) -> RestartKind {
+        self.restart
+    }
+
+    /// Returns whether a host has a seed.
+    fn is_of_seed(&self, host: &HostKey) -> bool {
+        self.of_seeds.contains(host)
+    }
+
+    /// Has the stored times of a host written again.
+    fn redate(&mut self, host: &HostKey) {
+        self.redated.push(host.clone());
+    }
+
     /// Takes the hosts whose stored times are to be written anew.
     pub(super) fn take_redated(&mut self) -> Vec<HostKey> {
         std::mem::take(&mut self.redated)
@@ -202,17 +217,18 @@ impl Coordinator {
                 .restore(now, host, bytes, RestartKind::AfterKill);
         } else if let Some((wake, bytes)) = self.frontier.host(host)? {
             let bytes = self.host_budgets.restore(host, &bytes);
-            self.scheduler.restore(now, host, bytes, self.hosts.restart);
+            self.scheduler
+                .restore(now, host, bytes, self.hosts.restart());
             let restored = self.scheduler.host_state(host);
             let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
             if wake > now.as_micros() && is_earlier {
                 // It was dated by a clock that was ahead. The next start is to find the time that
                 // counts from now on, or it would count from there again.
-                self.hosts.redated.push(host.clone());
+                self.hosts.redate(host);
             }
         }
         self.note_taken_over(now, host);
-        let is_seed = self.hosts.of_seeds.contains(host);
+        let is_seed = self.hosts.is_of_seed(host);
         self.scheduler.prioritize(now, host, u8::from(!is_seed));
         Ok(())
     }

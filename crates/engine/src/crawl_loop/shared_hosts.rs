@@ -115,6 +115,15 @@ impl SharedHosts {
         self.owners.owns(host) && !self.is_leaving(host)
     }
 
+    /// Returns the time for which a host has been this worker's, if it was taken over from another.
+    fn taken_over_for(&self, host: &HostKey) -> Option<Duration> {
+        self.owners.taken_over_for(host)
+    }
+
+    fn bucket_of(&self, host: &HostKey) -> i32 {
+        self.owners.bucket_of(host)
+    }
+
     /// Returns whether a host is about to be handed over.
     fn is_leaving(&self, host: &HostKey) -> bool {
         self.leaving.contains_key(&self.owners.bucket_of(host))
@@ -267,7 +276,7 @@ impl Coordinator {
     /// A host that was taken over waits for a gap: its last owner may have sent a request until then.
     pub(super) fn note_taken_over(&mut self, now: Tick, host: &HostKey) {
         let shared = self.shared.as_ref();
-        let ago = shared.and_then(|shared| shared.owners.taken_over_for(host));
+        let ago = shared.and_then(|shared| shared.taken_over_for(host));
         let Some(ago) = ago else { return };
         let ago = u64::try_from(ago.as_micros()).unwrap_or(u64::MAX);
         let taken = Tick::from_micros(now.as_micros().saturating_sub(ago));
@@ -343,16 +352,16 @@ impl Coordinator {
     /// in flight.
     fn hand_over(&mut self, now: Tick, out: &mut Vec<Effect>) {
         let Some(shared) = &self.shared else { return };
-        let owners = Arc::clone(&shared.owners);
         let mut busy = shared.busy_buckets(self.hosts.hosts_on_their_way());
         let hosts = self.scheduler.known_hosts();
         let leaving = hosts.filter(|host| shared.is_leaving(host));
         let leaving: Vec<HostKey> = leaving.cloned().collect();
+        let mut evicted = Vec::new();
         for host in leaving {
             match self.scheduler.hand_over(now, &host) {
-                Some(origins) => self.forget_host(&host, &origins),
+                Some(origins) => evicted.push((host, origins)),
                 None => {
-                    busy.insert(owners.bucket_of(&host));
+                    busy.insert(shared.bucket_of(&host));
                 }
             }
         }
@@ -360,8 +369,11 @@ impl Coordinator {
             let free = shared.hand_over(&busy, out);
             if !free.is_empty() {
                 self.hosts
-                    .leave(|host| free.contains(&owners.bucket_of(host)));
+                    .leave(|host| free.contains(&shared.bucket_of(host)));
             }
+        }
+        for (host, origins) in evicted {
+            self.forget_host(&host, &origins);
         }
     }
 

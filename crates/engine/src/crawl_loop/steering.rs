@@ -28,7 +28,10 @@ const MAX_HOSTS_SHOWN: usize = 50;
 /// Pages of a state, at most.
 const MAX_PAGES_SHOWN: usize = 10;
 
-/// The state of steering by a person.
+/// The pauses of a run and its latest pages, for a person who steers it.
+///
+/// Receives [`pause`](Self::pause) and [`resume`](Self::resume), of which repeated ones count for
+/// nothing, and each page that is [`settled`](Self::settled). Emits nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Steering {
     /// Since when nothing is sent.
@@ -39,6 +42,22 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
+    /// Sends nothing from now on.
+    fn pause(&mut self, now: Tick) {
+        self.paused_since.get_or_insert(now);
+    }
+
+    /// Sends requests again from now on.
+    fn resume(&mut self, now: Tick) {
+        let since = self.paused_since.take();
+        self.paused += since.map_or(Duration::ZERO, |since| now.since(since));
+    }
+
+    /// Returns the latest pages, the last one first.
+    fn latest(&self) -> Vec<LatestPage> {
+        self.latest.iter().cloned().collect()
+    }
+
     pub(crate) fn is_paused(&self) -> bool {
         self.paused_since.is_some()
     }
@@ -74,12 +93,11 @@ impl Coordinator {
         let entry = self.log_entry(now, &command);
         let done = match command {
             Command::Pause => {
-                self.steering.paused_since.get_or_insert(now);
+                self.steering.pause(now);
                 Ok(CommandAnswer::Done)
             }
             Command::Resume => {
-                let since = self.steering.paused_since.take();
-                self.steering.paused += since.map_or(Duration::ZERO, |since| now.since(since));
+                self.steering.resume(now);
                 Ok(CommandAnswer::Done)
             }
             Command::Delay { host, delay } => {
@@ -142,7 +160,7 @@ impl Coordinator {
     fn live(&self, now: Tick) -> LiveState {
         LiveState {
             progress: self.progress(now),
-            latest: self.steering.latest.iter().cloned().collect(),
+            latest: self.steering.latest(),
             hosts: self.scheduler.busiest(now, MAX_HOSTS_SHOWN),
             parked: self.scheduler.parked().cloned().collect(),
             at: now,
@@ -287,13 +305,31 @@ mod tests {
     use super::{MAX_PAGES_SHOWN, Steering};
 
     #[test]
+    fn ours_pauses_add_up_and_repeated_commands_count_for_nothing() {
+        let at = |second: u64| Tick::from_micros(second * 1_000_000);
+        let mut steering = Steering::default();
+        steering.resume(at(1));
+        assert_eq!(steering.paused().as_secs(), 0);
+        steering.pause(at(10));
+        steering.pause(at(15));
+        assert!(steering.is_paused());
+        steering.resume(at(20));
+        steering.resume(at(25));
+        assert!(!steering.is_paused());
+        steering.pause(at(30));
+        steering.resume(at(31));
+        assert_eq!(steering.paused().as_secs(), 11);
+    }
+
+    #[test]
     fn ours_the_latest_pages_are_kept_the_last_first() {
         let mut steering = Steering::default();
         for page in 0..12_u16 {
             let url = canonicalize(None, &format!("http://a.example/{page}")).unwrap();
             steering.settled(&url, Some(200 + page), Tick::from_micros(page.into()));
         }
-        let latest = steering.latest.iter();
+        let latest = steering.latest();
+        let latest = latest.iter();
         let shown: Vec<_> = latest
             .map(|page| (page.status, page.at.as_micros()))
             .collect();
