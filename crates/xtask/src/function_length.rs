@@ -129,11 +129,11 @@ mod tests {
             pub(crate) async fn two(\n    a: u8,\n) -> u8 {\n    {\n    }\n}\n\
             impl A {\n    fn three(&self) {\n        a\n    }\n}\n\
             trait B {\n    fn four(&self);\n    fn five(\n        a: u8,\n    );\n}\n";
-        let found: Vec<_> = functions(source)
+        let lengths: Vec<_> = functions(source)
             .into_iter()
             .map(|function| (function.name, function.line, function.lines))
             .collect();
-        assert_eq!(found, [("two", 2, 6), ("three", 9, 3)]);
+        assert_eq!(lengths, [("two", 2, 6), ("three", 9, 3)]);
     }
 
     #[test]

@@ -87,11 +87,11 @@ impl Coordinator {
             // The commit of the passed URLs wakes the origin; until then other hosts are served.
             self.traps.wait_for_commit(origin);
         }
-        let left = match is_full || is_cut_short {
+        let pending = match is_full || is_cut_short {
             true => 0,
             false => self.frontier.pending(origin),
         };
-        self.scheduler.set_pending(now, origin, left);
+        self.scheduler.set_pending(now, origin, pending);
         Ok(None)
     }
 
@@ -158,8 +158,8 @@ impl Coordinator {
             LeaseDisposition::Fetch(lease) => lease,
             LeaseDisposition::Wait(lease) => {
                 // The commit of the requests in flight wakes the origin.
-                let what = "waits until what its origin is asked for now is read";
-                self.hold_back(now, lease, what);
+                let reason = "waits until what its origin is asked for now is read";
+                self.hold_back(now, lease, reason);
                 return Ok(LeaseStep::Wait);
             }
             LeaseDisposition::WaitForCommit(lease) => {
@@ -175,8 +175,8 @@ impl Coordinator {
                 });
             }
             LeaseDisposition::Later(lease, priority) => {
-                let what = "goes behind others: the way to it said nothing new";
-                self.events.waits(&lease.url, what);
+                let reason = "goes behind others: the way to it said nothing new";
+                self.events.waits(&lease.url, reason);
                 later.push((lease, priority));
                 self.turns.passed();
                 return Ok(LeaseStep::Next);
@@ -194,8 +194,8 @@ impl Coordinator {
     }
 
     /// Releases a URL, and holds its origin back until it is woken.
-    fn hold_back(&mut self, now: Tick, lease: Lease, what: &'static str) {
-        self.events.waits(&lease.url, what);
+    fn hold_back(&mut self, now: Tick, lease: Lease, reason: &'static str) {
+        self.events.waits(&lease.url, reason);
         let origin = lease.origin.clone();
         self.frontier.release(lease);
         self.scheduler.set_pending(now, &origin, 0);
@@ -213,8 +213,8 @@ impl Coordinator {
         self.backlog.leased();
         self.traps.leased(&lease.origin);
         self.host_budgets.leased(&lease.url.host_key());
-        let left = self.frontier.pending(&lease.origin);
-        self.scheduler.set_pending(now, &lease.origin, left);
+        let pending = self.frontier.pending(&lease.origin);
+        self.scheduler.set_pending(now, &lease.origin, pending);
         Job::Page { lease, context }
     }
 

@@ -82,10 +82,10 @@ use crate::trace_events::TraceEvents;
 /// Call the set-up methods first (`enter_round`, `sample`, `share_traps`, `share_hosts`,
 /// `share_crawl`, `read_by`, `restore`), then `begin`. From then on, [`handle`](Self::handle) takes in
 /// each event, and [`advance`](Self::advance) is due after a batch of events and at the time that it
-/// returned. Once it returns [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` tell how the
-/// run ended.
+/// returned. Once it returns [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` return how
+/// the run ended.
 ///
-/// The doc of each part says what it receives, what it emits, and in which order to call it:
+/// The doc of each part lists its events, its effects and the order of its calls:
 /// - permit to commit: [`RequestsInFlight`], [`HostTurns`], [`Backlog`];
 /// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`TrapGate`], [`CrashSuspects`],
 ///   [`Retries`];
@@ -303,7 +303,7 @@ impl Coordinator {
         if deadline.is_some_and(|deadline| deadline <= now) {
             self.end.end(Ended::Budget("max-time"));
         }
-        // Without a page budget there is no room, so `issue_permits` would not notice.
+        // `issue_permits` would not notice, as a spent page budget leaves no room.
         if self.are_pages_spent() == Some(true) && self.backlog.leases() == 0 {
             self.end.end(Ended::Budget("max-pages"));
         }

@@ -41,9 +41,9 @@ impl RequestsInFlight {
 
     /// Takes the oldest permit whose look-up ended.
     pub(super) fn next_found(&mut self) -> Option<(Permit, Option<IpAddr>)> {
-        let found = self.found.pop_front()?;
+        let oldest = self.found.pop_front()?;
         self.count -= 1;
-        Some(found)
+        Some(oldest)
     }
 
     /// Puts a permit back that [`next_found`](Self::next_found) returned: it is the next one again.

@@ -16,9 +16,9 @@ use crate::trace_events::HostSpans;
 /// left it not long ago.
 ///
 /// Before a permit is used, [`hold`](Self::hold) locks its host; [`forget`](Self::forget) unlocks a
-/// host that leaves memory. Its state is then kept with `put` until it may be read from the disk, that
-/// is until as many [`states_kept`](Self::states_kept) came as [`state_sent`](Self::state_sent), and
-/// `take` returns it when the host is recalled.
+/// host that leaves memory. `put` then keeps its state until the disk has it, and `take` returns it
+/// when the host is recalled. The disk has it once each [`state_sent`](Self::state_sent) was followed
+/// by a [`states_kept`](Self::states_kept).
 pub(crate) struct ResidentHosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,

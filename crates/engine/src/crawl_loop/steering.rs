@@ -30,8 +30,8 @@ const MAX_PAGES_SHOWN: usize = 10;
 
 /// The pauses of a run and its latest pages, for a person who steers it.
 ///
-/// Receives [`pause`](Self::pause) and [`resume`](Self::resume), of which repeated ones count for
-/// nothing, and each page that is [`settled`](Self::settled). Emits nothing.
+/// Receives [`pause`](Self::pause) and [`resume`](Self::resume), where repetitions change nothing, and
+/// each page that is [`settled`](Self::settled). Emits nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Steering {
     /// Since when nothing is sent.

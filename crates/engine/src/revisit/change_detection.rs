@@ -95,10 +95,9 @@ pub(crate) struct ChangeDetector<'a> {
 
 impl<'a> ChangeDetector<'a> {
     pub(crate) fn new(answer: VisitAnswer<'a>) -> ChangeDetector<'a> {
-        let known = answer.past.and_then(PreviousVisit::page);
         let mut detector = ChangeDetector {
+            known: answer.past.and_then(PreviousVisit::page),
             answer,
-            known,
             digest: None,
             repeat: None,
         };

@@ -40,8 +40,8 @@ fn past(body: &str) -> PreviousVisit {
         round: Round::first(1),
         revisits: Revisits::default(),
     };
-    let found = VisitResult::Page(page);
-    let visit = visits.after(1, UrlKind::Page, None, found, None);
+    let result = VisitResult::Page(page);
+    let visit = visits.after(1, UrlKind::Page, None, result, None);
     PreviousVisit::read(&visit).unwrap()
 }
 
