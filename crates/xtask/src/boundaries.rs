@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::allowed_imports::{FOR_TESTS, FOR_TESTS_OF, NEVER, OWNED, PURE, SEES, TOOLS};
-use crate::modules;
 use crate::workspace::{Workspace, output};
+use crate::{function_length, modules};
 
 /// The dependencies in the workspace's manifests, per package: name and kind of each.
 type Manifests = BTreeMap<String, Vec<(String, Kind)>>;
@@ -30,6 +30,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     breaches.extend(indirect(&trees));
     breaches.extend(lint_settings(workspace)?);
     breaches.extend(modules::breaches(workspace)?);
+    breaches.extend(function_length::breaches(workspace)?);
     if breaches.is_empty() {
         let pairs: usize = NEVER
             .iter()

@@ -13,6 +13,7 @@ mod dependencies;
 mod dist;
 mod docker;
 mod docs;
+mod function_length;
 mod gate;
 mod modules;
 mod mutants;

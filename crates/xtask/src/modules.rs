@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -11,7 +11,7 @@ use crate::allowed_imports::MODULES;
 use crate::workspace::Workspace;
 
 /// A module's path within its crate; empty for `lib.rs` and `main.rs`.
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// Which files of a crate import which, by the module that each is.
 type Imports = BTreeMap<Module, BTreeSet<Module>>;
@@ -28,7 +28,7 @@ pub(crate) fn breaches(workspace: &Workspace) -> Result<Vec<String>> {
         if !source.is_dir() {
             continue;
         }
-        let imports = imports(&files(&source)?);
+        let imports = imports(&by_module(source_files(&source)?));
         breaches.extend(cycle_messages(&name, &imports));
         if let Some((_, rows)) = MODULES.iter().find(|(known, _)| *known == name) {
             breaches.extend(directions(&name, rows, &imports));
@@ -144,9 +144,16 @@ fn directions(name: &str, rows: &[(&str, &[&str])], imports: &Imports) -> Vec<St
     breaches
 }
 
-/// The source of each module of a crate.
-fn files(source: &Path) -> Result<BTreeMap<Module, String>> {
-    let mut files = BTreeMap::new();
+/// A source file of a crate.
+pub(crate) struct SourceFile {
+    pub(crate) path: PathBuf,
+    pub(crate) module: Module,
+    pub(crate) text: String,
+}
+
+/// Reads the source files of a crate, sorted by path.
+pub(crate) fn source_files(source: &Path) -> Result<Vec<SourceFile>> {
+    let mut files = Vec::new();
     let mut folders = vec![(source.to_path_buf(), Module::new())];
     while let Some((folder, above)) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
@@ -162,31 +169,56 @@ fn files(source: &Path) -> Result<BTreeMap<Module, String>> {
                     module.push(stem);
                 }
                 let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-                files
-                    .entry(module)
-                    .or_insert_with(String::new)
-                    .push_str(&text);
+                files.push(SourceFile { path, module, text });
             }
         }
     }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(files)
 }
 
-fn imports(files: &BTreeMap<Module, String>) -> Imports {
-    let mut for_tests = BTreeSet::new();
-    let mut sources = BTreeMap::new();
-    for (module, text) in files {
-        let (source, tests) = without_tests(text);
-        for name in tests {
-            let mut module = module.clone();
-            module.push(name);
-            for_tests.insert(module);
-        }
-        sources.insert(module.clone(), source);
+/// The source of each module of a crate.
+fn by_module(files: Vec<SourceFile>) -> BTreeMap<Module, String> {
+    let mut modules = BTreeMap::new();
+    for file in files {
+        modules
+            .entry(file.module)
+            .or_insert_with(String::new)
+            .push_str(&file.text);
     }
-    let is_for_tests =
-        |module: &[String]| (1..=module.len()).any(|length| for_tests.contains(&module[..length]));
-    sources.retain(|module, _| !is_for_tests(module));
+    modules
+}
+
+/// The modules in files of their own that are compiled for tests alone.
+pub(crate) struct TestModules(BTreeSet<Module>);
+
+impl TestModules {
+    pub(crate) fn of<'a>(files: impl IntoIterator<Item = (&'a Module, &'a str)>) -> TestModules {
+        let mut modules = BTreeSet::new();
+        for (module, text) in files {
+            for name in without_tests(text).1 {
+                let mut module = module.clone();
+                module.push(name);
+                modules.insert(module);
+            }
+        }
+        TestModules(modules)
+    }
+
+    /// Returns whether a module, or one around it, is compiled for tests alone.
+    pub(crate) fn contains(&self, module: &[String]) -> bool {
+        (1..=module.len()).any(|length| self.0.contains(&module[..length]))
+    }
+}
+
+fn imports(files: &BTreeMap<Module, String>) -> Imports {
+    let texts = files.iter().map(|(module, text)| (module, text.as_str()));
+    let for_tests = TestModules::of(texts);
+    let sources = files
+        .iter()
+        .filter(|(module, _)| !for_tests.contains(module))
+        .map(|(module, text)| (module.clone(), without_tests(text).0));
+    let sources: BTreeMap<_, _> = sources.collect();
     let named = sources.iter().map(|(module, source)| {
         let named = paths(source).into_iter();
         let named = named.filter_map(|path| resolved(module, &path, &sources));

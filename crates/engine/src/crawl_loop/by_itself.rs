@@ -13,8 +13,10 @@ use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{Origin, canonicalize};
 
 use super::Coordinator;
+use super::run_totals::RunTotals;
 use crate::config::Config;
 use crate::messages::page::FetchContext;
+use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::totals::Totals;
 
 pub(super) fn at(second: u64) -> Tick {
@@ -40,6 +42,34 @@ pub(super) fn coordinator(change: impl FnOnce(&mut Config)) -> Coordinator {
     let frontier = Arc::new(MemoryFrontier::new());
     let totals = Totals::default();
     Coordinator::new(Arc::new(config), frontier, scope, totals, at(10), 1)
+}
+
+/// Totals with this number of pages.
+pub(super) fn pages(pages: u64) -> Totals {
+    Totals {
+        pages,
+        ..Totals::default()
+    }
+}
+
+/// The totals of a run; `before` are those at the start of its round.
+pub(super) fn run_totals(
+    round: u32,
+    before: Totals,
+    at_start: Totals,
+    totals: Totals,
+) -> RunTotals {
+    let mut run = RunTotals::new(at_start, at(10));
+    run.enter_round(&RevisitSchedule {
+        round: Round {
+            number: round,
+            before,
+            ..Round::first(10)
+        },
+        revisits: config().revisits,
+    });
+    run.committed(totals);
+    run
 }
 
 /// Admits a URL that is pending then, and leases it.

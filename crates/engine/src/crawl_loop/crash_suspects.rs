@@ -1,4 +1,4 @@
-//! URLs that the process died of, as it seems: asked for last and alone, or given up.
+//! Crash suspects: URLs that the process seems to have died of are read last and alone, or given up.
 
 use std::collections::HashMap;
 
@@ -34,40 +34,90 @@ fn treatment(deaths: u32) -> Treatment {
     }
 }
 
-/// The coordinator's list of them. Empty but after a death.
+/// The suspects of a run: URLs that were being read when the process died. Empty unless it died.
+///
+/// Before a lease is fetched, `treatment` decides how; leases to read alone are passed to `hold`. Once
+/// nothing else is left, the loop ends the lone reading before with
+/// [`end_reading`](Self::end_reading) and takes the next held lease with
+/// [`begin_reading`](Self::begin_reading); while it [`reads_alone`](Self::reads_alone), nothing else is
+/// fetched. At the end of the run [`take_held`](Self::take_held) returns the leases that are left.
 #[derive(Default)]
 pub(crate) struct CrashSuspects {
     deaths: HashMap<CanonicalUrl, u32>,
     /// Leases that wait until nothing else is left. Not counted as unsettled.
     held: Vec<Lease>,
-    /// The one whose turn it is.
-    turn: Option<LoneReading>,
+    /// The URL that is read alone.
+    reading: Option<LoneReading>,
 }
 
 struct LoneReading {
     url: CanonicalUrl,
-    /// True if it was handed out.
-    begun: bool,
+    /// True once it was handed out.
+    is_begun: bool,
 }
 
 impl CrashSuspects {
-    /// The treatment of a URL that was leased and may be asked for.
+    /// Returns the treatment of a URL that was leased and may be fetched.
     fn treatment(&mut self, url: &CanonicalUrl) -> Treatment {
+        if self.deaths.is_empty() {
+            return Treatment::Usual;
+        }
         let deaths = self.deaths.get(url).copied().unwrap_or_default();
-        match &mut self.turn {
-            Some(turn) if turn.url == *url => {
-                turn.begun = true;
+        match &mut self.reading {
+            Some(reading) if reading.url == *url => {
+                reading.is_begun = true;
                 Treatment::Usual
             }
             _ => treatment(deaths),
         }
+    }
+
+    /// Takes how often the process died while each URL was being read.
+    fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
+        self.deaths = deaths;
+    }
+
+    /// Holds a lease until nothing else is left.
+    fn hold(&mut self, lease: Lease) {
+        self.held.push(lease);
+    }
+
+    /// Nothing is in flight: a lone reading that began is over.
+    pub(super) fn end_reading(&mut self) {
+        if self
+            .reading
+            .as_ref()
+            .is_some_and(|reading| reading.is_begun)
+        {
+            self.reading = None;
+        }
+    }
+
+    /// Returns the held lease to read next, alone.
+    pub(super) fn begin_reading(&mut self) -> Option<Lease> {
+        let lease = self.held.pop()?;
+        self.reading = Some(LoneReading {
+            url: lease.url.clone(),
+            is_begun: false,
+        });
+        Some(lease)
+    }
+
+    /// Returns whether a lone reading is due or under way.
+    pub(super) fn reads_alone(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Takes the leases that are still held.
+    pub(super) fn take_held(&mut self) -> Vec<Lease> {
+        std::mem::take(&mut self.held)
     }
 }
 
 impl Coordinator {
     /// Takes up which URLs were being read when the process died, and how often.
     pub(crate) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
-        self.suspects.deaths = deaths;
+        self.suspects.suspect(deaths);
     }
 
     /// The lease again where its URL is asked for like any other.
@@ -78,15 +128,12 @@ impl Coordinator {
         context: &FetchContext,
         out: &mut Vec<Effect>,
     ) -> Option<Lease> {
-        if self.suspects.deaths.is_empty() {
-            return Some(lease);
-        }
         match self.suspects.treatment(&lease.url) {
             Treatment::Usual => return Some(lease),
             Treatment::LastAndAlone => {
                 let what = "waits until nothing else is left: the program died while it was read";
                 self.events.waits(&lease.url, what);
-                self.suspects.held.push(lease);
+                self.suspects.hold(lease);
             }
             Treatment::GiveUp => {
                 let host = lease.url.host_key();
@@ -96,44 +143,34 @@ impl Coordinator {
                 let state = self.host_state(&host);
                 let visit =
                     UnansweredVisit::given_up(lease, context.clone(), now, READER_KILLED, state);
-                self.leases_out += 1;
+                self.backlog.given_up();
                 self.write(WriterMessage::Unanswered(Box::new(visit)), out);
             }
         }
         None
     }
 
-    /// Returns whether a URL is being asked for that is to be alone.
-    pub(crate) fn reads_alone(&self) -> bool {
-        self.unsettled > 0 && self.suspects.turn.is_some()
+    /// Returns whether a URL is being read that must be read alone.
+    pub(super) fn reads_alone(&self) -> bool {
+        !self.backlog.is_empty() && self.suspects.reads_alone()
     }
 
-    /// Nothing is in flight: whose turn it was had it.
-    pub(crate) fn end_turn(&mut self) {
-        if self.suspects.turn.as_ref().is_some_and(|turn| turn.begun) {
-            self.suspects.turn = None;
-        }
-    }
-
-    /// Nothing else is left: puts the next of those that wait back into its queue. Whether
+    /// Puts the next held suspect back into its queue, once nothing else is left. Returns whether
     /// there was one.
-    pub(crate) fn next_turn(&mut self, now: Tick) -> bool {
-        let Some(lease) = self.suspects.held.pop() else {
+    pub(super) fn begin_lone_reading(&mut self, now: Tick) -> bool {
+        let Some(lease) = self.suspects.begin_reading() else {
             return false;
         };
         let origin = lease.origin.clone();
-        self.suspects.turn = Some(LoneReading {
-            url: lease.url.clone(),
-            begun: false,
-        });
         self.frontier.release(lease);
         self.wake(now, &origin, self.frontier.pending(&origin));
         true
     }
 
-    /// The run ends before their turn came: they are pending as others are.
-    pub(crate) fn release_suspects(&mut self) {
-        for lease in self.suspects.held.drain(..) {
+    /// Releases the suspects that are still held at the end of the run: they are pending as others
+    /// are.
+    pub(super) fn release_suspects(&mut self) {
+        for lease in self.suspects.take_held() {
             self.frontier.release(lease);
         }
     }
@@ -159,35 +196,38 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_waited_for_its_turn_is_pending_after_the_end() {
+    fn ours_a_suspect_that_is_still_held_is_pending_after_the_end() {
         let mut coordinator = coordinator(|_| {});
         let frontier = Arc::clone(&coordinator.frontier);
         let url = canonicalize(None, "http://a.example/").unwrap();
         let lease = leased(&*frontier, Admission::seed(url.clone()));
         coordinator.suspects.held.push(lease);
         assert_eq!(frontier.pending(&url.origin()), 0);
-        coordinator.stop = Stop::Drain;
+        coordinator.end.stop(Stop::Drain);
         assert_eq!(coordinator.advance(at(20), &mut Vec::new()), Next::Done);
         assert_eq!(frontier.pending(&url.origin()), 1);
     }
 
     #[test]
-    fn ours_nothing_is_asked_for_beside_a_page_whose_turn_it_is() {
-        for (has_turn, unsettled, has_room) in [
+    fn ours_nothing_is_asked_for_beside_a_page_that_is_read_alone() {
+        for (reads_alone, unsettled, has_room) in [
             (true, 0, true),
             (true, 1, false),
             (true, 2, false),
             (false, 1, true),
         ] {
             let mut coordinator = coordinator(|_| {});
-            coordinator.committed_at = at(20);
-            coordinator.unsettled = unsettled;
+            coordinator.backlog.note_time(at(20));
+            coordinator.backlog.written(unsettled, 0);
             let url = coordinator.config.seeds[0].clone();
-            coordinator.suspects.turn = has_turn.then_some(LoneReading { url, begun: true });
+            coordinator.suspects.reading = reads_alone.then_some(LoneReading {
+                url,
+                is_begun: true,
+            });
             assert_eq!(
                 coordinator.has_room(at(20)),
                 has_room,
-                "{has_turn} {unsettled}"
+                "{reads_alone} {unsettled}"
             );
         }
     }

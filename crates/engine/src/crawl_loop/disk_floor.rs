@@ -3,8 +3,6 @@
 //! Answers under way end and are kept. It goes on once there is a tenth more than
 //! the least: at the least itself it would ask for a page, and rest again.
 
-use super::Coordinator;
-
 /// The room on the disk, against the least that is to be left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskFloor {
@@ -47,16 +45,13 @@ impl DiskFloor {
         self.is_low = free < enough;
         was_low != self.is_low
     }
-}
-
-impl Coordinator {
-    /// So many bytes are free on the disk of the crawl's directory.
-    pub(crate) fn note_free_space(&mut self, free: u64) {
-        if !self.disk.look(free) {
+    /// Takes the number of free bytes, and logs a change of state.
+    pub(super) fn note_free_space(&mut self, free: u64) {
+        if !self.look(free) {
             return;
         }
-        let least = self.disk.least();
-        match self.disk.is_low() {
+        let least = self.least;
+        match self.is_low {
             true => tracing::warn!(
                 "the disk is low: {free} bytes are free, and --min-free is {least}; nothing more \
                  is asked for until there is room\n\

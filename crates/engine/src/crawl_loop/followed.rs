@@ -22,9 +22,9 @@ pub(crate) enum TurnAttempt {
 }
 
 impl Coordinator {
-    /// Lets hosts have their turns by themselves from now on.
+    /// Lets the scheduler choose whose turn it is from now on.
     pub(crate) fn lead_no_more(&mut self) {
-        self.turn.most = None;
+        self.turns.repeat_no_more();
     }
 
     /// Gives a host the turn that the records say.
@@ -50,8 +50,7 @@ impl Coordinator {
             self.scheduler.give_back(now, permit);
             return TurnAttempt::OtherPurpose;
         }
-        // Older versions let a turn pass more URLs before its request.
-        self.turn.most = Some(if turn.is_sent { u64::MAX } else { turn.passed });
+        self.turns.repeat(turn);
         self.issue(now, permit, out);
         TurnAttempt::Used
     }

@@ -203,8 +203,8 @@ impl HostBudgets {
         self.groups.leased(host);
     }
 
-    /// A lease became a page, or none. The host's origins that were turned away, whose turn
-    /// it may be now.
+    /// A lease became a page, or none. Returns the host's origins that were turned away and may have
+    /// room now.
     pub(crate) fn lease_ended(&mut self, host: &HostKey) -> Vec<Origin> {
         if let Some(account) = self.by_host.get_mut(host) {
             account.leases = account.leases.saturating_sub(1);

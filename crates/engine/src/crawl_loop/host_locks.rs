@@ -1,8 +1,8 @@
 //! One crawl at a time asks a host, of all that a user runs on a machine.
 //!
 //! Each crawl lists the hosts that it holds in a file of its own, in the folder `running`. One
-//! takes a host by looking that no other crawl that lives lists it, and they look in turn: whose
-//! turn it is holds the lock of a file that all share. A lock for each host would make each one
+//! takes a host by looking that no other crawl that lives lists it. Only one looks at a time: it holds
+//! the lock of a file that all share. A lock for each host would make each one
 //! slower than the one before, as the system keeps the locks of a file in a list.
 
 use std::collections::HashSet;
@@ -23,11 +23,11 @@ use crate::config::Config;
 const RUNNING: &str = "running";
 /// Hosts of which it is told that another crawl asks them; the rest waits without a word.
 const MAX_TOLD: usize = 10;
-/// The byte of the shared file that is locked for a turn.
-const TURN: u64 = 0;
-/// A turn takes microseconds. Where a crawl was stopped within one, the others go on without the
-/// host after so many tries.
-const MAX_TURN_TRIES: u32 = 10_000;
+/// The byte of the shared file that is locked while a crawl takes a host.
+const LOCKED_BYTE: u64 = 0;
+/// Maximum tries to get the lock; then a crawl treats the host as taken. The lock is held for
+/// microseconds, unless the process that holds it was suspended.
+const MAX_LOCK_TRIES: u32 = 10_000;
 
 /// The locks that this crawl holds.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub struct HostLocks {
 /// The files by which crawls know of each other.
 #[derive(Debug)]
 struct Shared {
-    turns: File,
+    lock: File,
     running: Running,
 }
 
@@ -87,7 +87,7 @@ impl HostLocks {
         let running = Running::enter(&folder.join(RUNNING), crawl)?;
         Ok(HostLocks {
             shared: Some(Shared {
-                turns: file,
+                lock: file,
                 running,
             }),
             told: HashSet::new(),
@@ -145,9 +145,9 @@ impl Shared {
             return Ok(true);
         }
         let mut tries = 0;
-        while !byte_lock::lock(&self.turns, TURN)? {
+        while !byte_lock::lock(&self.lock, LOCKED_BYTE)? {
             tries += 1;
-            if tries == MAX_TURN_TRIES {
+            if tries == MAX_LOCK_TRIES {
                 return Ok(false);
             }
             thread::yield_now();
@@ -157,7 +157,7 @@ impl Shared {
             true => self.running.hold(place),
             false => Ok(()),
         };
-        byte_lock::unlock(&self.turns, TURN)?;
+        byte_lock::unlock(&self.lock, LOCKED_BYTE)?;
         held.map(|()| is_free)
     }
 }
@@ -272,16 +272,16 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_crawl_that_was_stopped_within_its_turn_is_not_waited_for() {
+    fn ours_a_crawl_that_was_stopped_while_it_held_the_lock_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config();
         let path = dir.path().join("hosts.lock");
         config.host_locks = Some(path.clone());
         let mut locks = HostLocks::shared(&config, at(10)).unwrap();
-        let turns = File::options().write(true).open(path).unwrap();
-        assert!(byte_lock::lock(&turns, TURN).unwrap());
+        let lock = File::options().write(true).open(path).unwrap();
+        assert!(byte_lock::lock(&lock, LOCKED_BYTE).unwrap());
         assert!(!locks.hold(&host("a.example")));
-        byte_lock::unlock(&turns, TURN).unwrap();
+        byte_lock::unlock(&lock, LOCKED_BYTE).unwrap();
         assert!(locks.hold(&host("a.example")));
     }
 }

@@ -1,5 +1,6 @@
 //! The crawl loop: events in, effects out.
 
+mod backlog;
 #[cfg(test)]
 mod by_itself;
 mod byte_lock;
@@ -15,10 +16,16 @@ mod new_rules;
 mod permits;
 mod progress;
 pub(crate) mod request_rows;
+mod requests_in_flight;
 mod resident_hosts;
+mod retries;
 mod robots;
 mod robots_state;
+mod run_end;
+mod run_report;
+mod run_scope;
 mod run_summary;
+mod run_totals;
 pub(crate) mod running_crawls;
 pub(crate) mod shared_hosts;
 mod start;
@@ -32,111 +39,79 @@ mod unread;
 mod waiting_documents;
 mod waiting_urls;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use crawl_fetcher::{Failure, FailureKind};
 use crawl_frontier::{Frontier, FrontierError};
-use crawl_scheduler::{Permit, Poll, Scheduler, Tick};
-use crawl_scope::{Scope, ScopeVerdict};
-use crawl_weburl::{CanonicalUrl, HostKey, Origin};
-use foldhash::{HashSet, HashSetExt as _};
+use crawl_scheduler::{Poll, Scheduler, Tick};
+use crawl_scope::Scope;
+use crawl_weburl::{HostKey, Origin};
 
+use self::backlog::Backlog;
 use self::crash_suspects::CrashSuspects;
-use self::disk_floor::DiskFloor;
 use self::host_budgets::HostBudgets;
 use self::host_locks::HostLocks;
+use self::requests_in_flight::RequestsInFlight;
 use self::resident_hosts::ResidentHosts;
+use self::retries::Retries;
 use self::robots_state::RobotsStates;
+use self::run_end::RunEnd;
+use self::run_report::RunReport;
+use self::run_scope::RunScope;
+use self::run_totals::RunTotals;
 use self::shared_hosts::SharedHosts;
 use self::steering::Steering;
 use self::trap_gate::TrapGate;
-use self::turns::{JudgedUrls, Turn};
-use self::unread::UnreadPages;
-use self::waiting_documents::WaitingDocuments;
+use self::turns::HostTurns;
+use self::waiting_documents::GiveUp;
 use crate::config::Config;
-use crate::control::Stop;
-use crate::counters::{Counters, EndedRequest};
+use crate::counters::EndedRequest;
 use crate::error::EngineError;
 use crate::messages::{Committed, Effect, EndedExchange, Event, HostState, Job, WriterMessage};
-use crate::revisit::visit::{RevisitSchedule, Round};
+use crate::revisit::visit::RevisitSchedule;
 use crate::sampling::Sampling;
-use crate::summary::{Ended, SeedFailure};
-use crate::time::{millis, seconds};
-use crate::totals::{CommitPoint, Totals};
-use crate::trace_events::{HostSpans, TraceEvents};
+use crate::shared_traps::SharedTraps;
+use crate::summary::Ended;
+use crate::time::millis;
+use crate::totals::Totals;
+use crate::trace_events::TraceEvents;
 
-/// Bytes of bodies on their way to the disk at which no more permits are asked for.
-/// Beside them there is what is in flight.
-const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
-
-/// Rows that a consumer of pages has not taken at which no more permits are asked for.
-const MAX_UNDELIVERED_ROWS: usize = 1_024;
-
-/// The state of a crawl between two events. Nothing in it waits or sleeps.
+/// The crawl loop: routes events to the parts that own the state of a crawl, and their effects to the
+/// driver. Nothing in it waits or sleeps.
+///
+/// Call the set-up methods first (`enter_round`, `sample`, `share_traps`, `share_hosts`,
+/// `share_crawl`, `read_by`, `restore`), then `begin`. From then on, [`handle`](Self::handle) takes in
+/// each event, and [`advance`](Self::advance) is due after a batch of events and at the time that it
+/// returned. Once it returns [`Next::Done`], [`outcome`](Self::outcome) and `into_summary` return how
+/// the run ended.
+///
+/// The doc of each part lists its events, its effects and the order of its calls:
+/// - permit to commit: [`RequestsInFlight`], [`HostTurns`], [`Backlog`];
+/// - what happens to a leased URL: [`RunScope`], [`RobotsStates`], [`TrapGate`], [`CrashSuspects`],
+///   [`Retries`];
+/// - hosts: [`Scheduler`], [`ResidentHosts`], [`HostBudgets`], [`SharedHosts`];
+/// - the run as a whole: [`RunEnd`], [`RunTotals`], [`RunReport`], [`Steering`].
 pub(crate) struct Coordinator {
     config: Arc<Config>,
     scheduler: Scheduler,
     frontier: Arc<dyn Frontier>,
     origins: RobotsStates,
-    scope: Arc<Scope>,
-    /// True if it has other exclusions than when this run began.
-    is_scope_new: bool,
-    /// Origins of excluded hosts, whose robots.txt is not asked for.
-    left_out: BTreeSet<Origin>,
+    scope: RunScope,
     host_budgets: HostBudgets,
-    visits: RevisitSchedule,
     hosts: ResidentHosts,
-    locks: HostLocks,
     suspects: CrashSuspects,
     traps: TrapGate,
-    sampling: Option<Sampling>,
     /// Where several workers share the crawl.
     shared: Option<SharedHosts>,
-    /// Hosts that asked us to wait and answered nothing else since.
-    silent_hosts: HashSet<HostKey>,
-    totals: Totals,
-    totals_at_start: Totals,
-    /// The number of the last commit of the runs before.
-    before_this_run: u64,
-    /// The turn of a host that is under way.
-    turn: Turn,
-    judged: JudgedUrls,
-    /// Requests of this run that ended.
-    ended: u64,
-    started: Tick,
-    /// Requests, look-ups, and permits in `found`.
-    in_flight: u32,
-    /// Permits whose look-up ended, with the address found.
-    found: VecDeque<(Permit, Option<IpAddr>)>,
-    /// Items and jobs handed out whose end was not committed yet.
-    unsettled: u64,
-    /// Pages among them that are in flight still: nothing of them is on its way to the disk.
-    pages_in_flight: u64,
-    /// When something was committed last, or began to wait for it.
-    committed_at: Tick,
-    /// Bytes of bodies among them.
-    unsettled_bytes: u64,
-    unread: UnreadPages,
-    documents: WaitingDocuments,
-    disk: DiskFloor,
-    /// Rows of committed pages that the consumer has not taken.
-    undelivered: usize,
-    /// Leases among them: each may become a row of `pages.jsonl`.
-    leases_out: u64,
-    sequence: u64,
-    stop: Stop,
+    retries: Retries,
+    totals: RunTotals,
+    turns: HostTurns,
+    requests: RequestsInFlight,
+    backlog: Backlog,
+    end: RunEnd,
     steering: Steering,
-    ending: Option<Ended>,
-    broken: Option<EngineError>,
-    robots_requests: u64,
-    requests: u64,
-    counters: Counters,
-    unusable: BTreeMap<&'static str, u64>,
-    seeds_failed: Vec<SeedFailure>,
+    report: RunReport,
     events: TraceEvents,
-    spans: HostSpans,
 }
 
 /// The driver's step after the effects.
@@ -163,79 +138,50 @@ impl Coordinator {
             scheduler: Scheduler::new(config.politeness.clone(), seed),
             origins: RobotsStates::new(&config),
             hosts: ResidentHosts::new(&config),
-            locks: HostLocks::none(),
             suspects: CrashSuspects::default(),
             traps: TrapGate::new(config.traps),
-            sampling: None,
             shared: None,
             host_budgets: HostBudgets::new(&config.budgets),
-            visits: RevisitSchedule {
-                round: Round::first(seconds(now)),
-                revisits: config.revisits,
-            },
             events: TraceEvents::new(&config),
-            spans: HostSpans::default(),
-            disk: DiskFloor::new(config.min_free),
+            backlog: Backlog::new(&config, now),
+            scope: RunScope::new(scope, config.resources),
+            retries: Retries::new(config.retries),
             config,
             frontier,
-            scope: Arc::new(scope),
-            is_scope_new: false,
-            left_out: BTreeSet::new(),
-            silent_hosts: HashSet::new(),
-            totals,
-            totals_at_start: totals,
-            before_this_run: CommitPoint {
-                pages: totals.pages,
-                others: 0,
-            }
-            .number(),
-            turn: Turn::default(),
-            judged: JudgedUrls::default(),
-            ended: 0,
-            started: now,
-            in_flight: 0,
-            found: VecDeque::new(),
-            unsettled: 0,
-            pages_in_flight: 0,
-            committed_at: now,
-            unsettled_bytes: 0,
-            unread: UnreadPages::default(),
-            documents: WaitingDocuments::default(),
-            undelivered: 0,
-            leases_out: 0,
-            sequence: 0,
-            stop: Stop::No,
+            totals: RunTotals::new(totals, now),
+            turns: HostTurns::new(totals),
+            requests: RequestsInFlight::default(),
+            end: RunEnd::default(),
             steering: Steering::default(),
-            ending: None,
-            broken: None,
-            robots_requests: 0,
-            requests: 0,
-            counters: Counters::default(),
-            unusable: BTreeMap::new(),
-            seeds_failed: Vec::new(),
+            report: RunReport::default(),
         }
     }
 
     /// Works in this round from now on.
     pub(crate) fn enter_round(&mut self, visits: RevisitSchedule) {
-        self.visits = visits;
+        self.totals.enter_round(&visits);
         self.host_budgets.enter_round(visits.round.number);
     }
 
-    /// Asks for the pages of a sample alone from now on.
+    /// Fetches only the pages of a sample from now on.
     pub(crate) fn sample(&mut self, sampling: Option<Sampling>) {
-        self.sampling = sampling;
+        self.traps.sample(sampling);
+    }
+
+    /// Uses the evidence for traps that the writer shares from now on.
+    pub(crate) fn share_traps(&mut self, shared: SharedTraps) {
+        self.traps.share_traps(shared);
     }
 
     /// Minds other crawls of the same user from now on.
     pub(crate) fn share_hosts(&mut self, locks: HostLocks) {
-        self.locks = locks;
+        self.hosts.share(locks);
     }
 
     /// Returns whether the run was told to end without saving.
     #[must_use]
     pub(crate) fn stopped_at_once(&self) -> bool {
-        self.stop == Stop::Now
+        self.end.is_stopped_at_once()
     }
 
     /// Takes in what happened.
@@ -243,9 +189,9 @@ impl Coordinator {
         match event {
             Event::Fetched(ended) => self.fetched(now, ended, out),
             Event::AddressFound { permit, address } => {
-                self.found.push_back((permit, address));
+                self.requests.look_up_ended(permit, address);
                 // A replay drives turns itself and never calls `advance` for them.
-                if self.turn.is_recorded() {
+                if self.turns.are_repeated() {
                     let _ = self.use_found(now, out);
                 }
             }
@@ -262,18 +208,22 @@ impl Coordinator {
                     self.write(WriterMessage::TakeBack { scope: None }, out);
                 }
             }
-            Event::ReadingBegan { bytes } => self.reading_began(bytes),
+            Event::ReadingBegan { bytes } => self.backlog.reading_began(bytes),
             Event::GivenBackUnread(page) => {
-                self.reading_began(page.exchange.body.len() as u64);
+                self.backlog.reading_began(page.exchange.body.len() as u64);
                 self.given_back(now, *page, out);
             }
             Event::ReadingStopped(page) => self.given_back(now, *page, out),
             Event::FreeSpace { bytes } => self.note_free_space(bytes),
-            Event::DocumentWaits { host, bytes } => self.document_waits(host, bytes),
-            Event::DocumentEnded { host, bytes } => self.document_ended(now, &host, bytes),
+            Event::DocumentWaits { host, bytes } => self.backlog.document_waits(host, bytes),
+            Event::DocumentEnded { host, bytes } => {
+                for origin in self.backlog.document_ended(now, &host, bytes) {
+                    self.wake(now, &origin, self.frontier.pending(&origin));
+                }
+            }
             Event::Stop(stop) => {
-                self.stop = self.stop.max(stop);
-                self.documents.stop(now);
+                self.end.stop(stop);
+                self.backlog.documents_mut().stop(now);
             }
             Event::Command(ask) => self.told(now, ask, out),
             Event::Shared(news) => self.told_of_workers(now, news, out),
@@ -284,39 +234,100 @@ impl Coordinator {
     /// Issues permits and uses them until none is due, there is no room, or events are to be taken
     /// in first: then the next step is due at once.
     pub(crate) fn advance(&mut self, now: Tick, out: &mut Vec<Effect>) -> Next {
-        if self.stop == Stop::Drain && self.ending.is_none() {
-            self.ending = Some(Ended::Interrupted);
-        }
-        if self.broken.is_some() || self.stop == Stop::Now {
-            self.ending.get_or_insert(Ended::Interrupted);
+        if self.end.begin_step() {
             return Next::Done;
         }
         for host in self.hosts.take_redated() {
             let state = self.host_state(&host);
             self.write(WriterMessage::Host(Box::new(state)), out);
         }
-        self.note_nothing_waits(now);
+        self.backlog.note_time(now);
         self.attend_to_workers(now, out);
         let is_paused = self.steering.is_paused();
-        let mut wake = self.deadline().filter(|_| !is_paused);
-        if self.ending.is_none() && wake.is_some_and(|deadline| deadline <= now) {
-            self.ending = Some(Ended::Budget("max-time"));
+        let deadline = self.end_by_budget(now);
+        let wake = match is_paused {
+            true => None,
+            false => self.issue_permits(now, deadline, out),
+        };
+        let all_found = self.requests.are_all_found() && self.backlog.is_empty();
+        if self.end.is_ending() || is_paused || (all_found && !self.has_room(now)) {
+            self.give_found_back(now);
         }
-        // Without leave for another page there is no room, so the loop below would not come to it.
-        if self.are_pages_spent() == Some(true) && self.leases_out == 0 && !is_paused {
-            self.ending.get_or_insert(Ended::Budget("max-pages"));
+        self.let_hosts_go(now);
+        // A run that waits for room on the disk is not over.
+        let is_held =
+            is_paused || (self.backlog.disk().is_low() && self.frontier.counts().pending > 0);
+        if self.is_drained() && !self.end.is_ending() && !is_held && self.end_naturally(now, out) {
+            return self.advance(now, out);
         }
-        self.judged.clear();
-        while self.ending.is_none() && !is_paused && self.has_room(now) {
-            if self.judged.are_many() {
-                wake = Some(now);
-                break;
+        if self.end.is_broken() || (self.end.is_ending() && self.is_drained()) {
+            self.release_suspects();
+            return Next::Done;
+        }
+        Next::Wait(match self.end.is_ending() {
+            true => self.give_up(now, out),
+            false => wake,
+        })
+    }
+
+    /// Gives up documents, requests and unread pages that hold up the end of the run for too long.
+    /// Returns when to look again.
+    fn give_up(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
+        let deadline = self.deadline();
+        let documents = self.backlog.documents_mut().give_up(now);
+        let all = self.end.give_up(now, deadline);
+        let effects = [(documents, Effect::GiveUpDocuments), (all, Effect::GiveUp)];
+        let mut wake: Option<Tick> = None;
+        for (give_up, effect) in effects {
+            match give_up {
+                GiveUp::No => {}
+                GiveUp::At(until) => wake = wake.into_iter().chain([until]).min(),
+                GiveUp::Now => out.push(effect),
+            }
+        }
+        wake
+    }
+
+    /// Returns whether nothing is in flight and everything is committed.
+    fn is_drained(&self) -> bool {
+        self.requests.is_empty() && self.backlog.is_empty()
+    }
+
+    /// Ends the run if its time is over or its page budget is spent. Returns the deadline. A paused run
+    /// does not end.
+    fn end_by_budget(&mut self, now: Tick) -> Option<Tick> {
+        if self.steering.is_paused() {
+            return None;
+        }
+        let deadline = self.deadline();
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            self.end.end(Ended::Budget("max-time"));
+        }
+        // `issue_permits` would not notice, as a spent page budget leaves no room.
+        if self.are_pages_spent() == Some(true) && self.backlog.leases() == 0 {
+            self.end.end(Ended::Budget("max-pages"));
+        }
+        deadline
+    }
+
+    /// Issues and uses permits while there is room. Returns when the next step is due, which is the
+    /// `deadline` or earlier.
+    fn issue_permits(
+        &mut self,
+        now: Tick,
+        deadline: Option<Tick>,
+        out: &mut Vec<Effect>,
+    ) -> Option<Tick> {
+        let mut wake = deadline;
+        self.turns.took_in_events();
+        while !self.end.is_ending() && self.has_room(now) {
+            if self.turns.are_events_due() {
+                return Some(now);
             }
             if let Some(budget) = self.spent_budget() {
-                if self.leases_out > 0 {
-                    break;
+                if self.backlog.leases() == 0 {
+                    self.end.end(Ended::Budget(budget));
                 }
-                self.ending = Some(Ended::Budget(budget));
                 break;
             }
             let admission_due = match self.use_found(now, out) {
@@ -327,56 +338,39 @@ impl Coordinator {
             match self.scheduler.poll(now) {
                 Poll::Issue(permit) => self.issue(now, permit, out),
                 Poll::SleepUntil(tick) => {
-                    wake = Some(wake.map_or(tick, |wake| wake.min(tick)));
-                    break;
+                    return Some(wake.map_or(tick, |wake| wake.min(tick)));
                 }
                 Poll::Idle => break,
             }
         }
-        let all_found = self.in_flight as usize == self.found.len() && self.unsettled == 0;
-        if self.ending.is_some() || is_paused || (all_found && !self.has_room(now)) {
-            self.give_found_back(now);
+        wake
+    }
+
+    /// Ends a drained run that can issue no more permits, unless a crash suspect or a sample is left or
+    /// another worker may still find something. Returns true if a crash suspect is fetched next.
+    fn end_naturally(&mut self, now: Tick, out: &mut Vec<Effect>) -> bool {
+        self.suspects.end_reading();
+        let mut ending = self.natural_end(now);
+        let is_over = ending.as_ref().is_some_and(Ended::is_for_good);
+        if is_over && self.begin_lone_reading(now) {
+            return true;
         }
-        self.let_hosts_go(now);
-        // What waits for room on the disk is not over.
-        let is_held = is_paused || (self.disk.is_low() && self.frontier.counts().pending > 0);
-        if self.in_flight == 0 && self.unsettled == 0 && self.ending.is_none() && !is_held {
-            self.end_turn();
-            self.ending = self.natural_end(now);
-            let is_over = self.ending.as_ref().is_some_and(Ended::is_for_good);
-            if is_over && self.next_turn(now) {
-                self.ending = None;
-                return self.advance(now, out);
-            }
-            // Nothing more is found but from hosts that can't be had. Where a budget holds URLs of a
-            // host back, they would fall out of the frame: a run with more room goes on and draws.
-            let is_found = match &self.ending {
-                Some(Ended::Finished) => true,
-                Some(_) => self.host_budgets.spent().is_none(),
-                None => false,
-            };
-            if is_found && self.sampling.as_mut().is_some_and(Sampling::is_to_draw) {
-                self.ending = None;
-                self.write(WriterMessage::DrawSample, out);
-            }
-            if let Some(alone) = self.ending.take() {
-                self.ending = self.end_with_others(alone, out);
-            }
+        // Only hosts that can't be reached could add to the frame of the sample. URLs that a host's
+        // budget holds back would fall out of it: a run with a larger budget draws.
+        let is_frame_complete = match &ending {
+            Some(Ended::Finished) => true,
+            Some(_) => self.host_budgets.spent().is_none(),
+            None => false,
+        };
+        if is_frame_complete && self.traps.is_to_draw() {
+            ending = None;
+            self.write(WriterMessage::DrawSample, out);
         }
-        if self.broken.is_some()
-            || (self.ending.is_some() && self.in_flight == 0 && self.unsettled == 0)
-        {
-            self.release_suspects();
-            return Next::Done;
+        let ending = ending.and_then(|alone| self.end_with_others(alone, out));
+        if let Some(ended) = ending {
+            self.end.end(ended);
         }
-        Next::Wait(match self.ending {
-            Some(_) => {
-                let documents = self.give_up_documents(now, out);
-                let all = self.give_up(now, out);
-                documents.into_iter().chain(all).min()
-            }
-            None => wake,
-        })
+        false
     }
 
     /// The end of the run, or the error that ended it.
@@ -384,50 +378,28 @@ impl Coordinator {
     /// # Errors
     /// The first failure of the disk, the state or a thread.
     pub(crate) fn outcome(&mut self) -> Result<Ended, EngineError> {
-        match self.broken.take() {
-            Some(error) => Err(error),
-            None => Ok(self.ending.clone().unwrap_or(Ended::Finished)),
-        }
+        self.end.outcome()
     }
 
     /// Sums over all runs, as committed.
     #[must_use]
     pub(crate) fn totals(&self) -> Totals {
-        self.totals
+        *self.totals.of_all_runs()
     }
 
-    /// Returns whether another request may be added to what is under way and on its way to the
-    /// disk.
+    /// Returns whether another request may be sent.
     fn has_room(&self, now: Tick) -> bool {
-        self.unsettled_but_documents() < self.max_unsettled()
-            && self.documents.have_room()
-            && self.broken.is_none()
-            && self.unsettled_bytes < MAX_UNSETTLED_BYTES
-            && self.unread.have_room()
-            && self.undelivered < MAX_UNDELIVERED_ROWS
-            && !self.is_behind(now)
-            && !self.disk.is_low()
-            && !self.reads_alone()
-            && self.may_ask()
+        self.backlog.has_room(now) && !self.end.is_broken() && !self.reads_alone() && self.may_ask()
     }
 
     /// Takes the number of rows that the consumer of pages has not taken.
     pub(crate) fn note_undelivered(&mut self, rows: usize) {
-        self.undelivered = rows;
+        self.backlog.note_undelivered(rows);
     }
 
-    /// Returns whether what ended lately waits for the disk for so long that no more is to be
-    /// added: it would be asked for again after a death. A commit that waits while another is under
-    /// way holds what came within that one, so each may take half of the time.
-    fn is_behind(&self, now: Tick) -> bool {
-        self.unsettled_but_documents() > self.pages_in_flight
-            && now.since(self.committed_at) > self.config.commit_within / 2
-    }
-
-    fn note_nothing_waits(&mut self, now: Tick) {
-        if self.unsettled_but_documents() == self.pages_in_flight {
-            self.committed_at = now;
-        }
+    /// Takes the number of bytes free on the disk of the crawl's directory.
+    pub(crate) fn note_free_space(&mut self, free: u64) {
+        self.backlog.note_free_space(free);
     }
 
     /// Checks that the counters agree with each other and with what they count.
@@ -437,26 +409,18 @@ impl Coordinator {
     #[cfg(test)]
     pub(crate) fn check_invariants(&self) {
         assert_eq!(
-            self.in_flight,
+            self.requests.count(),
             self.scheduler.in_flight() + self.scheduler.look_ups(),
             "in flight"
         );
-        assert!(u64::from(self.in_flight) >= self.pages_in_flight);
-        assert_eq!(self.pages_in_flight, self.host_budgets.all_leases());
-        assert_eq!(self.leases_out, self.traps.all_leases());
-        assert!(self.leases_out >= self.pages_in_flight);
-        assert!(self.unsettled >= self.leases_out);
-        let is_on_its_way = self.unsettled > self.pages_in_flight;
-        assert!(
-            is_on_its_way || self.unsettled_bytes == 0,
-            "bytes of nothing"
-        );
-        assert!(self.unread.bytes() <= self.unsettled_bytes, "unread");
-        self.hosts.check_invariants(self.unsettled);
+        let (pages, leases) = (self.host_budgets.all_leases(), self.traps.all_leases());
+        self.backlog
+            .check_invariants(self.requests.count(), pages, leases);
+        self.hosts.check_invariants(self.backlog.unsettled());
     }
 
     pub(crate) fn fail(&mut self, error: impl Into<EngineError>) {
-        self.broken.get_or_insert(error.into());
+        self.end.fail(error.into());
     }
 
     fn fetched(&mut self, now: Tick, ended: Box<EndedExchange>, out: &mut Vec<Effect>) {
@@ -468,9 +432,11 @@ impl Coordinator {
             signal,
             mut line,
         } = *ended;
-        self.in_flight -= 1;
-        self.note_nothing_waits(now);
-        self.pages_in_flight -= u64::from(matches!(job, Job::Page { .. }));
+        self.requests.ended();
+        self.backlog.note_time(now);
+        if matches!(job, Job::Page { .. }) {
+            self.backlog.page_ended();
+        }
         let host = spent.host().clone();
         let bytes = match &result {
             Ok(exchange) => exchange.body.len(),
@@ -479,7 +445,7 @@ impl Coordinator {
         let (started, took) = (spent.issued(), signal.response_time);
         self.host_budgets
             .asked(spent.host(), started, took, bytes as u64);
-        self.counters.request(EndedRequest {
+        self.report.request_ended(EndedRequest {
             purpose: request_rows::purpose(&job),
             status: line.row().status,
             failure: result.as_ref().err().map(Failure::name),
@@ -493,7 +459,6 @@ impl Coordinator {
         line.note_wait(learned.wait_asked.map(millis));
         self.events.exchange_ended(&span, line.row(), &result);
         self.events.host_waits(now, &host, job.url(), &learned);
-        self.ended += 1;
         let is_given_up = matches!(&result, Err(failure) if failure.kind == FailureKind::GivenUp);
         // Where the host may be another worker's already, nothing was sent.
         let is_unsent = matches!(&result, Err(failure) if failure.ended == failure.started);
@@ -516,7 +481,7 @@ impl Coordinator {
                 }
             }
             Job::Robots { of, request, hop } => {
-                self.robots_requests += 1;
+                self.report.robots_answered();
                 if let Err(error) =
                     self.robots_fetched(now, &of, &request, hop, result.map(|it| *it), out)
                 {
@@ -528,18 +493,15 @@ impl Coordinator {
     }
 
     fn committed(&mut self, now: Tick, committed: Committed) {
-        self.unsettled -= committed.items;
-        self.committed_at = now;
-        self.leases_out -= committed.leases;
-        self.unsettled_bytes = self.unsettled_bytes.saturating_sub(committed.bytes);
-        self.totals = committed.totals;
-        self.counters.commit(&committed.counts);
+        let (items, leases) = (committed.items, committed.leases);
+        self.backlog.committed(now, items, leases, committed.bytes);
+        self.totals.committed(committed.totals);
         for origin in &committed.ended {
             self.traps.ended(origin);
         }
         self.hosts.states_kept(now, &committed.hosts);
         for (from, target) in &committed.targets {
-            Arc::make_mut(&mut self.scope).add_target(from, target);
+            self.scope.add_target(from, target);
         }
         for origin in &committed.without_robots {
             self.origins.drop_copy(origin);
@@ -556,10 +518,11 @@ impl Coordinator {
             // Who asked may be gone.
             let _ = answer.send(done);
         }
-        self.seeds_failed.extend(committed.seeds_failed);
-        for (why, count) in committed.unusable {
-            *self.unusable.entry(why).or_default() += count;
-        }
+        self.report.committed(
+            &committed.counts,
+            committed.unusable,
+            committed.seeds_failed,
+        );
     }
 
     /// Tells the scheduler what an origin has to do, and what is known of its rules
@@ -582,10 +545,7 @@ impl Coordinator {
                 self.host_budgets.turn_away(origin);
                 0
             }
-            false if self.documents.is_full(&host) => {
-                self.documents.turn_away(origin);
-                0
-            }
+            false if self.backlog.turns_away(&host, origin) => 0,
             false => urls,
         };
         let state = match self.origins.is_met(origin) {
@@ -603,32 +563,19 @@ impl Coordinator {
     }
 
     pub(crate) fn write(&mut self, item: WriterMessage, out: &mut Vec<Effect>) {
-        self.unsettled += item.weight();
+        self.backlog.written(item.weight(), 0);
         out.push(Effect::Write(item));
     }
 
     pub(crate) fn host_state(&mut self, host: &HostKey) -> HostState {
-        self.sequence += 1;
-        self.hosts.state_sent(host);
+        let sequence = self.hosts.state_sent(host);
         let (wake, politeness) = self.scheduler.host_state(host).unzip();
         HostState {
             host: host.clone(),
             wake: wake.unwrap_or(Tick::ZERO).as_micros(),
             budget: self.host_budgets.stored(host),
             politeness,
-            sequence: self.sequence,
-        }
-    }
-
-    /// Sitemaps of a host that is crawled are read wherever they lie, unless excluded.
-    pub(crate) fn may_read_sitemap(&self, url: &CanonicalUrl, host: &HostKey) -> bool {
-        match url.host_key() == *host {
-            // Those of a host off the scope would lead to all of it.
-            true => {
-                let is_off = self.scope.hops_off() > 0 && !self.scope.holds_some_of_host(url);
-                !is_off && self.scope.excluded(url).is_none()
-            }
-            false => self.scope.judge(url, 0) == ScopeVerdict::In,
+            sequence,
         }
     }
 }

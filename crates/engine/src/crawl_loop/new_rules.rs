@@ -7,7 +7,7 @@ use crawl_archive::rows::{DelayRow, RereadSettings, RereadSite};
 use crawl_fetcher::robots::RobotsTimes;
 use crawl_frontier::FrontierError;
 use crawl_scheduler::{Politeness, RobotsPace, RobotsState, Tick};
-use crawl_weburl::{CanonicalUrl, HostKey, Origin};
+use crawl_weburl::Origin;
 
 use super::Coordinator;
 use crate::config::{Config, ScopeRules};
@@ -26,14 +26,12 @@ impl Coordinator {
         answer: AnswerSender,
         out: &mut Vec<Effect>,
     ) {
-        let scope = Arc::make_mut(&mut self.scope);
         let hosts = rules.exclude_hosts.clone();
-        if let Err(why) = scope.set_exclusions(&rules.include, &rules.exclude, hosts) {
+        if let Err(why) = (self.scope).set_exclusions(&rules.include, &rules.exclude, hosts) {
             // Who asked may be gone.
             let _ = answer.send(Err(Refused::BadPattern(why)));
             return;
         }
-        self.is_scope_new = true;
         let before = Arc::clone(&self.config);
         let after = Arc::make_mut(&mut self.config);
         after.scope.include = rules.include;
@@ -80,7 +78,7 @@ impl Coordinator {
         for (origin, pace) in paces {
             self.scheduler.set_robots_pace(now, &origin, &pace);
         }
-        for origin in std::mem::take(&mut self.left_out) {
+        for origin in self.scope.take_left_out() {
             if self.scheduler.knows(&origin.host_key()) {
                 self.scheduler
                     .set_robots(now, &origin, RobotsState::Unknown);
@@ -102,16 +100,6 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Returns whether what waits may be out of the scope that holds now.
-    pub(super) fn judges_again(&self) -> bool {
-        self.is_scope_new || self.hosts.is_resumed()
-    }
-
-    /// Returns whether a host is excluded of which something may wait.
-    pub(super) fn is_left_out(&self, host: &HostKey) -> bool {
-        self.judges_again() && self.scope.excluded_host(host).is_some()
-    }
-
     /// Leaves an origin's robots.txt out, as its host is excluded: what waits there is settled
     /// without a request.
     pub(super) fn leave_out(&mut self, now: Tick, origin: &Origin) {
@@ -120,12 +108,7 @@ impl Coordinator {
             until: Tick::from_micros(u64::MAX),
         };
         self.scheduler.set_robots(now, origin, state);
-        self.left_out.insert(origin.clone());
-    }
-
-    /// Returns whether a hop of a robots.txt leads to a host that was excluded meanwhile.
-    pub(super) fn is_hop_left_out(&self, to: &CanonicalUrl) -> bool {
-        self.is_left_out(&to.host_key())
+        self.scope.leave_out(origin);
     }
 }
 

@@ -14,24 +14,20 @@ const OTHER_CRAWL_WAIT: Duration = Duration::from_secs(10);
 impl Coordinator {
     /// Uses a permit, or finds out first where its request would go.
     pub(super) fn issue(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
-        if !self.locks.hold(permit.host()) {
+        if !self.hosts.hold(permit.host()) {
             let host = permit.host().clone();
             self.scheduler.give_back(now, permit);
-            self.locks.tell_who_asks(&host);
             let later = now + OTHER_CRAWL_WAIT;
             return self.scheduler.wait_for_other_crawl(now, &host, later);
         }
         match self.url_to_find(&permit) {
             Some(url) => {
                 let permit = self.scheduler.set_aside(now, permit);
-                self.in_flight += 1;
+                self.requests.look_up_began();
                 out.push(Effect::FindAddress { permit, url });
             }
             // No request follows, for example to an excluded host.
-            None if permit.is_set_aside() => {
-                self.in_flight += 1;
-                self.found.push_back((permit, None));
-            }
+            None if permit.is_set_aside() => self.requests.skip_look_up(permit),
             None => self.use_permit(now, permit, out),
         }
     }
@@ -44,11 +40,14 @@ impl Coordinator {
             return None;
         }
         match permit.purpose() {
-            Purpose::Robots { .. } | Purpose::Page { .. } if self.is_left_out(permit.host()) => {
+            Purpose::Robots { .. } | Purpose::Page { .. }
+                if self.scope.is_left_out(permit.host()) =>
+            {
                 None
             }
             Purpose::Hop { of }
-                if self.is_left_out(permit.host()) || self.is_left_out(&of.host_key()) =>
+                if self.scope.is_left_out(permit.host())
+                    || self.scope.is_left_out(&of.host_key()) =>
             {
                 None
             }
@@ -68,15 +67,12 @@ impl Coordinator {
         now: Tick,
         out: &mut Vec<Effect>,
     ) -> Result<(), Option<Tick>> {
-        let (permit, address) = self.found.pop_front().ok_or(None)?;
+        let (permit, address) = self.requests.next_found().ok_or(None)?;
         match self.scheduler.admit(now, permit, address) {
-            Admission::Send(permit) => {
-                self.in_flight -= 1;
-                self.use_permit(now, permit, out);
-            }
-            Admission::GivenBack => self.in_flight -= 1,
+            Admission::Send(permit) => self.use_permit(now, permit, out),
+            Admission::GivenBack => {}
             Admission::Wait(permit, until) => {
-                self.found.push_front((permit, address));
+                self.requests.put_back(permit, address);
                 return Err(until);
             }
         }
@@ -85,18 +81,17 @@ impl Coordinator {
 
     /// Gives back all permits whose look-up ended, because the run sends no more requests.
     pub(super) fn give_found_back(&mut self, now: Tick) {
-        for (permit, _) in self.found.drain(..) {
-            self.in_flight -= 1;
+        while let Some((permit, _)) = self.requests.next_found() {
             self.scheduler.give_back(now, permit);
         }
     }
 
     fn use_permit(&mut self, now: Tick, permit: Permit, out: &mut Vec<Effect>) {
         let before = out.len();
-        self.begin_turn();
+        self.turns.begin();
         let job = match permit.purpose().clone() {
             Purpose::Page { origin } => self.next_page(now, permit.host(), &origin, out),
-            Purpose::Robots { origin } if self.is_left_out(permit.host()) => {
+            Purpose::Robots { origin } if self.scope.is_left_out(permit.host()) => {
                 self.leave_out(now, &origin);
                 Ok(None)
             }
@@ -107,16 +102,19 @@ impl Coordinator {
             Purpose::Hop { of } => self.pending_fetch_job(now, of),
         };
         let is_sent = matches!(job, Ok(Some(_)));
-        if let Some(turn) = self.turn_taken(now, permit.purpose(), is_sent) {
+        let progress = (
+            self.requests.ended_in_run(),
+            self.totals.of_all_runs().messages,
+        );
+        if let Some(turn) = (self.turns).record(now, permit.purpose(), is_sent, progress) {
             // It is noted before its request is sent.
             out.insert(before, Effect::NoteTurn(turn));
         }
         match job {
             Ok(Some(job)) => {
-                self.in_flight += 1;
-                self.requests += 1;
+                self.requests.sent();
                 let purpose = request_rows::purpose(&job);
-                let (spans, url) = (&mut self.spans, job.url());
+                let (spans, url) = (self.hosts.spans(), job.url());
                 let span = self.events.exchange(spans, &permit, url, purpose);
                 out.push(Effect::Fetch { permit, job, span });
             }
@@ -146,7 +144,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::super::Coordinator;
-    use super::super::by_itself::{at, config, coordinator, open_to_all};
+    use super::super::by_itself::{at, config, coordinator, open_to_all, pages};
     use super::super::host_locks::HostLocks;
     use super::super::robots_state::PendingRobotsFetch;
     use crate::config::Config;
@@ -191,7 +189,7 @@ mod tests {
     ) -> Vec<Effect> {
         let mut out = Vec::new();
         let permit = coordinator.scheduler.set_aside(at(20), permit);
-        coordinator.in_flight += 1;
+        coordinator.requests.look_up_began();
         let event = Event::AddressFound { permit, address };
         coordinator.handle(at(20), event, &mut out);
         let _ = coordinator.advance(at(20), &mut out);
@@ -208,10 +206,10 @@ mod tests {
         type Hold = fn(&mut Coordinator);
         let holds: [(Hold, bool); 7] = [
             (|_| {}, false),
-            (|it| it.ending = Some(Ended::Finished), true),
-            (|it| it.stop = Stop::Drain, true),
-            (|it| it.unsettled = it.max_unsettled(), true),
-            (|it| it.totals.pages = 7, true),
+            (|it| it.end.end(Ended::Finished), true),
+            (|it| it.end.stop(Stop::Drain), true),
+            (|it| it.backlog.written(u64::from(u32::MAX), 0), true),
+            (|it| it.totals.committed(pages(7)), true),
             (|it| tell(it, Command::Pause), true),
             (|it| it.scheduler.park(at(20), &origin().host_key()), true),
         ];
@@ -242,7 +240,7 @@ mod tests {
             let second = address_found(&mut coordinator, second, Some(address));
             assert!(coordinator.scheduler.has_address(&origin().host_key()));
             assert_eq!(sent(&second), usize::from(is_sent));
-            assert_eq!(coordinator.in_flight, 1 + u32::from(is_sent));
+            assert_eq!(coordinator.requests.count(), 1 + u32::from(is_sent));
         }
     }
 
@@ -274,10 +272,10 @@ mod tests {
             requests = sent(&out);
         }
         // The concurrency is 1, so two wait, without another look-up.
-        assert_eq!((requests, coordinator.found.len()), (1, 2));
-        coordinator.stop = Stop::Drain;
+        assert_eq!((requests, coordinator.requests.found()), (1, 2));
+        coordinator.end.stop(Stop::Drain);
         let _ = coordinator.advance(at(20), &mut out);
-        assert_eq!(coordinator.found.len(), 0);
+        assert_eq!(coordinator.requests.found(), 0);
     }
 
     #[test]
@@ -401,7 +399,10 @@ mod tests {
         // Its robots.txt is not at hand any more, so that comes first; no URL waits either.
         address_found(&mut coordinator, permit, None);
         assert_eq!(
-            (coordinator.in_flight, coordinator.scheduler.in_flight()),
+            (
+                coordinator.requests.count(),
+                coordinator.scheduler.in_flight()
+            ),
             (0, 0)
         );
         assert_eq!(asks_at(&mut coordinator, 20), None);

@@ -8,7 +8,7 @@ use crawl_scheduler::{PausedHost, Tick};
 use super::Coordinator;
 use super::estimate::{Amount, Estimate, MAX_URLS_BY_HOST, WorkDone, estimate};
 use super::shared_hosts::SharedHosts;
-use crate::control::{Phase, Progress, Stop};
+use crate::control::{Phase, Progress};
 use crate::totals::Totals;
 
 /// Hosts in memory, up to which the slowest is looked for: above, going through all of them
@@ -24,9 +24,9 @@ impl Coordinator {
     pub(crate) fn progress(&self, now: Tick) -> Progress {
         let counts = self.frontier.counts();
         let resting = self.scheduler.host_summary(now);
-        let elapsed = now.since(self.started);
-        let of_round = self.totals.since(&self.visits.round.before);
-        let fresh = self.totals.pages - self.totals_at_start.pages;
+        let elapsed = self.totals.elapsed(now);
+        let of_round = self.totals.of_round();
+        let fresh = self.totals.of_run().pages;
         let rate = fresh as f64 / elapsed.as_secs_f64().max(0.001);
         let Estimate {
             share_done,
@@ -34,11 +34,11 @@ impl Coordinator {
             is_of_slowest_host,
         } = self.estimate(now, elapsed, &of_round);
         Progress {
-            phase: if self.ending.is_some() || self.stop != Stop::No {
+            phase: if self.end.is_stopping() {
                 Phase::Draining
             } else if self.steering.is_paused() {
                 Phase::Paused
-            } else if self.disk.is_low() {
+            } else if self.backlog.disk().is_low() {
                 Phase::DiskLow
             } else if self.shared.as_ref().is_some_and(SharedHosts::rests) {
                 Phase::WaitingForWorkers
@@ -46,7 +46,7 @@ impl Coordinator {
                 Phase::Crawling
             },
             is_paused: self.steering.is_paused(),
-            round: self.visits.round.number,
+            round: self.totals.round().number,
             pages: of_round.pages,
             failed: of_round.failed,
             excluded: counts.excluded + counts.deferred,
@@ -61,19 +61,19 @@ impl Coordinator {
             resting: by_reason(&resting.paused),
             hosts_parked: u32::try_from(resting.parked.len()).unwrap_or(u32::MAX),
             bytes: of_round.bytes,
-            disk_free: self.disk.free(),
-            min_free: self.disk.least(),
+            disk_free: self.backlog.disk().free(),
+            min_free: self.backlog.disk().least(),
             pages_per_second: rate,
             elapsed,
             share_done,
             left,
             is_left_by_slowest_host: is_of_slowest_host,
-            counters: self.counters.clone(),
+            counters: self.report.counters().clone(),
         }
     }
 
     fn estimate(&self, now: Tick, elapsed: Duration, of_round: &Totals) -> Estimate {
-        let of_run = self.totals.since(&self.totals_at_start);
+        let of_run = self.totals.of_run();
         let pending = self.frontier.counts().pending;
         let pending = match self.host_budgets.limit_hosts() && pending <= MAX_URLS_BY_HOST {
             true => self.host_budgets.with_room(self.frontier.origins()),
@@ -87,7 +87,7 @@ impl Coordinator {
             pages: amount(of_round.pages, of_run.pages),
             bytes: amount(of_round.bytes, of_run.bytes),
             server_time: amount(served, served_of_run),
-            pages_left: pending + self.leases_out,
+            pages_left: pending + self.backlog.leases(),
             slowest_host: self.slowest_host(now),
         };
         estimate(&course, &self.config.budgets)

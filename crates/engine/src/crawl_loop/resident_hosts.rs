@@ -8,14 +8,21 @@ use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::Coordinator;
+use super::host_locks::HostLocks;
 use crate::config::Config;
+use crate::trace_events::HostSpans;
 
-/// The state of hosts that the coordinator keeps beside the scheduler's.
+/// The state of hosts that the loop keeps besides the scheduler's: those in memory, and those that
+/// left it not long ago.
+///
+/// Before a permit is used, [`hold`](Self::hold) locks its host; [`forget`](Self::forget) unlocks a
+/// host that leaves memory. `put` then keeps its state until the disk has it, and `take` returns it
+/// when the host is recalled. The disk has it once each [`state_sent`](Self::state_sent) was followed
+/// by a [`states_kept`](Self::states_kept).
 pub(crate) struct ResidentHosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,
     /// True if this run goes on with an earlier one.
-    is_resumed: bool,
     /// The care that the last run's end asks of hosts that are met for the first time.
     restart: RestartKind,
     /// States of each host that are on their way to the disk.
@@ -25,29 +32,45 @@ pub(crate) struct ResidentHosts {
     wakes: BTreeSet<(Tick, HostKey)>,
     /// Hosts whose stored times are to be written anew.
     redated: Vec<HostKey>,
+    /// The number of the last host state or order.
+    sequence: u64,
+    spans: HostSpans,
+    locks: HostLocks,
 }
 
 impl ResidentHosts {
     pub(crate) fn new(config: &Config) -> ResidentHosts {
         ResidentHosts {
             of_seeds: config.seeds.iter().map(CanonicalUrl::host_key).collect(),
-            is_resumed: false,
             restart: RestartKind::AfterKill,
             sent: HashMap::new(),
             away: HashMap::new(),
             wakes: BTreeSet::new(),
             redated: Vec::new(),
+            sequence: 0,
+            spans: HostSpans::default(),
+            locks: HostLocks::none(),
         }
     }
 
     /// This run goes on with an earlier one, which ended so.
     pub(super) fn resume(&mut self, restart: RestartKind) {
-        self.is_resumed = true;
         self.restart = restart;
     }
 
-    pub(super) fn is_resumed(&self) -> bool {
-        self.is_resumed
+    /// Returns how cautiously to treat hosts not seen since the last run ended.
+    fn restart(&self) -> RestartKind {
+        self.restart
+    }
+
+    /// Returns whether a host has a seed.
+    fn is_of_seed(&self, host: &HostKey) -> bool {
+        self.of_seeds.contains(host)
+    }
+
+    /// Has the stored times of a host written again.
+    fn redate(&mut self, host: &HostKey) {
+        self.redated.push(host.clone());
     }
 
     /// Takes the hosts whose stored times are to be written anew.
@@ -71,9 +94,53 @@ impl ResidentHosts {
         assert!(are_away, "a host is waited for that is not away");
     }
 
-    /// A state of the host was handed to the writer.
-    pub(crate) fn state_sent(&mut self, host: &HostKey) {
+    /// A state of the host is handed to the writer. Returns its number.
+    pub(crate) fn state_sent(&mut self, host: &HostKey) -> u64 {
         *self.sent.entry(host.clone()).or_default() += 1;
+        self.next_sequence()
+    }
+
+    /// Returns the number of the next host state or order of this run, from 1. The writer keeps the
+    /// state with the highest one, as messages overtake each other.
+    pub(super) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Respects host locks held by the user's other crawls from now on.
+    pub(super) fn share(&mut self, locks: HostLocks) {
+        self.locks = locks;
+    }
+
+    /// Locks a host against the user's other crawls. Returns false, and logs who has it, if one of them
+    /// fetches from it.
+    pub(super) fn hold(&mut self, host: &HostKey) -> bool {
+        let is_held = self.locks.hold(host);
+        if !is_held {
+            self.locks.tell_who_asks(host);
+        }
+        is_held
+    }
+
+    /// Names the crawl that fetches from a host, for messages.
+    pub(super) fn who_asks(&self, host: &HostKey) -> String {
+        self.locks.who_asks(host)
+    }
+
+    /// Unlocks a host for the user's other crawls.
+    fn free(&mut self, host: &HostKey) {
+        self.locks.free(host);
+    }
+
+    /// A host leaves memory: unlocks it and drops its span.
+    pub(super) fn forget(&mut self, host: &HostKey) {
+        self.free(host);
+        self.spans.forget(host);
+    }
+
+    /// Returns the tracing spans of hosts in memory.
+    pub(super) fn spans(&mut self) -> &mut HostSpans {
+        &mut self.spans
     }
 
     /// States of these hosts are on disk, or newer ones are.
@@ -150,17 +217,18 @@ impl Coordinator {
                 .restore(now, host, bytes, RestartKind::AfterKill);
         } else if let Some((wake, bytes)) = self.frontier.host(host)? {
             let bytes = self.host_budgets.restore(host, &bytes);
-            self.scheduler.restore(now, host, bytes, self.hosts.restart);
+            self.scheduler
+                .restore(now, host, bytes, self.hosts.restart());
             let restored = self.scheduler.host_state(host);
             let is_earlier = restored.is_some_and(|(restored, _)| restored.as_micros() < wake);
             if wake > now.as_micros() && is_earlier {
                 // It was dated by a clock that was ahead. The next start is to find the time that
                 // counts from now on, or it would count from there again.
-                self.hosts.redated.push(host.clone());
+                self.hosts.redate(host);
             }
         }
         self.note_taken_over(now, host);
-        let is_seed = self.hosts.of_seeds.contains(host);
+        let is_seed = self.hosts.is_of_seed(host);
         self.scheduler.prioritize(now, host, u8::from(!is_seed));
         Ok(())
     }
@@ -189,7 +257,7 @@ impl Coordinator {
     pub(crate) fn free_if_idle(&mut self, host: &HostKey) {
         let is_free = self.scheduler.is_idle(host) || self.scheduler.is_parked(host);
         if is_free && self.host_budgets.leases(host) == 0 {
-            self.locks.free(host);
+            self.hosts.free(host);
         }
     }
 
@@ -318,7 +386,7 @@ mod tests {
         ] {
             let (mut coordinator, mut other) = (coordinator(shared), locks());
             coordinator.share_hosts(locks());
-            assert!(coordinator.locks.hold(&host));
+            assert!(coordinator.hosts.hold(&host));
             coordinator.scheduler.set_pending(at(20), &origin, pending);
             (0..leases).for_each(|_| coordinator.host_budgets.leased(&host));
             if is_parked {
@@ -347,11 +415,9 @@ mod tests {
             .meet(at(20), &origin, &*coordinator.frontier)
             .unwrap();
         coordinator.host_budgets.settled(&host);
-        coordinator.silent_hosts.insert(host.clone());
         let before = coordinator.host_budgets.stored(&host);
         coordinator.let_hosts_go(at(20));
         assert!(!coordinator.scheduler.knows(&host) && !coordinator.origins.is_met(&origin));
-        assert!(coordinator.silent_hosts.is_empty());
         assert_ne!(coordinator.host_budgets.stored(&host), before);
         coordinator.recall(at(30), &host).unwrap();
         assert!(coordinator.scheduler.knows(&host));

@@ -41,9 +41,11 @@ impl Coordinator {
         now: Tick,
         of: Origin,
     ) -> Result<Option<Job>, FrontierError> {
-        let is_out = self.is_left_out(&of.host_key());
+        let is_out = self.scope.is_left_out(&of.host_key());
         match self.origins.take_pending_fetch(&of) {
-            Some(PendingRobotsFetch::Hop(url, hop)) if !is_out && !self.is_hop_left_out(&url) => {
+            Some(PendingRobotsFetch::Hop(url, hop))
+                if !is_out && !self.scope.is_left_out(&url.host_key()) =>
+            {
                 self.robots_job(of, url, hop).map(Some)
             }
             Some(PendingRobotsFetch::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
@@ -91,7 +93,7 @@ impl Coordinator {
         }
         let mut answer = RobotsAnswer::of(request, &result, hop);
         if let RobotsAnswer::Redirect { to, status } = &answer
-            && self.scope.excluded_host(&to.host_key()).is_some()
+            && self.scope.current().excluded_host(&to.host_key()).is_some()
         {
             answer = RobotsAnswer::Unreachable {
                 why: EXCLUDED_HOST.to_owned(),
@@ -118,7 +120,7 @@ impl Coordinator {
                 .queue_request(now, &host, Purpose::Hop { of: of.clone() });
         } else if let Some(why) = refusal(hop, &result) {
             // Rules that may not be asked for can't be known, and need not be: each URL
-            // of the origin is settled as refused when its turn comes.
+            // of the origin is settled as refused when it is leased.
             self.origins.refuse(of, why);
             let state = RobotsState::InForce {
                 pace: RobotsPace::default(),
@@ -200,8 +202,10 @@ impl Coordinator {
             .exchange
             .as_ref()
             .map_or(0, |exchange| exchange.body.len() as u64);
-        self.unsettled_bytes += item.bytes;
-        self.write(WriterMessage::Robots(Box::new(item)), out);
+        let bytes = item.bytes;
+        let message = WriterMessage::Robots(Box::new(item));
+        self.backlog.written(message.weight(), bytes);
+        out.push(Effect::Write(message));
     }
 
     fn ask_for_tdmrep(&mut self, now: Tick, of: &Origin, tries: u32) {
@@ -249,22 +253,23 @@ impl Coordinator {
             }
         }
         if with_secret > 0 {
-            *self.unusable.entry(SECRET_IN_URL).or_default() += with_secret;
+            self.report.add_unusable(SECRET_IN_URL, with_secret);
         }
         let is_guess = named.is_empty();
         if is_guess {
             sitemaps.push(sitemap_guess(of.url("/sitemap.xml"), &robots_url));
         }
         let host = of.host_key();
-        let is_off = self.scope.hops_off() > 0 && !self.scope.holds_some_of_host(&robots_url);
+        let is_off = self.scope.current().hops_off() > 0
+            && !self.scope.current().holds_some_of_host(&robots_url);
         let mut elsewhere = 0;
         for sitemap in &mut sitemaps {
-            if self.may_read_sitemap(&sitemap.url, &host) {
+            if self.scope.may_read_sitemap(&sitemap.url, &host) {
                 continue;
             }
             // Its pages will be missing, so record why.
             elsewhere += u64::from(sitemap.url.host_key() != host);
-            let rule = match self.scope.judge(&sitemap.url, 0) {
+            let rule = match self.scope.current().judge(&sitemap.url, 0) {
                 ScopeVerdict::Out { rule, .. } => rule,
                 ScopeVerdict::In => "hops-off-scope".to_owned(),
             };
@@ -274,7 +279,7 @@ impl Coordinator {
             });
         }
         if elsewhere > 0 && !is_off {
-            *self.unusable.entry(SITEMAP_ELSEWHERE).or_default() += elsewhere;
+            self.report.add_unusable(SITEMAP_ELSEWHERE, elsewhere);
         }
         // A guessed sitemap has no entry: nobody named it.
         let is_told = !is_guess && !is_off;

@@ -22,7 +22,7 @@ use crate::trace_events::TraceEvents;
 use crate::usage;
 
 /// Bytes that compiled copies of robots.txt may take in memory. Others are compiled
-/// anew from the state when their origin's turn comes.
+/// anew from the state when a permit of their origin is used.
 const MAX_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Files that are no robots.txt and are named at the end, at most.

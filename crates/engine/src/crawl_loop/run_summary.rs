@@ -22,8 +22,9 @@ impl Coordinator {
         indexed: Option<Indexed>,
     ) -> Summary {
         let totals = self.totals();
-        let of_round = totals.since(&self.visits.round.before);
-        let mut seeds_failed = std::mem::take(&mut self.seeds_failed);
+        let of_round = self.totals.of_round();
+        let round = *self.totals.round();
+        let mut seeds_failed = self.report.take_seeds_failed();
         // Another worker of a shared crawl may have fetched the seeds. If the database can't be read,
         // assume so rather than report a failure.
         let seed_mark = self
@@ -37,30 +38,24 @@ impl Coordinator {
         Summary {
             ended,
             pages: of_round.pages,
-            pages_of_run: totals.pages - self.totals_at_start.pages,
+            pages_of_run: self.totals.of_run().pages,
             failed: of_round.failed,
             pending: self.frontier.counts().pending,
-            round: self.visits.round.number,
+            round: round.number,
             changes: totals.changes,
-            next_due: self
-                .frontier
-                .next_due(self.visits.round.began)
-                .ok()
-                .flatten(),
-            requests: self.requests,
-            robots_requests: self.robots_requests,
+            next_due: self.frontier.next_due(round.began).ok().flatten(),
+            requests: self.requests.sent_in_run(),
+            robots_requests: self.report.robots_requests(),
             bytes: of_round.bytes,
             excluded,
             indexed,
-            unusable: std::mem::take(&mut self.unusable),
+            unusable: self.report.take_unusable(),
             seeds_fetched: match of_round.seeds_fetched.max(by_others) {
                 // In a later round a seed may not have been due.
-                0 if self.visits.round.number > 1 && of_round.pages > of_round.failed => 1,
+                0 if round.number > 1 && of_round.pages > of_round.failed => 1,
                 0 if of_round.pages == 0 => totals.seeds_fetched,
                 // Those that were due failed, and no seed was among them.
-                0 if self.visits.round.number > 1 && seeds_failed.is_empty() => {
-                    totals.seeds_fetched
-                }
+                0 if round.number > 1 && seeds_failed.is_empty() => totals.seeds_fetched,
                 fetched => fetched,
             },
             seeds_failed,
@@ -99,13 +94,14 @@ fn unfetched_seeds(config: &Config, frontier: &dyn Frontier) -> Vec<SeedFailure>
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, HashMap};
     use std::sync::Arc;
     use std::time::Duration;
 
     use crawl_frontier::{Admission, Outcome};
 
-    use super::super::by_itself::{coordinator, leased};
+    use super::super::by_itself::{coordinator, leased, pages, run_totals};
+    use crate::counters::Commit;
     use crate::summary::{Ended, SeedFailure, Summary};
     use crate::totals::Totals;
 
@@ -132,10 +128,8 @@ mod tests {
             }
             None => frontier.release(lease),
         }
-        coordinator.visits.round.number = round;
-        coordinator.visits.round.before = before;
-        coordinator.totals = totals;
-        coordinator.totals_at_start.pages = totals.pages.min(before.pages + 1);
+        let at_start = pages(totals.pages.min(before.pages + 1));
+        coordinator.totals = run_totals(round, before, at_start, totals);
         let elapsed = Duration::from_secs(1);
         coordinator.into_summary(Ended::Finished, elapsed, true, BTreeMap::new(), None)
     }
@@ -189,15 +183,18 @@ mod tests {
         // Pages of this round, and failed ones among them.
         for (pages, failed, fetched) in [(0, 0, 3), (2, 2, 0), (2, 1, 1)] {
             let mut coordinator = coordinator(|_| {});
-            coordinator.visits.round.number = 2;
-            coordinator.visits.round.before = totals(5, 0, 3);
-            coordinator.totals = totals(5 + pages, failed, 3);
-            coordinator.totals_at_start = coordinator.totals;
+            let (before, now) = (totals(5, 0, 3), totals(5 + pages, failed, 3));
+            coordinator.totals = run_totals(2, before, now, now);
             let url = coordinator.config.seeds[0].clone();
             let why = "excluded".to_owned();
-            coordinator.seeds_failed.push(SeedFailure { url, why });
-            (coordinator.requests, coordinator.robots_requests) = (7, 2);
-            coordinator.unusable.insert("mailto", 4);
+            let seeds_failed = vec![SeedFailure { url, why }];
+            let unusable = HashMap::from([("mailto", 4)]);
+            let counts = Commit::default();
+            coordinator
+                .report
+                .committed(&counts, unusable, seeds_failed);
+            (0..7).for_each(|_| coordinator.requests.sent());
+            (0..2).for_each(|_| coordinator.report.robots_answered());
             let (elapsed, excluded) = (Duration::from_secs(1), BTreeMap::new());
             let found = coordinator.into_summary(Ended::Finished, elapsed, true, excluded, None);
             assert_eq!(

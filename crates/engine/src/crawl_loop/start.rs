@@ -14,12 +14,13 @@ use crate::admissions::{seed_admission, seed_sitemap_admission};
 use crate::messages::{Effect, WriterMessage};
 
 impl Coordinator {
-    /// Takes up what earlier runs left of all hosts; each is read when its turn comes.
+    /// Takes up what earlier runs left of all hosts; each is read when a permit of the host is due.
     ///
     /// # Errors
     /// [`FrontierError`] where the store fails.
     pub(crate) fn restore(&mut self, rest: RestartKind) -> Result<(), FrontierError> {
         self.hosts.resume(rest);
+        self.scope.resume();
         if self.host_budgets.are_shared() {
             self.share_budgets()?;
         }
@@ -109,14 +110,14 @@ impl Coordinator {
         let seeds = self.config.seeds.iter();
         let seeds: Vec<_> = seeds
             .map(|seed| match self.config.seed_sitemaps.contains(seed) {
-                true => seed_sitemap_admission(seed, &self.scope),
-                false => seed_admission(seed, &self.scope),
+                true => seed_sitemap_admission(seed, self.scope.current()),
+                false => seed_admission(seed, self.scope.current()),
             })
             .collect();
         if !seeds.is_empty() {
             self.write(WriterMessage::Seeds(seeds), out);
         }
-        let scope = Some(Arc::clone(&self.scope));
+        let scope = Some(Arc::clone(self.scope.current()));
         self.write(WriterMessage::TakeBack { scope }, out);
     }
 }
@@ -260,9 +261,9 @@ mod tests {
             transaction.keep_host(&host, state.wake, &state.bytes());
             transaction.commit().unwrap();
             assert_eq!(now.past_address(&host).unwrap(), Some(address));
-            assert!(!now.hosts.is_resumed());
+            assert!(!now.scope.judges_again());
             now.restore(RestartKind::AfterKill).unwrap();
-            assert!(now.hosts.is_resumed());
+            assert!(now.scope.judges_again());
             // It costs a walk over all hosts, so it is done where a budget asks for it.
             assert_eq!(now.host_budgets.served(), served);
         }
@@ -283,7 +284,7 @@ mod tests {
             coordinator.begin(at(20), &mut out);
             assert!(coordinator.scheduler.knows(&url.host_key()));
             assert_eq!(
-                (out.len(), coordinator.unsettled),
+                (out.len(), coordinator.backlog.unsettled()),
                 (messages, messages as u64)
             );
             let last = out.pop().unwrap();

@@ -1,7 +1,6 @@
 //! Commands of a person who watches the crawl.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crawl_archive::rows::{CommandTaken, DelayRow};
@@ -29,7 +28,10 @@ const MAX_HOSTS_SHOWN: usize = 50;
 /// Pages of a state, at most.
 const MAX_PAGES_SHOWN: usize = 10;
 
-/// The state of steering by a person.
+/// The pauses of a run and its latest pages, for a person who steers it.
+///
+/// Receives [`pause`](Self::pause) and [`resume`](Self::resume), where repetitions change nothing, and
+/// each page that is [`settled`](Self::settled). Emits nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Steering {
     /// Since when nothing is sent.
@@ -40,6 +42,22 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
+    /// Sends nothing from now on.
+    fn pause(&mut self, now: Tick) {
+        self.paused_since.get_or_insert(now);
+    }
+
+    /// Sends requests again from now on.
+    fn resume(&mut self, now: Tick) {
+        let since = self.paused_since.take();
+        self.paused += since.map_or(Duration::ZERO, |since| now.since(since));
+    }
+
+    /// Returns the latest pages, the last one first.
+    fn latest(&self) -> Vec<LatestPage> {
+        self.latest.iter().cloned().collect()
+    }
+
     pub(crate) fn is_paused(&self) -> bool {
         self.paused_since.is_some()
     }
@@ -75,12 +93,11 @@ impl Coordinator {
         let entry = self.log_entry(now, &command);
         let done = match command {
             Command::Pause => {
-                self.steering.paused_since.get_or_insert(now);
+                self.steering.pause(now);
                 Ok(CommandAnswer::Done)
             }
             Command::Resume => {
-                let since = self.steering.paused_since.take();
-                self.steering.paused += since.map_or(Duration::ZERO, |since| now.since(since));
+                self.steering.resume(now);
                 Ok(CommandAnswer::Done)
             }
             Command::Delay { host, delay } => {
@@ -134,8 +151,8 @@ impl Coordinator {
             command: command.to_owned(),
             about,
             delay,
-            ended: self.ended,
-            settled: self.totals.messages,
+            ended: self.requests.ended_in_run(),
+            settled: self.totals.of_all_runs().messages,
         }))
     }
 
@@ -143,7 +160,7 @@ impl Coordinator {
     fn live(&self, now: Tick) -> LiveState {
         LiveState {
             progress: self.progress(now),
-            latest: self.steering.latest.iter().cloned().collect(),
+            latest: self.steering.latest(),
             hosts: self.scheduler.busiest(now, MAX_HOSTS_SHOWN),
             parked: self.scheduler.parked().cloned().collect(),
             at: now,
@@ -202,7 +219,7 @@ impl Coordinator {
             why: why.to_string(),
         })?;
         self.may_be_asked(&url)?;
-        let mut scope = self.scope.as_ref().clone();
+        let mut scope = self.scope.current().as_ref().clone();
         scope.add_seed(&url);
         if let ScopeVerdict::Out { rule, .. } = scope.judge(&url, 0) {
             return Err(Refused::OutOfScope { url, rule });
@@ -220,7 +237,7 @@ impl Coordinator {
         });
         let seed = Box::new(seed_admission(&url, &scope));
         if refused.is_none() {
-            self.scope = Arc::new(scope);
+            self.scope.replace(scope);
         }
         Ok(Order::Add { seed, refused })
     }
@@ -268,9 +285,8 @@ impl Coordinator {
     }
 
     fn order_parked(&mut self, answer: AnswerSender, out: &mut Vec<Effect>) {
-        self.sequence += 1;
         let order = Order::Parked {
-            number: self.sequence,
+            number: self.hosts.next_sequence(),
             hosts: self.scheduler.parked().cloned().collect(),
         };
         self.order(order, answer, out);
@@ -289,13 +305,31 @@ mod tests {
     use super::{MAX_PAGES_SHOWN, Steering};
 
     #[test]
+    fn ours_pauses_add_up_and_repeated_commands_count_for_nothing() {
+        let at = |second: u64| Tick::from_micros(second * 1_000_000);
+        let mut steering = Steering::default();
+        steering.resume(at(1));
+        assert_eq!(steering.paused().as_secs(), 0);
+        steering.pause(at(10));
+        steering.pause(at(15));
+        assert!(steering.is_paused());
+        steering.resume(at(20));
+        steering.resume(at(25));
+        assert!(!steering.is_paused());
+        steering.pause(at(30));
+        steering.resume(at(31));
+        assert_eq!(steering.paused().as_secs(), 11);
+    }
+
+    #[test]
     fn ours_the_latest_pages_are_kept_the_last_first() {
         let mut steering = Steering::default();
         for page in 0..12_u16 {
             let url = canonicalize(None, &format!("http://a.example/{page}")).unwrap();
             steering.settled(&url, Some(200 + page), Tick::from_micros(page.into()));
         }
-        let latest = steering.latest.iter();
+        let latest = steering.latest();
+        let latest = latest.iter();
         let shown: Vec<_> = latest
             .map(|page| (page.status, page.at.as_micros()))
             .collect();

@@ -9,11 +9,6 @@ use super::Coordinator;
 use super::shared_hosts::SharedHosts;
 use crate::summary::{Ended, UnreachableHost};
 
-/// Items on their way to the disk at which no more permits are asked for, at least. It
-/// bounds the bodies in memory behind the fetcher, and is large enough for a group commit
-/// to pay while the next group gathers.
-const MAX_UNSETTLED: u64 = 512;
-
 /// A gap that is longer, as a `Crawl-delay` of years asks for, is no reason to stay.
 const MAX_GAP_WORTH_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -21,19 +16,19 @@ impl Coordinator {
     /// The end of this run by `--max-time`, for which a pause does not count.
     pub(crate) fn deadline(&self) -> Option<Tick> {
         let time = self.config.budgets.max_time?;
-        Some(self.started + time + self.steering.paused())
+        Some(self.totals.started() + time + self.steering.paused())
     }
 
     /// The name of a budget of the whole crawl that leaves room for no further page.
     pub(crate) fn spent_budget(&self) -> Option<&'static str> {
         let budgets = &self.config.budgets;
-        let of_round = self.totals.since(&self.visits.round.before);
+        let of_round = self.totals.of_round();
         let others_bytes = self.shared.as_ref().map_or(0, SharedHosts::others_bytes);
         // Of those that all workers may have, each has leave for some.
         let are_pages_spent = self.are_pages_spent().unwrap_or_else(|| {
             budgets
                 .max_pages
-                .is_some_and(|max| of_round.pages + self.leases_out >= max)
+                .is_some_and(|max| of_round.pages + self.backlog.leases() >= max)
         });
         if are_pages_spent {
             Some("max-pages")
@@ -50,11 +45,6 @@ impl Coordinator {
         } else {
             None
         }
-    }
-
-    /// Room for every request that may be in flight, and a group behind it.
-    pub(crate) fn max_unsettled(&self) -> u64 {
-        MAX_UNSETTLED.max(2 * u64::from(self.config.politeness.concurrency))
     }
 
     pub(crate) fn natural_end(&mut self, now: Tick) -> Option<Ended> {
@@ -82,7 +72,7 @@ impl Coordinator {
                         .origins
                         .why_unreachable_host(&rest.host)
                         .unwrap_or_else(|| match rest.why {
-                            PauseReason::OtherCrawl => self.locks.who_asks(&rest.host),
+                            PauseReason::OtherCrawl => self.hosts.who_asks(&rest.host),
                             why => paused_words(why),
                         }),
                     host: rest.host,
@@ -126,16 +116,23 @@ mod tests {
     use crawl_scheduler::{PauseReason, RobotsState};
     use crawl_weburl::canonicalize;
 
-    use super::super::by_itself::{at, coordinator, open_to_all};
-    use super::super::{MAX_UNDELIVERED_ROWS, MAX_UNSETTLED_BYTES};
-    use super::{Coordinator, MAX_UNSETTLED, paused_words};
+    use super::super::by_itself::{at, coordinator, open_to_all, run_totals};
+    use super::paused_words;
     use crate::config::Budgets;
     use crate::control::{Phase, Stop};
-    use crate::error::EngineError;
     use crate::summary::{Ended, UnreachableHost};
     use crate::totals::Totals;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    fn totals(pages: u64, failed: u64, bytes: u64) -> Totals {
+        Totals {
+            pages,
+            failed,
+            bytes,
+            ..Totals::default()
+        }
+    }
 
     #[test]
     fn ours_each_budget_of_a_crawl_is_spent_when_it_is_reached() {
@@ -178,12 +175,10 @@ mod tests {
         ] {
             let shown = format!("{budgets:?}");
             let mut coordinator = coordinator(|config| config.budgets = budgets);
-            coordinator.totals.pages = 106;
-            coordinator.totals.bytes = 106_000;
             // What earlier rounds fetched does not count.
-            coordinator.visits.round.before.pages = 100;
-            coordinator.visits.round.before.bytes = 100_000;
-            coordinator.leases_out = 1;
+            let (before, totals) = (totals(100, 0, 100_000), totals(106, 0, 106_000));
+            coordinator.totals = run_totals(2, before, before, totals);
+            coordinator.backlog.leased();
             let served = 6 * SECOND;
             coordinator.host_budgets.asked(&host, at(10), served, 0);
             assert_eq!(coordinator.spent_budget(), spent, "{shown}");
@@ -191,63 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_limit_of_what_is_under_way_leaves_no_room() {
-        type Fill = fn(&mut Coordinator);
-        let fills: [(Fill, bool); 12] = [
-            (|_| {}, true),
-            (|it| it.unsettled = MAX_UNSETTLED - 1, true),
-            (|it| it.unsettled = MAX_UNSETTLED, false),
-            (|it| it.unsettled_bytes = MAX_UNSETTLED_BYTES - 1, true),
-            (|it| it.unsettled_bytes = MAX_UNSETTLED_BYTES, false),
-            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS - 1), true),
-            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS), false),
-            (|it| it.note_free_space(9), false),
-            (
-                |it| it.fail(EngineError::OutputInUse { dir: "a".into() }),
-                false,
-            ),
-            // A commit may take half of the time.
-            (|it| (it.unsettled, it.committed_at) = (1, at(15)), true),
-            (|it| (it.unsettled, it.committed_at) = (1, at(14)), false),
-            (
-                |it| (it.unsettled, it.pages_in_flight, it.committed_at) = (1, 1, at(14)),
-                true,
-            ),
-        ];
-        for (number, (fill, has_room)) in fills.into_iter().enumerate() {
-            let mut coordinator = coordinator(|config| {
-                config.commit_within = 10 * SECOND;
-                config.min_free = 10;
-                config.politeness.concurrency = 1;
-            });
-            coordinator.committed_at = at(20);
-            fill(&mut coordinator);
-            assert_eq!(coordinator.has_room(at(20)), has_room, "{number}");
-        }
-        let wide = coordinator(|config| config.politeness.concurrency = 300);
-        assert_eq!(wide.max_unsettled(), 600);
-    }
-
-    #[test]
     fn ours_progress_tells_what_this_run_did_and_how_fast() {
         let mut coordinator = coordinator(|_| {});
-        coordinator.totals = Totals {
-            pages: 150,
-            failed: 7,
-            bytes: 9_000,
-            ..Totals::default()
-        };
-        coordinator.totals_at_start.pages = 110;
-        coordinator.visits.round.before.pages = 100;
-        coordinator.visits.round.before.failed = 2;
-        coordinator.visits.round.before.bytes = 1_000;
+        let (before, now) = (totals(100, 2, 1_000), totals(150, 7, 9_000));
+        coordinator.totals = run_totals(2, before, totals(110, 0, 0), now);
         let progress = coordinator.progress(at(30));
         assert_eq!(progress.phase, Phase::Crawling);
         assert_eq!((progress.pages, progress.failed), (50, 5));
         assert_eq!(progress.bytes, 8_000);
         assert_eq!(progress.elapsed, 20 * SECOND);
         assert!((progress.pages_per_second - 2.0).abs() < 1e-9);
-        coordinator.stop = Stop::Drain;
+        coordinator.end.stop(Stop::Drain);
         assert_eq!(coordinator.progress(at(30)).phase, Phase::Draining);
     }
 

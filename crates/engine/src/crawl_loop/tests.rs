@@ -11,11 +11,12 @@ use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 
-use super::by_itself::{at, coordinator, leased, open_to_all};
+use super::by_itself::{at, coordinator, leased, open_to_all, pages, run_totals};
 use super::estimate::MAX_URLS_BY_HOST;
+use super::run_scope::RunScope;
 use super::steering::MAX_DELAYS;
 use super::{Coordinator, Next, request_rows};
-use crate::config::HostBudget;
+use crate::config::{HostBudget, Resources};
 use crate::control::{Command, CommandAnswer, MAX_PARKED, Phase, PostedCommand, Refused, Stop};
 use crate::error::EngineError;
 use crate::messages::{Committed, Effect, Event, Job, Order, WriterMessage};
@@ -59,8 +60,11 @@ fn ours_a_commit_ends_what_is_in_it() {
     coordinator.traps.leased(&host);
     coordinator.traps.leased(&host);
     coordinator.hosts.state_sent(&host.host_key());
-    (coordinator.unsettled, coordinator.leases_out) = (9, 2);
-    coordinator.unsettled_bytes = 1_000;
+    for _ in 0..2 {
+        coordinator.backlog.leased();
+        coordinator.backlog.page_ended();
+    }
+    coordinator.backlog.written(7, 1_000);
     let totals = Totals {
         pages: 7,
         ..Totals::default()
@@ -84,14 +88,14 @@ fn ours_a_commit_ends_what_is_in_it() {
         let mut out = Vec::new();
         coordinator.handle(at(30), Event::Committed(Box::new(committed)), &mut out);
         assert!(out.is_empty());
-        assert_eq!(coordinator.unsettled_bytes, left);
+        assert_eq!(coordinator.backlog.bytes().0, left);
     }
-    assert_eq!((coordinator.unsettled, coordinator.leases_out), (3, 0));
+    let backlog = &coordinator.backlog;
+    assert_eq!((backlog.unsettled(), backlog.leases()), (3, 0));
     assert_eq!(coordinator.traps.all_leases(), 0);
-    assert_eq!(coordinator.committed_at, at(30));
     assert_eq!(coordinator.totals(), totals);
-    assert_eq!(coordinator.unusable["mailto"], 4);
-    assert_eq!(coordinator.seeds_failed.len(), 2);
+    assert_eq!(coordinator.report.take_unusable()["mailto"], 4);
+    assert_eq!(coordinator.report.take_seeds_failed().len(), 2);
     coordinator.hosts.check_invariants(0);
     // What was put aside is judged again.
     let committed = Committed {
@@ -152,20 +156,23 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
     let forever = Next::Wait(None);
     let changes: [(Change, Next, Option<Ended>); 9] = [
         (|_| {}, Next::Done, Some(Ended::Finished)),
-        (|it| it.in_flight = 1, forever, None),
-        (|it| it.unsettled = 1, forever, None),
+        (|it| it.requests.sent(), forever, None),
+        (|it| it.backlog.written(1, 0), forever, None),
         (
-            |it| it.stop = Stop::Now,
+            |it| it.end.stop(Stop::Now),
             Next::Done,
             Some(Ended::Interrupted),
         ),
         (
-            |it| it.stop = Stop::Drain,
+            |it| it.end.stop(Stop::Drain),
             Next::Done,
             Some(Ended::Interrupted),
         ),
         (
-            |it| (it.in_flight, it.stop) = (1, Stop::Drain),
+            |it| {
+                it.requests.sent();
+                it.end.stop(Stop::Drain);
+            },
             forever,
             Some(Ended::Interrupted),
         ),
@@ -183,7 +190,8 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
         ),
         (
             |it| {
-                (it.in_flight, it.leases_out) = (1, 7);
+                it.requests.sent();
+                (0..7).for_each(|_| it.backlog.leased());
                 it.scheduler.set_pending(at(20), &origin("a.example"), 1);
             },
             forever,
@@ -195,7 +203,7 @@ fn ours_a_run_goes_on_as_long_as_something_is_under_way() {
         change(&mut coordinator);
         let mut out = Vec::new();
         assert_eq!(coordinator.advance(at(20), &mut out), next, "{number}");
-        assert_eq!(coordinator.ending, ended, "{number}");
+        assert_eq!(coordinator.end.ended(), ended.as_ref(), "{number}");
         assert!(out.is_empty(), "{number}");
     }
 }
@@ -229,9 +237,9 @@ fn ours_a_run_wakes_at_its_deadline_or_when_a_host_may_be_asked() {
 fn ours_the_time_is_over_at_its_deadline() {
     for (now, expected) in [(29, None), (30, Some(Ended::Budget("max-time")))] {
         let mut coordinator = coordinator(|config| config.budgets.max_time = Some(20 * SECOND));
-        coordinator.in_flight = 1;
+        coordinator.requests.sent();
         coordinator.advance(at(now), &mut Vec::new());
-        assert_eq!(coordinator.ending, expected, "{now}");
+        assert_eq!(coordinator.end.ended(), expected.as_ref(), "{now}");
     }
 }
 
@@ -297,7 +305,8 @@ fn ours_progress_counts_what_waits_and_what_never_will_be_asked() {
     scheduler.note_past_request(at(20), &waits.host_key(), at(20), 9 * SECOND, None);
     scheduler.set_robots(at(20), &waits, open_to_all());
     scheduler.set_pending(at(20), &waits, 1);
-    coordinator.visits.round.number = 3;
+    let none = Totals::default();
+    coordinator.totals = run_totals(3, none, none, none);
     let progress = coordinator.progress(at(21));
     assert_eq!((progress.pending, progress.excluded), (2, 3));
     assert_eq!((progress.hosts_waiting, progress.hosts_resting), (1, 2));
@@ -306,7 +315,7 @@ fn ours_progress_counts_what_waits_and_what_never_will_be_asked() {
     drop(tell(&mut coordinator, Command::Pause));
     let progress = coordinator.progress(at(21));
     assert_eq!((progress.phase, progress.is_paused), (Phase::Paused, true));
-    coordinator.ending = Some(Ended::Finished);
+    coordinator.end.end(Ended::Finished);
     assert_eq!(coordinator.progress(at(21)).phase, Phase::Draining);
 }
 
@@ -325,11 +334,11 @@ fn ours_the_estimate_counts_urls_for_which_their_hosts_have_room() {
                 Admission::seed(url(&format!("http://a.example/{path}"))),
             );
         }
-        coordinator.totals.pages = 2;
+        coordinator.totals.committed(pages(2));
         if leases == 4 {
             // Two URLs wait, of eight in all.
-            coordinator.totals.pages = 1;
-            coordinator.leases_out = 1;
+            coordinator.totals.committed(pages(1));
+            coordinator.backlog.leased();
         }
         let progress = coordinator.progress(at(30));
         assert!((progress.share_done - share).abs() < 1e-9, "{progress:?}");
@@ -344,7 +353,7 @@ fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -
     let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
         panic!("no permit");
     };
-    coordinator.in_flight = 1;
+    coordinator.requests.sent();
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let part = answer(200, body).result(&request.url, at(20)).unwrap();
     let mut failed = failure(kind, at(20), at(22));
@@ -365,7 +374,13 @@ fn robots_failed(coordinator: &mut Coordinator, kind: FailureKind, body: &str) -
 fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::ShortBody, "twelve bytes");
-    assert_eq!((coordinator.in_flight, coordinator.robots_requests), (0, 1));
+    assert_eq!(
+        (
+            coordinator.requests.count(),
+            coordinator.report.robots_requests()
+        ),
+        (0, 1)
+    );
     let stored = coordinator
         .host_budgets
         .stored(&origin("a.example").host_key());
@@ -382,7 +397,13 @@ fn ours_what_came_of_an_answer_that_broke_off_counts_as_bytes_of_its_host() {
 fn ours_a_request_that_was_given_up_tells_nothing_of_the_rules() {
     let mut coordinator = coordinator(|_| {});
     let out = robots_failed(&mut coordinator, FailureKind::GivenUp, "");
-    assert_eq!((coordinator.in_flight, coordinator.robots_requests), (0, 0));
+    assert_eq!(
+        (
+            coordinator.requests.count(),
+            coordinator.report.robots_requests()
+        ),
+        (0, 0)
+    );
     assert!(
         matches!(
             *out,
@@ -390,27 +411,6 @@ fn ours_a_request_that_was_given_up_tells_nothing_of_the_rules() {
         ),
         "{out:?}"
     );
-}
-
-#[test]
-fn ours_a_sitemap_of_the_own_host_is_read_unless_excluded_and_of_another_in_scope() {
-    let mut coordinator = coordinator(|_| {});
-    let mut scope = Scope::new(ScopeMode::Host, &[], &["/x".to_owned()], None).unwrap();
-    scope.add_seed(&url("http://a.example/"));
-    coordinator.scope = Arc::new(scope);
-    for (sitemap, host, is_read) in [
-        ("http://a.example/s", "a.example", true),
-        ("http://a.example/x", "a.example", false),
-        ("http://b.example/s", "b.example", true),
-        ("http://b.example/x", "b.example", false),
-        ("http://b.example/s", "a.example", false),
-        ("http://a.example/s", "b.example", true),
-        ("http://a.example/x", "b.example", false),
-    ] {
-        let host = HostKey::parse(host).unwrap();
-        let found = coordinator.may_read_sitemap(&url(sitemap), &host);
-        assert_eq!(found, is_read, "{sitemap} {host}");
-    }
 }
 
 #[test]
@@ -614,7 +614,7 @@ fn ours_a_url_that_waits_already_may_be_added_and_its_host_joins_the_scope() {
     let mut coordinator = coordinator(|_| {});
     let mut scope = Scope::new(ScopeMode::Host, &[], &[], None).unwrap();
     scope.add_seed(&url("http://a.example/"));
-    coordinator.scope = Arc::new(scope);
+    coordinator.scope = RunScope::new(scope, Resources::Off);
     let added = url("http://b.example/1");
     let _lease = leased(&*coordinator.frontier, Admission::seed(added.clone()));
     let (_, out) = tell(&mut coordinator, Command::Add(added.to_string()));
@@ -631,7 +631,11 @@ fn ours_a_url_that_waits_already_may_be_added_and_its_host_joins_the_scope() {
     assert_eq!((&seed.url, seed.is_seed), (&added, true));
     assert!(refused.is_none());
     let sitemap = url("http://b.example/s");
-    assert!(coordinator.may_read_sitemap(&sitemap, &origin("a.example").host_key()));
+    assert!(
+        coordinator
+            .scope
+            .may_read_sitemap(&sitemap, &origin("a.example").host_key())
+    );
 }
 
 #[test]
@@ -649,7 +653,7 @@ fn ours_beyond_so_many_urls_the_budgets_of_hosts_do_not_count_in_the_estimate() 
             transaction.admit(seed).unwrap();
         }
         transaction.commit().unwrap();
-        coordinator.totals.pages = 9;
+        coordinator.totals.committed(pages(9));
         let share = 9.0 / (9 + pages_left) as f64;
         let progress = coordinator.progress(at(30));
         assert!((progress.share_done - share).abs() < 1e-9, "{progress:?}");
@@ -677,8 +681,6 @@ fn ours_an_exchange_for_rules_is_archived_by_its_purpose() {
     });
     let expected = ["tdmrep", "robots"].map(|purpose| (purpose, 12, Some(of.clone()), true));
     assert!(shown.eq(expected));
-    assert_eq!(
-        (coordinator.unsettled, coordinator.unsettled_bytes),
-        (2, 24)
-    );
+    let backlog = &coordinator.backlog;
+    assert_eq!((backlog.unsettled(), backlog.bytes().0), (2, 24));
 }

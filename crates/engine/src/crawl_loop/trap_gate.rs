@@ -1,31 +1,37 @@
-//! Names, traps and actions in the crawl loop: what a link is called, when its turn is, and what is
-//! put aside.
+//! Traps and samples in the crawl loop: which leased page is fetched, which waits, and which is put
+//! aside.
 //!
-//! The level of a URL (see there) stands in its priority, so that the frontier keeps it and puts
-//! URLs found on pages that said nothing new behind all others.
+//! The priority of a URL holds its level, so that the frontier stores it and puts URLs found on pages
+//! with nothing new behind all others.
 
 use std::collections::BTreeSet;
 
-use crawl_frontier::{Exclusion, FrontierError, KnownState, Lease, Reason, UrlKind};
+use crawl_frontier::{Exclusion, Frontier, FrontierError, KnownState, Lease, Reason, UrlKind};
 use crawl_traps::Disposition;
 use crawl_weburl::{CanonicalUrl, Origin, canonicalize};
 use foldhash::{HashMap, HashMapExt as _};
 
-use super::Coordinator;
 use crate::config::TrapRules;
 use crate::messages::WriterMessage;
 use crate::messages::page::FetchContext;
 use crate::priority::Priority;
-use crate::sampling::SampleVerdict;
+use crate::sampling::{SampleVerdict, Sampling};
 use crate::shared_traps::{SharedTraps, put_aside};
 
-/// The coordinator's view of traps.
-#[derive(Debug)]
+/// Decides what happens to leased URLs of pages by traps and by the sample of a crawl.
+///
+/// - Set up: [`share_traps`](Self::share_traps) and [`sample`](Self::sample), before the first lease.
+/// - For each lease that may be fetched: [`disposition`](Self::disposition). Nothing is emitted; the
+///   caller acts on the answer. Each fetched lease is reported with [`leased`](Self::leased), and with
+///   [`ended`](Self::ended) once it is committed or released.
+/// - An origin that waits for a commit is noted with [`wait_for_commit`](Self::wait_for_commit).
+///   After each commit the caller wakes the origins of [`take_waiting`](Self::take_waiting).
 pub(crate) struct TrapGate {
     rules: TrapRules,
+    /// The evidence that the writer commits, shared with it.
     shared: SharedTraps,
-    /// Leases of each origin whose end was not committed yet: what came of them is not known to
-    /// `shared`.
+    sampling: Option<Sampling>,
+    /// Uncommitted leases of each origin. The evidence in `shared` does not include them.
     out: HashMap<Origin, u32>,
     /// Origins whose URLs wait for a commit.
     waiting: BTreeSet<Origin>,
@@ -33,45 +39,63 @@ pub(crate) struct TrapGate {
 
 /// The next step for a URL that was leased and may be asked for.
 pub(crate) enum LeaseDisposition {
-    /// It asks for it.
+    /// Fetch the URL now.
     Fetch(Lease),
-    /// It waits until what is under way at its origin is read.
+    /// Release the URL until the origin's requests in flight are read and committed.
     Wait(Lease),
-    /// It waits for the commit that is under way: what is known of traps is changing by it.
+    /// Release the URL until the commit under way is done: it changes the evidence for traps.
     WaitForCommit(Lease),
-    /// It was leased before the last commit: by now another may be first.
+    /// Lease again: the URL was leased before the last commit, and another may be first now.
     Again(Lease),
-    /// It goes behind others of its queue.
+    /// Put the URL behind others of its queue.
     Later(Lease, Priority),
-    /// The writer has it.
+    /// Settle the URL without a request.
     Settle(WriterMessage),
 }
 
 impl TrapGate {
-    pub(crate) fn new(rules: TrapRules) -> TrapGate {
+    pub(super) fn new(rules: TrapRules) -> TrapGate {
         TrapGate {
             rules,
             shared: SharedTraps::new(&TrapRules::OFF, None),
+            sampling: None,
             out: HashMap::new(),
             waiting: BTreeSet::new(),
         }
     }
 
-    /// Origins that are to be looked at again, as something was committed.
+    /// Uses the evidence that the writer shares from now on.
+    pub(super) fn share_traps(&mut self, shared: SharedTraps) {
+        self.shared = shared;
+    }
+
+    /// Fetches only the pages of a sample from now on.
+    pub(super) fn sample(&mut self, sampling: Option<Sampling>) {
+        self.sampling = sampling;
+    }
+
+    /// Returns whether to draw the sample now that the frame is complete. True once at most.
+    pub(super) fn is_to_draw(&mut self) -> bool {
+        self.sampling.as_mut().is_some_and(Sampling::is_to_draw)
+    }
+
+    /// Returns the origins to wake after a commit, and forgets them.
     pub(super) fn take_waiting(&mut self) -> BTreeSet<Origin> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// A URL of an origin waits for a commit.
-    pub(super) fn waits(&mut self, origin: &Origin) {
+    /// Notes an origin to wake after the next commit.
+    pub(super) fn wait_for_commit(&mut self, origin: &Origin) {
         self.waiting.insert(origin.clone());
     }
 
-    pub(crate) fn leased(&mut self, origin: &Origin) {
+    /// Counts a lease that is fetched.
+    pub(super) fn leased(&mut self, origin: &Origin) {
         *self.out.entry(origin.clone()).or_default() += 1;
     }
 
-    pub(crate) fn ended(&mut self, origin: &Origin) {
+    /// Counts the end of a lease.
+    pub(super) fn ended(&mut self, origin: &Origin) {
         if let Some(count) = self.out.get_mut(origin) {
             *count -= 1;
             if *count == 0 {
@@ -97,20 +121,18 @@ impl TrapGate {
         let url = canonicalize(None, cleaned.url.as_str()).ok()?;
         Some((url, exclusion))
     }
-}
-
-impl Coordinator {
-    /// Shares what is known of traps with the writer from now on.
-    pub(crate) fn share_traps(&mut self, shared: SharedTraps) {
-        self.traps.shared = shared;
-    }
-
-    /// Returns whether a leased URL is asked for now. A seed always is, and so is what was visited
-    /// before.
-    pub(crate) fn turn(
+    /// Decides what happens to a leased URL that scope and robots.txt allow. Seeds and URLs visited
+    /// before are always fetched. `per_host` is the number of requests that a host may have in
+    /// flight.
+    ///
+    /// # Errors
+    /// The frontier's, from looking up a mirrored page.
+    pub(super) fn disposition(
         &self,
         lease: Lease,
         context: &FetchContext,
+        per_host: u32,
+        frontier: &dyn Frontier,
     ) -> Result<LeaseDisposition, FrontierError> {
         if lease.kind != UrlKind::Page || context.past.is_some() {
             return Ok(LeaseDisposition::Fetch(lease));
@@ -133,7 +155,7 @@ impl Coordinator {
         }
         // A redirect insists on its target as it is.
         if lease.redirects == 0
-            && let Some((url, exclusion)) = self.traps.cleaned(&lease, context)
+            && let Some((url, exclusion)) = self.cleaned(&lease, context)
         {
             return Ok(LeaseDisposition::Settle(WriterMessage::SameAs {
                 lease,
@@ -141,32 +163,42 @@ impl Coordinator {
                 exclusion,
             }));
         }
-        let mut traps = self.traps.shared.lock();
-        // What is said of a URL follows from what was committed when it was chosen: so it does not
-        // depend on how far the writer is, and a replay says the same.
+        self.judge_by_traps(lease, per_host, frontier)
+    }
+
+    /// Decides by the traps of a URL's site, as of the commit that it was leased after.
+    fn judge_by_traps(
+        &self,
+        lease: Lease,
+        per_host: u32,
+        frontier: &dyn Frontier,
+    ) -> Result<LeaseDisposition, FrontierError> {
+        let mut traps = self.shared.lock();
+        // The verdict follows from the commits before the lease: so it does not depend on how far
+        // the writer is, and a replay gives the same.
         if traps.is_changing(&lease.url, lease.via.as_ref()) {
             return Ok(LeaseDisposition::WaitForCommit(lease));
         }
-        if self.traps.shared.settled_by() > lease.after {
+        if self.shared.settled_by() > lease.after {
             return Ok(LeaseDisposition::Again(lease));
         }
         let at = Priority::of(&lease);
-        let out = self.traps.out.get(&lease.origin).copied().unwrap_or(0);
-        let most = match at.level() {
+        let out = self.out.get(&lease.origin).copied().unwrap_or(0);
+        let max_out = match at.level() {
             0 if at.is_late() => 1,
             0 => u32::MAX,
-            // What came of them is to be known soon, and their host is to be as busy as it may be:
-            // a commit takes as long as several rounds of requests to a quick host.
-            _ => self.config.politeness.per_host.saturating_mul(4),
+            // Their results are wanted soon, while the host stays as busy as it may be: a commit
+            // takes as long as several rounds of requests to a quick host.
+            _ => per_host.saturating_mul(4),
         };
-        if out >= most || out > 0 && traps.needs_care(&lease.url, at.level()) {
+        if out >= max_out || out > 0 && traps.needs_care(&lease.url, at.level()) {
             return Ok(LeaseDisposition::Wait(lease));
         }
-        let course = traps.disposition(&lease.url, lease.via.as_ref(), at.level());
+        let disposition = traps.disposition(&lease.url, lease.via.as_ref(), at.level());
         drop(traps);
-        Ok(match course {
+        Ok(match disposition {
             Disposition::Fetch => LeaseDisposition::Fetch(lease),
-            // What comes after all else is late already.
+            // The URL already comes after all others.
             Disposition::Later(_) if at.is_late() => LeaseDisposition::Fetch(lease),
             Disposition::Later(level) => LeaseDisposition::Later(lease, Priority::at_level(level)),
             Disposition::Defer(rule) => LeaseDisposition::Settle(WriterMessage::PutAside {
@@ -180,7 +212,7 @@ impl Coordinator {
                     exclusion: put_aside(Reason::Duplicate, why),
                 })
             }
-            Disposition::Mirror(twin, why) if self.is_had(&twin)? => {
+            Disposition::Mirror(twin, why) if is_had(frontier, &twin)? => {
                 LeaseDisposition::Settle(WriterMessage::PutAside {
                     lease,
                     exclusion: put_aside(Reason::Duplicate, why),
@@ -189,27 +221,27 @@ impl Coordinator {
             Disposition::SameAs(..) | Disposition::Mirror(..) => LeaseDisposition::Fetch(lease),
         })
     }
+}
 
-    /// Returns whether a page was fetched, or will be.
-    fn is_had(&self, url: &CanonicalUrl) -> Result<bool, FrontierError> {
-        let known = self.frontier.known(url)?;
-        Ok(known.is_some_and(|known| match known.state {
-            KnownState::Fetched { status } => (200..300).contains(&status),
-            KnownState::Pending { .. } | KnownState::Leased { .. } => true,
-            _ => false,
-        }))
-    }
+/// Returns whether a page was fetched, or will be.
+fn is_had(frontier: &dyn Frontier, url: &CanonicalUrl) -> Result<bool, FrontierError> {
+    let record = frontier.known(url)?;
+    Ok(record.is_some_and(|record| match record.state {
+        KnownState::Fetched { status } => (200..300).contains(&status),
+        KnownState::Pending { .. } | KnownState::Leased { .. } => true,
+        _ => false,
+    }))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use crawl_frontier::{Admission, NewState, Outcome, Reason, UrlKind};
+    use crawl_frontier::{
+        Admission, Frontier as _, MemoryFrontier, NewState, Outcome, Reason, UrlKind,
+    };
     use crawl_weburl::{CanonicalUrl, canonicalize};
 
-    use super::super::by_itself::{context, coordinator, leased};
-    use super::{LeaseDisposition, TrapGate};
+    use super::super::by_itself::{context, leased};
+    use super::{LeaseDisposition, TrapGate, is_had};
     use crate::config::TrapRules;
     use crate::messages::WriterMessage;
     use crate::priority::Priority;
@@ -253,12 +285,14 @@ mod tests {
             (|link| link.redirects = 1, true, "fetch"),
         ];
         for (number, (change, clean_params, expected)) in changes.into_iter().enumerate() {
-            let coordinator = coordinator(|config| config.traps.clean_params = clean_params);
+            let (frontier, mut traps) = (MemoryFrontier::new(), TrapRules::default());
+            traps.clean_params = clean_params;
+            let gate = TrapGate::new(traps);
             let mut admission = link("/p?sid=1");
             change(&mut admission);
-            let lease = leased(&*coordinator.frontier, admission);
+            let lease = leased(&frontier, admission);
             let context = context(&lease, rules);
-            let found = coordinator.turn(lease, &context).unwrap();
+            let found = gate.disposition(lease, &context, 1, &frontier).unwrap();
             assert_eq!(word(&found), expected, "{number}");
         }
     }
@@ -278,16 +312,17 @@ mod tests {
             ("/calendar?month=1", usual, 0, "fetch"),
             ("/calendar?month=1", usual, 1, "wait"),
         ] {
-            let mut coordinator = coordinator(|config| config.politeness.per_host = 3);
-            coordinator.share_traps(SharedTraps::new(&TrapRules::default(), None));
+            let frontier = MemoryFrontier::new();
+            let mut gate = TrapGate::new(TrapRules::default());
+            gate.share_traps(SharedTraps::new(&TrapRules::default(), None));
             let admission = Admission {
                 priority: priority.byte(),
                 ..link(path)
             };
-            let lease = leased(&*coordinator.frontier, admission);
-            (0..out).for_each(|_| coordinator.traps.leased(&lease.origin));
+            let lease = leased(&frontier, admission);
+            (0..out).for_each(|_| gate.leased(&lease.origin));
             let context = context(&lease, "");
-            let found = coordinator.turn(lease, &context).unwrap();
+            let found = gate.disposition(lease, &context, 3, &frontier).unwrap();
             assert_eq!(word(&found), expected, "{path} {priority:?} {out}");
         }
     }
@@ -308,22 +343,21 @@ mod tests {
 
     #[test]
     fn ours_a_mirror_gives_way_to_a_page_that_was_fetched_or_will_be() {
-        let coordinator = coordinator(|_| {});
-        let frontier = Arc::clone(&coordinator.frontier);
+        let frontier = MemoryFrontier::new();
         for (path, status) in [
             ("/page", 200),
             ("/last", 299),
             ("/moved", 301),
             ("/gone", 404),
         ] {
-            let lease = leased(&*frontier, Admission::seed(url(path)));
+            let lease = leased(&frontier, Admission::seed(url(path)));
             let mut transaction = frontier.begin().unwrap();
             transaction
                 .settle(lease, Outcome::Fetched { status })
                 .unwrap();
             transaction.commit().unwrap();
         }
-        let _under_way = leased(&*frontier, Admission::seed(url("/asked")));
+        let _under_way = leased(&frontier, Admission::seed(url("/asked")));
         let mut transaction = frontier.begin().unwrap();
         let deferred = NewState::Deferred(super::put_aside(Reason::Trap, "a".to_owned()));
         for (path, state) in [("/waiting", NewState::Pending), ("/deferred", deferred)] {
@@ -344,7 +378,7 @@ mod tests {
             ("/deferred", false),
             ("/unknown", false),
         ] {
-            assert_eq!(coordinator.is_had(&url(path)).unwrap(), had, "{path}");
+            assert_eq!(is_had(&frontier, &url(path)).unwrap(), had, "{path}");
         }
     }
 }

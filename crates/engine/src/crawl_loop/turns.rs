@@ -1,114 +1,154 @@
-//! Turns of hosts, as `state/order.jsonl` has them: by them a replay knows who was served when.
+//! Turns of hosts, as `state/order.jsonl` has them: a replay repeats them in their order.
+//!
+//! A turn is the use of one permit: the URLs of a host that are judged and settled by it, and the
+//! request that is sent at its end, if any.
 
 use crawl_archive::rows::HostTurn;
 use crawl_frontier::Lease;
 use crawl_scheduler::{Purpose, Tick};
 
-use super::Coordinator;
-use crate::totals::CommitPoint;
+use crate::totals::{CommitPoint, Totals};
 
 /// Maximum URLs that one turn settles or puts behind others, and maximum URLs that are judged
 /// before the loop takes in events again: commits, commands and signals wait no longer than that,
 /// whatever a URL costs to judge.
 pub(super) const MAX_JUDGED: u64 = 64;
 
-/// The facts of a turn, as it goes on.
+/// Bounds the turn under way, and records it.
+///
+/// A turn starts with [`begin`](Self::begin). While it [`goes_on`](Self::goes_on), each leased URL is
+/// reported with [`admit`](Self::admit), and with [`passed`](Self::passed) if it was settled or put
+/// behind others. At the end [`record`](Self::record) returns the row to write.
+///
+/// A replay calls [`repeat`](Self::repeat) before each turn that it repeats, and
+/// [`repeat_no_more`](Self::repeat_no_more) after the last.
+#[derive(Debug)]
+pub(super) struct HostTurns {
+    current: CurrentTurn,
+    /// Overrides the maximum of `passed` while turns are repeated from a record.
+    max_passed: Option<u64>,
+    /// URLs judged since the loop took in events.
+    judged: u64,
+    /// Totals when this run began.
+    at_start: Totals,
+    /// The number of the last commit of the runs before.
+    before_this_run: u64,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Turn {
-    /// The number of the last commit that its URLs were chosen after.
+struct CurrentTurn {
+    /// The number of the last commit that its URLs were leased after.
     after: Option<u64>,
-    /// URLs that were settled or went behind others.
+    /// URLs that were settled or put behind others.
     passed: u64,
-    /// Overrides the maximum of `passed` while a turn is taken again after a record.
-    pub(super) most: Option<u64>,
 }
 
-impl Turn {
-    /// Returns whether it is taken again after a record.
-    pub(super) fn is_recorded(&self) -> bool {
-        self.most.is_some()
+impl HostTurns {
+    /// Creates the turns of a run; `at_start` are the totals when it begins.
+    pub(super) fn new(at_start: Totals) -> HostTurns {
+        let before_this_run = CommitPoint {
+            pages: at_start.pages,
+            others: 0,
+        };
+        HostTurns {
+            current: CurrentTurn::default(),
+            max_passed: None,
+            judged: 0,
+            at_start,
+            before_this_run: before_this_run.number(),
+        }
     }
-}
 
-/// URLs judged since the loop took in events.
-#[derive(Debug, Default)]
-pub(super) struct JudgedUrls(u64);
-
-impl JudgedUrls {
-    pub(super) fn clear(&mut self) {
-        self.0 = 0;
+    /// The next turn repeats a recorded one that passed so many URLs. Older versions let a turn that
+    /// sent a request pass more.
+    pub(super) fn repeat(&mut self, recorded: &HostTurn) {
+        self.max_passed = Some(match recorded.is_sent {
+            true => u64::MAX,
+            false => recorded.passed,
+        });
     }
 
-    pub(super) fn add_one(&mut self) {
-        self.0 += 1;
+    /// The next turns are not recorded yet.
+    pub(super) fn repeat_no_more(&mut self) {
+        self.max_passed = None;
+    }
+
+    /// Returns whether turns are repeated from a record.
+    pub(super) fn are_repeated(&self) -> bool {
+        self.max_passed.is_some()
+    }
+
+    /// The loop took in events.
+    pub(super) fn took_in_events(&mut self) {
+        self.judged = 0;
     }
 
     /// Returns whether events are to be taken in before the next permit is used.
-    pub(super) fn are_many(&self) -> bool {
-        self.0 >= MAX_JUDGED
-    }
-}
-
-impl Coordinator {
-    pub(super) fn begin_turn(&mut self) {
-        self.turn = Turn {
-            most: self.turn.most,
-            ..Turn::default()
-        };
+    pub(super) fn are_events_due(&self) -> bool {
+        self.judged >= MAX_JUDGED
     }
 
-    /// Returns whether a lease was chosen after the same commit as those of this turn before it.
-    /// If not, the turn is over: all that is decided in it is to follow from one state.
-    pub(super) fn is_of_turn(&mut self, lease: &Lease) -> bool {
-        *self.turn.after.get_or_insert(lease.after) == lease.after
+    /// A permit is used.
+    pub(super) fn begin(&mut self) {
+        self.current = CurrentTurn::default();
     }
 
-    /// Returns whether nothing came of the turn yet: then it begins anew.
-    pub(super) fn is_fresh_turn(&mut self) -> bool {
-        let is_fresh = self.turn.passed == 0;
+    /// Dates a lease, and returns whether it belongs to the turn: all leases of a turn come after the
+    /// same commit, so that they follow from one state. Otherwise the turn is over, and the caller
+    /// releases the lease.
+    pub(super) fn admit(&mut self, lease: &mut Lease) -> bool {
+        lease.after = lease.after.max(self.before_this_run);
+        let is_admitted = *self.current.after.get_or_insert(lease.after) == lease.after;
+        self.judged += u64::from(is_admitted);
+        is_admitted
+    }
+
+    /// Begins the turn again if nothing came of it yet. Returns whether it did.
+    pub(super) fn begin_again(&mut self) -> bool {
+        let is_fresh = self.current.passed == 0;
         if is_fresh {
-            self.turn.after = None;
+            self.current.after = None;
         }
         is_fresh
     }
 
-    /// Returns whether the turn goes on without a request.
-    pub(super) fn turn_goes_on(&self) -> bool {
-        self.turn.passed < self.turn.most.unwrap_or(MAX_JUDGED)
-    }
-
-    /// Returns whether the turn ended early so that others are served. A recorded turn never does.
-    pub(super) fn is_cut_short(&self) -> bool {
-        !self.turn.is_recorded() && !self.turn_goes_on()
-    }
-
-    /// A URL of this turn was settled or went behind others.
+    /// A URL of this turn was settled or put behind others.
     pub(super) fn passed(&mut self) {
-        self.turn.passed += 1;
+        self.current.passed += 1;
     }
 
-    /// The row of the turn that is over; none where nothing came of it.
-    pub(super) fn turn_taken(
+    /// Returns whether the turn may lease another URL.
+    pub(super) fn goes_on(&self) -> bool {
+        self.current.passed < self.max_passed.unwrap_or(MAX_JUDGED)
+    }
+
+    /// Returns whether the turn ended early so that others are served. A repeated turn never does.
+    pub(super) fn is_cut_short(&self) -> bool {
+        !self.are_repeated() && !self.goes_on()
+    }
+
+    /// Returns the row of the turn that is over; `None` if nothing came of it. `ended` is the number
+    /// of requests of this run that ended, `settled` that of messages committed.
+    pub(super) fn record(
         &self,
         now: Tick,
         purpose: &Purpose,
         is_sent: bool,
+        (ended, settled): (u64, u64),
     ) -> Option<HostTurn> {
-        let passed = self.turn.passed;
+        let CurrentTurn { after, passed } = self.current;
         let (origin, purpose) = match purpose {
             Purpose::Page { origin } => (origin, "page"),
             Purpose::Robots { origin } => (origin, "robots"),
             Purpose::Hop { of } => (of, "hop"),
         };
-        let chosen_after = self.turn.after.map_or(0, |after| {
-            CommitPoint::of(after).messages(&self.totals_at_start)
-        });
+        let leased_after = after.map_or(0, |after| CommitPoint::of(after).messages(&self.at_start));
         (is_sent || passed > 0).then(|| HostTurn {
             at: now.as_millis(),
             origin: origin.to_string(),
             purpose: purpose.to_owned(),
-            ended: self.ended,
-            settled: chosen_after.max(self.totals.messages),
+            ended,
+            settled: leased_after.max(settled),
             passed,
             is_sent,
         })
@@ -117,13 +157,92 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use crawl_frontier::Admission;
+    use crawl_archive::rows::HostTurn;
+    use crawl_frontier::{Admission, Lease, MemoryFrontier};
+    use crawl_scheduler::Purpose;
     use crawl_weburl::{Origin, canonicalize};
 
     use super::super::Next;
-    use super::super::by_itself::{at, coordinator, copy, open_to_all};
-    use super::MAX_JUDGED;
+    use super::super::by_itself::{at, coordinator, copy, leased, open_to_all};
+    use super::{HostTurns, MAX_JUDGED};
     use crate::messages::{Committed, Effect, Event, WriterMessage};
+    use crate::totals::Totals;
+
+    fn lease(after: u64) -> Lease {
+        let url = canonicalize(None, "http://a.example/").unwrap();
+        let mut lease = leased(&MemoryFrontier::new(), Admission::seed(url));
+        lease.after = after;
+        lease
+    }
+
+    #[test]
+    fn ours_a_turn_leases_after_one_commit_and_is_recorded_where_something_came_of_it() {
+        let purpose = Purpose::Page {
+            origin: Origin::parse("http://a.example").unwrap(),
+        };
+        let mut turns = HostTurns::new(Totals::default());
+        let record = |turns: &HostTurns, is_sent| {
+            let turn = turns.record(at(20), &purpose, is_sent, (3, 7));
+            turn.map(|turn| (turn.purpose, turn.ended, turn.passed, turn.is_sent))
+        };
+        turns.begin();
+        assert!(turns.admit(&mut lease(5)) && !turns.admit(&mut lease(6)));
+        assert_eq!(record(&turns, false), None);
+        // Nothing came of it, so it may begin after another commit.
+        assert!(turns.begin_again() && turns.admit(&mut lease(6)));
+        turns.passed();
+        assert!(!turns.begin_again());
+        let page = || "page".to_owned();
+        assert_eq!(record(&turns, false), Some((page(), 3, 1, false)));
+        turns.begin();
+        assert_eq!(record(&turns, true), Some((page(), 3, 0, true)));
+    }
+
+    #[test]
+    fn ours_a_turn_passes_so_many_urls_or_as_many_as_its_record() {
+        let recorded = |passed, is_sent| HostTurn {
+            passed,
+            is_sent,
+            at: 0,
+            origin: String::new(),
+            purpose: String::new(),
+            ended: 0,
+            settled: 0,
+        };
+        for (recorded, passed, is_cut_short) in [
+            (None, MAX_JUDGED, true),
+            (Some(recorded(2, false)), 2, false),
+            (Some(recorded(2, true)), 1_000, false),
+        ] {
+            let mut turns = HostTurns::new(Totals::default());
+            if let Some(recorded) = &recorded {
+                turns.repeat(recorded);
+            }
+            assert_eq!(turns.are_repeated(), recorded.is_some());
+            turns.begin();
+            let mut count = 0;
+            while turns.goes_on() && count < 1_000 {
+                turns.passed();
+                count += 1;
+            }
+            assert_eq!((count, turns.is_cut_short()), (passed, is_cut_short));
+            turns.repeat_no_more();
+            assert!(!turns.are_repeated());
+        }
+    }
+
+    #[test]
+    fn ours_events_are_due_after_so_many_judged_urls() {
+        let mut turns = HostTurns::new(Totals::default());
+        for _ in 0..MAX_JUDGED {
+            assert!(!turns.are_events_due());
+            turns.begin();
+            assert!(turns.admit(&mut lease(0)));
+        }
+        assert!(turns.are_events_due());
+        turns.took_in_events();
+        assert!(!turns.are_events_due());
+    }
 
     #[test]
     fn ours_a_host_of_refused_urls_holds_up_neither_events_nor_other_hosts() {

@@ -1,7 +1,7 @@
 //! Documents that wait for a reading process, by host: how many may wait, and what holds their
 //! hosts back.
 //!
-//! They count neither as unsettled nor as unread: a host whose documents take long holds up itself
+//! They count neither as unsettled nor as unread, so a host whose documents take long holds up itself
 //! alone. A replay reads each document where it is fetched, so none wait there.
 
 use std::collections::{BTreeSet, HashMap};
@@ -9,10 +9,6 @@ use std::time::Duration;
 
 use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
-
-use super::Coordinator;
-use crate::control::Stop;
-use crate::messages::Effect;
 
 /// Documents of one host that may wait before it gets no further permit.
 const MAX_HOST_DOCUMENTS: u64 = 16;
@@ -26,24 +22,44 @@ const MAX_DOCUMENTS: u64 = 512;
 /// The time that documents have once a stop was asked for. Then their URLs are pending again.
 const STOP_GRACE: Duration = Duration::from_millis(250);
 
+/// Whether to give up work that would hold up the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GiveUp {
+    /// There is nothing to give up, or it was given up before.
+    No,
+    At(Tick),
+    Now,
+}
+
+/// Counts the documents that wait for a reading process, and holds their hosts back.
+///
+/// [`add`](Self::add) and [`remove`](Self::remove) come in pairs. A permit of a host that
+/// [`turns_away`](Self::turns_away) reports as full is not used. After [`stop`](Self::stop), each step of the loop asks
+/// [`give_up`](Self::give_up).
 #[derive(Debug, Default)]
 pub(super) struct WaitingDocuments {
     /// Count and bytes.
     hosts: HashMap<HostKey, (u64, u64)>,
     count: u64,
-    /// Origins of hosts that were full when their turn came.
+    /// Origins whose permits were not used, as their hosts were full.
     turned_away: BTreeSet<Origin>,
     stopped_at: Option<Tick>,
     are_given_up: bool,
 }
 
 impl WaitingDocuments {
+    /// Returns whether another document may wait.
     pub(super) fn have_room(&self) -> bool {
         self.count < MAX_DOCUMENTS
     }
 
+    /// Returns the number of documents that wait.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Returns whether a host has to wait until one of its documents was read.
-    pub(super) fn is_full(&self, host: &HostKey) -> bool {
+    fn is_full(&self, host: &HostKey) -> bool {
         let max = match self.count < MANY_DOCUMENTS {
             true => MAX_HOST_DOCUMENTS,
             false => 1,
@@ -52,64 +68,59 @@ impl WaitingDocuments {
         of_host.is_some_and(|(count, bytes)| *count >= max || *bytes >= MAX_HOST_BYTES)
     }
 
-    /// Notes an origin whose host is full, to be woken later.
-    pub(super) fn turn_away(&mut self, origin: &Origin) {
-        self.turned_away.insert(origin.clone());
+    /// Returns whether a host is full. If so, [`remove`](Self::remove) returns the origin once there is
+    /// room.
+    pub(super) fn turns_away(&mut self, host: &HostKey, origin: &Origin) -> bool {
+        let is_full = self.is_full(host);
+        if is_full {
+            self.turned_away.insert(origin.clone());
+        }
+        is_full
     }
 
+    /// Adds a document of a host.
+    pub(super) fn add(&mut self, host: HostKey, bytes: u64) {
+        let of_host = self.hosts.entry(host).or_default();
+        *of_host = (of_host.0 + 1, of_host.1 + bytes);
+        self.count += 1;
+    }
+
+    /// Removes a document of a host. Returns the origins that were turned away and have room again.
+    pub(super) fn remove(&mut self, host: &HostKey, bytes: u64) -> BTreeSet<Origin> {
+        if let Some((count, all)) = self.hosts.get_mut(host) {
+            *count -= 1;
+            *all = all.saturating_sub(bytes);
+            self.count -= 1;
+            if *count == 0 {
+                self.hosts.remove(host);
+            }
+        }
+        let (still, woken) = std::mem::take(&mut self.turned_away)
+            .into_iter()
+            .partition(|origin: &Origin| self.is_full(&origin.host_key()));
+        self.turned_away = still;
+        woken
+    }
+
+    /// The run is to stop: documents have a grace from now on.
     pub(super) fn stop(&mut self, now: Tick) {
         self.stopped_at.get_or_insert(now);
     }
-}
 
-impl Coordinator {
-    /// A page turned out to be a document, and waits for a process that reads it.
-    pub(super) fn document_waits(&mut self, host: HostKey, bytes: u64) {
-        let of_host = self.documents.hosts.entry(host).or_default();
-        *of_host = (of_host.0 + 1, of_host.1 + bytes);
-        self.documents.count += 1;
-    }
-
-    /// A document was read, or is about to be given back.
-    pub(super) fn document_ended(&mut self, now: Tick, host: &HostKey, bytes: u64) {
-        // The disk is waited for from now on, not since the page was fetched.
-        self.note_nothing_waits(now);
-        let documents = &mut self.documents;
-        if let Some((count, all)) = documents.hosts.get_mut(host) {
-            *count -= 1;
-            *all = all.saturating_sub(bytes);
-            documents.count -= 1;
-            if *count == 0 {
-                documents.hosts.remove(host);
-            }
+    /// Returns what to do with the documents that still wait some time after a stop.
+    pub(super) fn give_up(&mut self, now: Tick) -> GiveUp {
+        let Some(stopped_at) = self.stopped_at else {
+            return GiveUp::No;
+        };
+        if self.count == 0 || self.are_given_up {
+            return GiveUp::No;
         }
-        let (still, woken) = std::mem::take(&mut self.documents.turned_away)
-            .into_iter()
-            .partition(|origin: &Origin| self.documents.is_full(&origin.host_key()));
-        self.documents.turned_away = still;
-        for origin in woken {
-            self.wake(now, &origin, self.frontier.pending(&origin));
-        }
-    }
-
-    /// Jobs and messages that are not committed, without the documents that wait.
-    pub(super) fn unsettled_but_documents(&self) -> u64 {
-        self.unsettled.saturating_sub(self.documents.count)
-    }
-
-    /// Gives the documents up that still wait some time after a stop; returns when that will be.
-    pub(super) fn give_up_documents(&mut self, now: Tick, out: &mut Vec<Effect>) -> Option<Tick> {
-        let documents = &mut self.documents;
-        if self.stop == Stop::No || documents.count == 0 || documents.are_given_up {
-            return None;
-        }
-        let until = documents.stopped_at? + STOP_GRACE;
+        let until = stopped_at + STOP_GRACE;
         if now < until {
-            return Some(until);
+            return GiveUp::At(until);
         }
-        documents.are_given_up = true;
-        out.push(Effect::GiveUpDocuments);
-        None
+        self.are_given_up = true;
+        GiveUp::Now
     }
 }
 
@@ -130,7 +141,7 @@ mod tests {
 
     fn wait(coordinator: &mut Coordinator, host: &str, count: u64) {
         for _ in 0..count {
-            coordinator.unsettled += 1;
+            coordinator.backlog.written(1, 0);
             let event = Event::DocumentWaits {
                 host: origin(host).host_key(),
                 bytes: 1,

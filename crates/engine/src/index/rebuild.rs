@@ -1,18 +1,20 @@
 //! Building the search index anew, from pages.jsonl and the archive.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod kept_pages;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
-use crawl_archive::rows::{PageRow, READER_PANICKED, RequestRow, WarcPlace};
-use crawl_archive::{FOLDER, HttpMessage, ReadError, RowReader, read_place};
+use crawl_archive::rows::{READER_PANICKED, WarcPlace};
+use crawl_archive::{FOLDER, HttpMessage, ReadError, read_place};
 use crawl_coding::{DecodeLimits, decode};
-use crawl_extractor::{Document, Limits, PageText, is_html, may_be_read, what_is};
-use crawl_fetcher::{Interstitial, Secrets};
-use crawl_frontier::{Frontier, KnownState};
+use crawl_extractor::{Document, Limits, PageText, may_be_read, what_is};
+use crawl_fetcher::Secrets;
+use crawl_frontier::Frontier;
 use crawl_index::{
     IndexEntry, IndexWriter, IndexedPage, PendingFile, Reconciled, RedirectLookUp, SearchIndex,
 };
@@ -21,6 +23,7 @@ use crawl_weburl::{CanonicalUrl, HostKey, canonicalize};
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use self::kept_pages::{Kept, kept_pages};
 use super::redirects::redirects_of;
 use crate::config::Config;
 use crate::document_reader::{DocumentRules, HTML_IN_UTF8, IndexedDocument};
@@ -291,160 +294,6 @@ fn take_place(dir: &Path) -> Result<(), EngineError> {
     let synced = fs::File::open(dir).and_then(|dir| dir.sync_all());
     synced.map_err(EngineError::disk(dir))?;
     Ok(crawl_index::remove(&old)?)
-}
-
-/// The page that a URL answered with last, as far as the archive has it.
-#[derive(Clone, Debug)]
-struct Kept {
-    url: String,
-    /// In seconds since 1970 UTC.
-    at: i64,
-    /// When it last came in full.
-    in_full_at: i64,
-    place: Option<WarcPlace>,
-    /// The length of its body, as it came.
-    bytes: u64,
-    refused: Option<String>,
-    /// A later answer bars it, which is not that of the record.
-    is_out: bool,
-}
-
-/// All URLs that answered with a page when they were asked last, in the order of the archive;
-/// and how many lines are no rows. None where it was stopped.
-fn kept_pages(
-    (dir, committed, frontier): (&Path, Option<u64>, Option<&dyn Frontier>),
-    rules: &Reindex,
-    is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<(Vec<Kept>, u64)>, EngineError> {
-    let mut unreadable = 0;
-    let mut kept: HashMap<String, Kept> = HashMap::new();
-    let Some(others) = others_than_pages(dir, is_stopped)? else {
-        return Ok(None);
-    };
-    for row in RowReader::<PageRow>::open(&dir.join("pages.jsonl"), committed)? {
-        if is_stopped() {
-            return Ok(None);
-        }
-        let row = match row {
-            Ok(row) => row,
-            Err(ReadError::Row { .. }) => {
-                unreadable += 1;
-                continue;
-            }
-            Err(why) => return Err(why.into()),
-        };
-        let error = row.error.as_deref().unwrap_or_default();
-        let is_passing = Interstitial::named(error).is_some() || error == READER_PANICKED;
-        // What broke off says less than what was there before.
-        let broke_off = row.change.is_none() && kept.contains_key(&row.url);
-        let is_page = matches!(row.status, Some(200..=299));
-        if others.contains(&row.url) || is_page && (is_passing || broke_off) {
-            continue;
-        }
-        let at = i64::try_from(row.fetched_at.as_micros() / 1_000_000).unwrap_or(i64::MAX);
-        // The index of the crawl is redacted, the archive is not.
-        let is_left_out = row.is_body_left_out() || row.echoes_secret && rules.secrets.is_empty();
-        let bars = |word: &str| word != "yes" && !is_judged_anew(word, &row, &rules.documents);
-        let is_out = row.indexed.as_deref().map(bars);
-        match row.status {
-            // Its record refers to the one before.
-            _ if row.repeats_body() => {
-                if let Some(known) = kept.get_mut(&row.url) {
-                    known.at = at;
-                    // A 304 may bar it, and a 200 let it in again.
-                    known.is_out = is_out.unwrap_or(known.is_out);
-                    if row.status == Some(200) && known.place.is_none() {
-                        known.place = row.warc.filter(|_| !is_left_out);
-                        known.bytes = row.bytes;
-                    }
-                }
-            }
-            Some(200..=299) => {
-                let refused = refusal(&row);
-                let page = Kept {
-                    url: row.url.clone(),
-                    at,
-                    in_full_at: at,
-                    place: row.warc.filter(|_| !is_left_out),
-                    bytes: row.bytes,
-                    refused,
-                    is_out: is_out.unwrap_or(false),
-                };
-                kept.insert(row.url, page);
-            }
-            Some(301 | 302 | 303 | 307 | 308 | 404 | 410) => drop(kept.remove(&row.url)),
-            _ => {}
-        }
-    }
-    let mut pages = Vec::with_capacity(kept.len());
-    for page in kept.into_values().filter(|page| !page.is_out) {
-        if is_stopped() {
-            return Ok(None);
-        }
-        let url = canonicalize(None, &page.url).ok();
-        let known = frontier
-            .zip(url)
-            .map(|(frontier, url)| frontier.known(&url));
-        let state = known.transpose()?.flatten();
-        // What bars it now came after it was fetched.
-        let is_barred = state.is_some_and(|known| matches!(known.state, KnownState::Excluded(_)));
-        if !is_barred {
-            pages.push(page);
-        }
-    }
-    let place = |page: &Kept| {
-        page.place
-            .as_ref()
-            .map(|place| (place.file.clone(), place.offset))
-    };
-    pages.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.url.cmp(&b.url)));
-    Ok(Some((pages, unreadable)))
-}
-
-/// Returns whether a page that was kept out is to be judged again: what kept it out was not its own word
-/// but how documents were read, and which, or which other pages there were.
-fn is_judged_anew(word: &str, row: &PageRow, documents: &DocumentRules) -> bool {
-    let content_type = row.content_type.as_deref();
-    let path = row.url.splitn(4, '/').nth(3).unwrap_or_default();
-    let is_html = documents.html && is_html(content_type, &[]);
-    // Whether a page gives way to its canonical URL is decided when all pages are known.
-    let names_another = word.split(':').next() == Some("canonical");
-    names_another
-        || (word == "no_page" || word.starts_with("document_"))
-            && (is_html || documents.may_be_read(content_type, path))
-}
-
-/// URLs that were asked for as something else than pages: sitemaps, and what pages are shown with.
-/// None where it was stopped.
-fn others_than_pages(
-    dir: &Path,
-    is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<HashSet<String>>, EngineError> {
-    let mut others = HashSet::new();
-    let path = dir.join("requests.jsonl");
-    if path.exists() {
-        for row in RowReader::<RequestRow>::open(&path, None)? {
-            if is_stopped() {
-                return Ok(None);
-            }
-            match row {
-                Ok(row) if matches!(row.purpose.as_str(), "sitemap" | "resource") => {
-                    others.insert(row.url);
-                }
-                Ok(_) | Err(ReadError::Row { .. }) => {}
-                Err(why) => return Err(why.into()),
-            }
-        }
-    }
-    Ok(Some(others))
-}
-
-/// By which statement a row says that its page is not for a search index.
-fn refusal(row: &PageRow) -> Option<String> {
-    let usage = row.usage.as_ref()?;
-    let refuses = usage.search.as_deref() == Some("refused");
-    let raw = usage.said.first().map(|said| said.raw.clone());
-    refuses.then(|| raw.unwrap_or_default())
 }
 
 struct Build<'a> {

@@ -62,6 +62,21 @@ impl ReadDocument {
             ..ReadDocument::default()
         }
     }
+
+    /// A document whose reading was stopped.
+    pub(crate) fn given_up() -> ReadDocument {
+        ReadDocument {
+            is_given_up: true,
+            ..ReadDocument::default()
+        }
+    }
+
+    /// Drops the title and the link texts, which are the page's own words.
+    pub(crate) fn drop_own_words(&mut self) {
+        self.title = None;
+        let rows = &mut self.findings.link_rows;
+        rows.iter_mut().for_each(|row| row.text = None);
+    }
 }
 
 /// A page that was read; its exchange is to be encoded for the archive.
@@ -86,14 +101,6 @@ pub(crate) struct ReadPage {
     /// As in [`ReadDocument`].
     pub(crate) is_list: bool,
     pub(crate) findings: PageFindings,
-}
-
-impl ReadPage {
-    /// Returns whether an earlier visit read the page and this one can't decode it.
-    pub(crate) fn is_unreadable_visit(&self) -> bool {
-        let is_known = self.past.as_deref().and_then(PreviousVisit::page).is_some();
-        is_known && self.error.as_ref().is_some_and(DocumentError::is_undecoded)
-    }
 }
 
 /// The fault of a document.

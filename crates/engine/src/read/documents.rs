@@ -12,7 +12,9 @@ use crawl_extractor::{
 use crawl_fetcher::robots::CompiledRobots;
 use crawl_fetcher::{Exchange, Interstitial};
 use crawl_frontier::{Exclusion, Lease, Reason, UrlKind};
+use crawl_index_entry::IndexEntry;
 use crawl_policy::PageDirectives;
+use crawl_policy::usage::UsageStatements;
 use crawl_scope::Scope;
 use crawl_traps::FingerprintReader;
 use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
@@ -22,7 +24,7 @@ use super::links::{Discovery, Links, page_refusal};
 use super::main_text::{ComparedText, text_digest};
 use super::sitemap_budget::SITEMAP_LIMIT;
 use super::trap_evidence::TrapEvidence;
-use super::{PageReader, content_type};
+use super::{PageReader, content_type, is_successful};
 use crate::index::entry::{entry, interstitial_of, linked_canonical, pairs, read_both};
 use crate::messages::page::{LinkBatch, PageFindings, TrapSignal};
 use crate::priority::{IsTooDeep, MAX_SITEMAP_LEVELS, Priority};
@@ -33,6 +35,15 @@ use crate::time::seconds_of;
 /// Bytes of a sitemap from which on its entries, which take several times as much memory, are not
 /// read beside those of another.
 const LONG_SITEMAP_BYTES: usize = 1 << 20;
+
+/// An HTML page after its one parsing pass.
+struct ParsedPage {
+    page: Page,
+    /// The text for the index, the language filter and the comparison; `None` if it is not needed.
+    content: Option<Content>,
+    /// Whether one of the operator's secrets is in the source or in the visible text.
+    echoes_secret: bool,
+}
 
 impl PageReader {
     /// Reads a page. The error is a page of a guard, which says nothing of the site.
@@ -46,40 +57,25 @@ impl PageReader {
     ) -> Result<ReadDocument, Interstitial> {
         let lease = links.from();
         let headers = &exchange.headers;
-        let content_type = content_type(exchange);
-        let content_type = content_type.as_deref();
-        let is_page = (200..300).contains(&exchange.status);
-        let may_index = self.index && self.documents.html;
-        let may_index = may_index && is_page && lease.kind == UrlKind::Page;
-        let at = seconds_of(exchange.started);
+        let is_page = is_successful(exchange);
+        let may_index = self.documents.html && self.may_index(lease, exchange);
         let mut evidence = TrapEvidence {
             reader: self.fingerprint(lease).filter(|_| is_page),
             gives_back: &self.gives_back,
         };
-        let text = PageText::decode(bytes, content_type);
-        // A seed leads on whatever its language: what it links to is judged by itself.
-        let is_told = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
-        let is_told = is_told && !self.wanted.languages.is_empty();
-        let secrets = &self.policy.secrets;
-        let is_wanted = may_index || is_told || compared.is_wanted;
-        let (page, content) = match is_wanted || !secrets.is_empty() {
-            true => {
-                let (page, content) = read_both(&text, headers, at, &self.limits, &mut evidence);
-                (page, Some(content))
-            }
-            false => (read_text(&text, &self.limits, &mut evidence), None),
-        };
-        let visible = content.as_ref().map(Content::visible_text);
-        let echoes_secret = [Some(text.as_str()), visible]
-            .into_iter()
-            .flatten()
-            .any(|text| secrets.are_in(text.as_bytes()));
-        let content = content.filter(|_| is_wanted);
+        let text = PageText::decode(bytes, content_type(exchange).as_deref());
+        // The language of a seed is not judged: its links are followed, and each is judged itself.
+        let is_judged = is_page && lease.kind == UrlKind::Page && !links.is_of_scope_seed();
+        let is_judged = is_judged && !self.wanted.languages.is_empty();
+        let is_content_wanted = may_index || is_judged || compared.is_wanted;
+        let parsed = self.parse(&text, exchange, is_content_wanted, &mut evidence);
+        let ParsedPage {
+            page,
+            content,
+            echoes_secret,
+        } = parsed;
         if evidence.is_given_up() {
-            return Ok(ReadDocument {
-                is_given_up: true,
-                ..ReadDocument::default()
-            });
+            return Ok(ReadDocument::given_up());
         }
         let in_place = interstitial_of(exchange.status, headers, &page, &text);
         if let Some(found) = in_place.filter(|found| !found.has_own_links()) {
@@ -87,29 +83,15 @@ impl PageReader {
         }
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
-        let refused = self.search_refused(&usage);
         let tag = content.as_ref().and_then(|content| content.language.tag());
-        let language = tag.filter(|_| in_place.is_none() && (may_index || is_told));
-        let judged = language.as_ref().filter(|_| is_told);
+        let language = tag.filter(|_| in_place.is_none() && (may_index || is_judged));
+        let judged = language.as_ref().filter(|_| is_judged);
         let unwanted = judged.and_then(|tag| self.wanted.of_language(tag));
         let text_digest = content.as_ref().and_then(text_digest);
-        // What stands in its place is no page to find.
+        // An interstitial does not go into the index.
         let content = content.filter(|_| may_index && in_place.is_none());
         let entry = content.map(|content| {
-            let (read, refused) = ((&page, &content), refused.as_deref());
-            let scope = links.scope();
-            let is_in_crawl = |url: &CanonicalUrl| scope.holds_some_of_host(url);
-            let mut resolve = |base: &CanonicalUrl, href: &str| links.url_of(base, href);
-            let entry = entry(
-                &lease.url,
-                at,
-                headers,
-                read,
-                &directives,
-                refused,
-                (&mut resolve, &is_in_crawl),
-            );
-            redacted_entry(&self.policy.secrets, entry)
+            self.page_entry(links, exchange, (&page, &content), &directives, &usage)
         });
         let mut document = match is_page {
             true => ReadDocument {
@@ -137,6 +119,62 @@ impl PageReader {
         document.past_text_digest = compared.past_text_digest;
         document.error = in_place.map(DocumentError::InPlace);
         Ok(document)
+    }
+
+    /// Parses a page in one pass. Extracts its content if that `is_content_wanted`, or to search it for
+    /// the operator's secrets.
+    fn parse(
+        &self,
+        text: &PageText<'_>,
+        exchange: &Exchange,
+        is_content_wanted: bool,
+        evidence: &mut TrapEvidence<'_>,
+    ) -> ParsedPage {
+        let secrets = &self.policy.secrets;
+        let (page, content) = match is_content_wanted || !secrets.is_empty() {
+            true => {
+                let at = seconds_of(exchange.started);
+                let (page, content) =
+                    read_both(text, &exchange.headers, at, &self.limits, evidence);
+                (page, Some(content))
+            }
+            false => (read_text(text, &self.limits, evidence), None),
+        };
+        let visible = content.as_ref().map(Content::visible_text);
+        let texts = [Some(text.as_str()), visible];
+        let is_secret = |text: &str| secrets.are_in(text.as_bytes());
+        let echoes_secret = texts.into_iter().flatten().any(is_secret);
+        ParsedPage {
+            echoes_secret,
+            content: content.filter(|_| is_content_wanted),
+            page,
+        }
+    }
+
+    /// The index entry of a page that was read.
+    pub(super) fn page_entry(
+        &self,
+        links: &mut Links<'_>,
+        exchange: &Exchange,
+        read: (&Page, &Content),
+        directives: &PageDirectives,
+        usage: &UsageStatements,
+    ) -> IndexEntry {
+        let refused = self.search_refused(usage);
+        let scope = links.scope();
+        let is_in_crawl = |url: &CanonicalUrl| scope.holds_some_of_host(url);
+        let url = &links.from().url;
+        let mut resolve = |base: &CanonicalUrl, href: &str| links.url_of(base, href);
+        let entry = entry(
+            url,
+            seconds_of(exchange.started),
+            &exchange.headers,
+            read,
+            directives,
+            refused.as_deref(),
+            (&mut resolve, &is_in_crawl),
+        );
+        redacted_entry(&self.policy.secrets, entry)
     }
 
     fn page(&self, links: &mut Links<'_>, directives: &PageDirectives, page: Page) -> ReadDocument {
@@ -207,12 +245,12 @@ impl PageReader {
     ) -> Option<ReadDocument> {
         let unpacked = decode_gzip(body, &self.decode);
         // Nothing that a panic could leave broken is guarded by it.
-        let turn = || {
-            self.sitemap_turn
+        let lock = || {
+            self.long_sitemap_lock
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        let _turn = (unpacked.bytes.len() > LONG_SITEMAP_BYTES).then(turn);
+        let _lock = (unpacked.bytes.len() > LONG_SITEMAP_BYTES).then(lock);
         let sitemap = read_sitemap(&unpacked.bytes, content_type, &self.limits);
         drop(unpacked);
         (sitemap.kind != SitemapKind::Unknown).then(|| self.entries(links, sitemap, early))

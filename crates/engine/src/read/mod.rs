@@ -1,18 +1,20 @@
 //! From a fetched page to an encoded one: row, links, records. Runs on reader threads.
 
-pub(crate) mod archive_encoder;
+mod archive_encoder;
 mod document;
 mod document_queue;
 mod documents;
+mod index_entry;
 mod link_cache;
 mod link_names;
 mod links;
 mod main_text;
 mod other_documents;
+pub(crate) mod page_encoder;
+mod page_row;
 pub(crate) mod pool;
 mod sitemap_budget;
 mod trap_evidence;
-mod without_page;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -26,9 +28,8 @@ use crawl_archive::rows::PageRow;
 use crawl_coding::{DecodeEnd, DecodeLimits, Decoded, decode};
 use crawl_extractor::{Document, Limits, Meta, looks_like, may_be_read, what_is};
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_fetcher::{Exchange, PageOutline, Truncation, interstitial};
+use crawl_fetcher::{Exchange, Interstitial, PageOutline, interstitial};
 use crawl_frontier::{Frontier, Lease, UrlKind};
-use crawl_index_entry::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use crawl_policy::{PageDirectives, ProductToken, Profile};
 use crawl_sample::SampleMethod;
@@ -39,14 +40,13 @@ use http::header::CONTENT_ENCODING;
 use self::document::{DocumentError, ReadDocument, ReadPage};
 use self::link_cache::LinkCache;
 use self::links::{LinkPolicy, Links, page_refusal};
+use self::page_row::page_row;
 use self::sitemap_budget::SitemapBudget;
 use crate::config::{Config, TrapRules};
 use crate::content_filter;
 use crate::document_reader::DocumentRules;
-use crate::index::entry::{directives, left_out, pairs};
-use crate::messages::page::{
-    FetchedPage, LinkBatch, PageFindings, TrapSignal, redirect_target, row_without_answer,
-};
+use crate::index::entry::{directives, pairs};
+use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal, redirect_target};
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
 use crate::shared_traps::SharedTraps;
@@ -73,8 +73,8 @@ pub(crate) struct PageReader {
     pub(crate) documents: Arc<DocumentRules>,
     pub(crate) traps: TrapRules,
     pub(crate) sitemaps: SitemapBudget,
-    /// Held while a long sitemap is read, by one thread of all.
-    pub(crate) sitemap_turn: Arc<Mutex<()>>,
+    /// Held while a long sitemap is read: only one reader thread does so at a time.
+    long_sitemap_lock: Arc<Mutex<()>>,
     /// When this round began, in seconds since the Unix epoch, where pages may have been visited
     /// in an earlier one: what a sitemap says of their changes counts.
     pub(crate) revisit: Option<u32>,
@@ -119,7 +119,7 @@ impl PageReader {
             documents: Arc::new(config.documents.clone()),
             traps: config.traps,
             sitemaps: SitemapBudget::new(config.max_sitemap_urls),
-            sitemap_turn: Arc::default(),
+            long_sitemap_lock: Arc::default(),
             visits: *visits,
             revisit: (visits.round.number > 1).then_some(visits.round.began),
             gives_back: Arc::default(),
@@ -223,99 +223,58 @@ impl PageReader {
         let document = catch_unwind(AssertUnwindSafe(read));
         let document =
             document.unwrap_or_else(|_| ReadDocument::with_error(DocumentError::Panicked));
-        if document.is_given_up {
-            return Err(page);
+        match document.is_given_up {
+            true => Err(page),
+            false => Ok(self.finish(*page, document)),
         }
+    }
+
+    /// Completes a page whose document was read: withholds what its site does not let us keep,
+    /// chooses its index entry, makes its row and drops links that are known.
+    fn finish(&self, page: FetchedPage, mut document: ReadDocument) -> ReadPage {
         let FetchedPage {
             lease,
             mut context,
             exchange,
             scope,
             host,
-        } = *page;
+        } = page;
         let mut past = context.past.take();
         if let Some(past) = &mut past {
-            past.note_text(document.past_text_digest);
+            past.note_text(document.past_text_digest.take());
         }
-        let said = document.usage.unwrap_or_else(|| {
+        let usage = document.usage.take().unwrap_or_else(|| {
             let directives = self.directives(&exchange, &[]);
             self.usage(&context.rules, &exchange, &lease, &directives, &[])
         });
-        let withheld = usage::withheld(&said, self.purpose);
-        let (mut title, mut findings) = (document.title, document.findings);
+        let withheld = usage::withheld(&usage, self.purpose);
         if withheld.is_some() {
-            // They are the page's own words.
-            title = None;
-            findings
-                .link_rows
-                .iter_mut()
-                .for_each(|row| row.text = None);
+            document.drop_own_words();
         }
         let is_seed = scope.is_seed(&lease.url);
         if let (true, Some(Ok(target))) = (is_seed, redirect_target(&exchange)) {
-            findings.joins_scope = Some(target);
+            document.findings.joins_scope = Some(target);
         }
-        let passing = document
-            .error
-            .as_ref()
-            .is_some_and(DocumentError::is_passing);
-        // What broke off or can't be decoded says less than what was there before.
-        let is_undecoded = document
-            .error
-            .as_ref()
-            .is_some_and(DocumentError::is_undecoded);
-        let broke_off = is_undecoded && past.is_some()
-            || exchange
-                .truncated
-                .is_some_and(|cut| cut != Truncation::Length);
-        let entry = findings.entry.take();
-        let entry = entry.filter(|_| !(broke_off && past.is_some()));
-        let unwanted = document.unwanted.map(|why| why.to_string());
-        findings.entry = match &unwanted {
-            Some(_) => (self.index && lease.kind == UrlKind::Page)
-                .then(|| left_out(&lease.url, "unwanted")),
-            None => entry.or_else(|| match passing || broke_off {
-                true => None,
-                false => self.without_page(&lease, &exchange, &said),
-            }),
-        };
-        // Then nobody wanted the rest.
-        let cut = exchange.truncated.filter(|cut| {
-            unwanted.is_none() || !matches!(cut, Truncation::Length | Truncation::Unwanted)
-        });
+        let entry = document.findings.entry.take();
+        document.findings.entry = self.index_entry(
+            &lease,
+            &exchange,
+            (&document, entry),
+            past.is_some(),
+            &usage,
+        );
         let mut row = PageRow {
-            status: Some(exchange.status),
-            bytes: exchange.body.len() as u64,
-            // A 304 has no body, so its Content-Type describes nothing (docs/recrawl.md).
-            content_type: content_type(&exchange)
-                .filter(|_| exchange.status != 304)
-                .map(Cow::into_owned),
-            detected_type: document.detected_type.map(str::to_owned),
-            charset: document.charset.map(str::to_owned),
-            language: document.language,
-            title,
-            indexed: findings.entry.as_ref().map(|entry| match entry {
-                IndexEntry::Put(page) => page.gives_way().unwrap_or_else(|| "yes".to_owned()),
-                IndexEntry::Drop { why, .. } => why.clone(),
-            }),
-            redirect: match &findings.signal {
-                TrapSignal::Redirect(target) => Some(target.to_string()),
-                _ => None,
-            },
-            canonical: document.canonical.map(|url| url.to_string()),
-            usage: usage::row(&said),
+            usage: usage::row(&usage),
             withheld,
-            unwanted,
-            echoes_secret: document.echoes_secret,
-            error: row_error(document.error.as_ref(), cut),
             round: self.visits.round.number,
-            ..row_without_answer(&lease, context, exchange.started, exchange.took())
+            ..page_row(&lease, context, &exchange, &document)
         };
         redact_row(&self.policy.secrets, &mut row);
+        let mut findings = document.findings;
         let links = findings.links.len() + findings.settled_links;
         self.events.read(&row, links);
         self.leave_out_known(&lease, &mut findings);
-        Ok(ReadPage {
+        ReadPage {
             lease,
             past,
             host,
@@ -329,107 +288,144 @@ impl PageReader {
             said: document.said,
             is_list: document.is_list,
             findings,
-        })
+        }
     }
 
     fn document(&self, page: &FetchedPage, early: &mut dyn FnMut(LinkBatch)) -> ReadDocument {
-        let (lease, exchange, scope) = (&page.lease, &page.exchange, &page.scope);
-        let rules = &page.context.rules;
-        if let Some(target) = redirect_target(exchange) {
-            return self.redirect(lease, target, scope);
+        if let Some(document) = self.without_reading(page) {
+            return document;
         }
-        let is_page = (200..300).contains(&exchange.status);
+        let (lease, exchange) = (&page.lease, &page.exchange);
+        let body = self.body(lease, exchange);
+        let robots = Some(&page.context.rules.robots);
+        let known = (&self.known_links, self.settled_at(lease));
+        let mut links = Links::new(lease, &page.scope, &self.policy, robots, known);
+        let mut document = match self.by_kind(page, &body, &mut links, early) {
+            Ok(document) if document.is_given_up => return document,
+            Ok(document) => document,
+            Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),
+        };
+        if is_successful(exchange) {
+            if document.decoded_digest.is_none() {
+                document.decoded_digest = self.decoded_digest(exchange, body.decoded.as_ref());
+            }
+            let end = body.decoded.as_ref().map(|decoded| &decoded.end);
+            if let Some(broken) = end.filter(|end| **end != DecodeEnd::Whole) {
+                document.error = Some(DocumentError::Coding(broken.clone()));
+            }
+            let bar = document.bar.take();
+            let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
+            if document.unwanted.is_none() {
+                links.of_headers(exchange, &self.limits, || bar.or_else(said));
+            }
+            if lease.kind != UrlKind::Sitemap {
+                let why = || content_filter::after_reading(&self.wanted, exchange, body.kind);
+                document.unwanted = document.unwanted.or_else(why);
+            }
+        }
+        document.detected_type = body.detected_type;
+        document.echoes_secret |= self.echoes_secret(exchange, body.bytes());
+        links.finish(document)
+    }
+
+    /// Returns the result for an answer whose headers already decide it: a redirect, an
+    /// interstitial, or a document that the content filter drops. `None` if the body must be read.
+    fn without_reading(&self, page: &FetchedPage) -> Option<ReadDocument> {
+        let (lease, exchange) = (&page.lease, &page.exchange);
+        if let Some(target) = redirect_target(exchange) {
+            return Some(self.redirect(lease, target, &page.scope));
+        }
         // Guards say in a header what they answer, whatever the document is.
         let none = PageOutline::default();
         if let Some(found) = interstitial(exchange.status, &exchange.headers, &none) {
-            return ReadDocument::with_error(DocumentError::InPlace(found));
+            return Some(ReadDocument::with_error(DocumentError::InPlace(found)));
         }
-        let is_judged = is_page && lease.kind != UrlKind::Sitemap;
-        if is_judged && let Some(why) = content_filter::before_reading(&self.wanted, exchange) {
-            return ReadDocument {
-                unwanted: Some(why),
-                ..ReadDocument::default()
-            };
-        }
+        let is_judged = is_successful(exchange) && lease.kind != UrlKind::Sitemap;
+        let unwanted = is_judged.then(|| content_filter::before_reading(&self.wanted, exchange));
+        Some(ReadDocument {
+            unwanted: Some(unwanted.flatten()?),
+            ..ReadDocument::default()
+        })
+    }
+
+    /// Decodes a body that may be read and detects its type.
+    fn body<'a>(&self, lease: &Lease, exchange: &'a Exchange) -> Body<'a> {
         let content_type = content_type(exchange);
-        let content_type = content_type.as_deref();
-        let is_sitemap = is_page && lease.kind == UrlKind::Sitemap;
-        // What goes into the index alone.
-        let may_index = self.index && is_page && lease.kind == UrlKind::Page;
-        let path = lease.url.path();
-        let is_indexed = || may_index && self.documents.may_be_read(content_type, path);
-        // What says that it is an image is neither decoded nor looked into.
-        let decoded = (is_sitemap || may_be_read(content_type) || is_indexed())
+        let is_sitemap = is_successful(exchange) && lease.kind == UrlKind::Sitemap;
+        let is_indexed = || {
+            self.may_index(lease, exchange)
+                && (self.documents).may_be_read(content_type.as_deref(), lease.url.path())
+        };
+        // A body that is declared an image is neither decoded nor parsed.
+        let decoded = (is_sitemap || may_be_read(content_type.as_deref()) || is_indexed())
             .then(|| self.decoded(exchange));
-        let bytes = decoded.as_ref().map_or(&[][..], |decoded| &decoded.bytes);
-        let echoes_secret = self.echoes_secret(exchange, bytes);
         let is_coded = exchange.headers.contains_key(CONTENT_ENCODING);
-        let detected_type = match &decoded {
-            None if is_coded => None,
-            None => looks_like(&exchange.body),
-            Some(decoded) => looks_like(&decoded.bytes),
-        };
-        let kind = match decoded {
-            None => Document::Media,
-            Some(_) => what_is(content_type, bytes),
-        };
-        let robots = Some(&rules.robots);
-        let known = (&self.known_links, self.settled_at(lease));
-        let mut links = Links::new(lease, scope, &self.policy, robots, known);
+        Body {
+            detected_type: match &decoded {
+                None if is_coded => None,
+                None => looks_like(&exchange.body),
+                Some(decoded) => looks_like(&decoded.bytes),
+            },
+            kind: match &decoded {
+                None => Document::Media,
+                Some(decoded) => what_is(content_type.as_deref(), &decoded.bytes),
+            },
+            content_type,
+            decoded,
+        }
+    }
+
+    /// Reads a body by its kind. The error is an interstitial in place of the page.
+    fn by_kind(
+        &self,
+        page: &FetchedPage,
+        body: &Body<'_>,
+        links: &mut Links<'_>,
+        early: &mut dyn FnMut(LinkBatch),
+    ) -> Result<ReadDocument, Interstitial> {
+        let (lease, exchange) = (&page.lease, &page.exchange);
+        let rules = &page.context.rules;
+        let content_type = body.content_type.as_deref();
+        let is_page = is_successful(exchange);
+        let sitemap = body.decoded.as_ref();
+        let sitemap = sitemap.filter(|_| is_page && lease.kind == UrlKind::Sitemap);
+        let sitemap =
+            sitemap.and_then(|decoded| self.sitemap(links, &decoded.bytes, content_type, early));
+        if let Some(sitemap) = sitemap {
+            return Ok(sitemap);
+        }
         let mut document = ReadDocument::default();
-        let sitemap = decoded.as_ref().filter(|_| is_sitemap);
-        let sitemap = sitemap
-            .and_then(|decoded| self.sitemap(&mut links, &decoded.bytes, content_type, early));
-        match (sitemap, kind) {
-            (Some(sitemap), _) => document = sitemap,
-            (None, Document::Html) => {
-                let compared = self.compared(page, decoded.as_ref());
-                match self.html(&mut links, rules, exchange, bytes, compared) {
-                    Ok(page) if page.is_given_up => return page,
-                    Ok(page) => document = page,
-                    Err(found) => return ReadDocument::with_error(DocumentError::InPlace(found)),
-                }
+        match body.kind {
+            Document::Html => {
+                let compared = self.compared(page, body.decoded.as_ref());
+                return self.html(links, rules, exchange, body.bytes(), compared);
             }
-            (None, Document::Feed) if is_page => {
-                document = self.feed(&mut links, bytes, content_type);
+            Document::Feed if is_page => {
+                document = self.feed(links, body.bytes(), content_type);
             }
-            (None, Document::Css) if is_page => {
-                links.of_style_sheet(bytes, content_type, &self.limits);
+            Document::Css if is_page => {
+                links.of_style_sheet(body.bytes(), content_type, &self.limits);
             }
             _ if is_page && lease.kind == UrlKind::Page => {
-                let kind = may_index.then(|| self.documents.kind(content_type, path, bytes));
-                match kind.flatten() {
+                let kind = || {
+                    let path = lease.url.path();
+                    self.documents.kind(content_type, path, body.bytes())
+                };
+                match self.may_index(lease, exchange).then(kind).flatten() {
                     Some(kind) => {
-                        document = self.other_document(&mut links, rules, exchange, bytes, kind);
-                        if document.is_given_up {
-                            return document;
-                        }
+                        document = self.other_document(links, rules, exchange, body.bytes(), kind);
                     }
                     None => document.findings.signal = TrapSignal::Other,
                 }
             }
             _ => {}
         }
-        if is_page {
-            if document.decoded_digest.is_none() {
-                document.decoded_digest = self.decoded_digest(exchange, decoded.as_ref());
-            }
-            let end = decoded.map(|decoded| decoded.end);
-            let broken = end.filter(|end| *end != DecodeEnd::Whole);
-            document.error = broken.map(DocumentError::Coding).or(document.error);
-            let bar = document.bar.take();
-            let said = || self.directives(exchange, &[]).nofollow.map(page_refusal);
-            if document.unwanted.is_none() {
-                links.of_headers(exchange, &self.limits, || bar.or_else(said));
-            }
-        }
-        if is_judged {
-            let why = || content_filter::after_reading(&self.wanted, exchange, kind);
-            document.unwanted = document.unwanted.or_else(why);
-        }
-        document.detected_type = detected_type;
-        document.echoes_secret |= echoes_secret;
-        links.finish(document)
+        Ok(document)
+    }
+
+    /// Returns whether a document may go into the search index.
+    fn may_index(&self, lease: &Lease, exchange: &Exchange) -> bool {
+        self.index && is_successful(exchange) && lease.kind == UrlKind::Page
     }
 
     /// Returns whether a secret is in the body, as it came or without its content codings.
@@ -475,16 +471,32 @@ impl PageReader {
     }
 }
 
+/// The body of an answer, as it is read.
+struct Body<'a> {
+    /// The `Content-Type` header.
+    content_type: Option<Cow<'a, str>>,
+    /// The body without its content codings; `None` if it is not read.
+    decoded: Option<Decoded>,
+    kind: Document,
+    /// The media type that its bytes look like.
+    detected_type: Option<&'static str>,
+}
+
+impl Body<'_> {
+    /// Returns the decoded bytes; none of a body that is not read.
+    fn bytes(&self) -> &[u8] {
+        self.decoded
+            .as_ref()
+            .map_or(&[][..], |decoded| &decoded.bytes)
+    }
+}
+
+/// Returns whether an answer has a document: its status is 2xx.
+fn is_successful(exchange: &Exchange) -> bool {
+    (200..300).contains(&exchange.status)
+}
+
 fn content_type(exchange: &Exchange) -> Option<Cow<'_, str>> {
     let value = exchange.headers.get(http::header::CONTENT_TYPE)?;
     Some(String::from_utf8_lossy(value.as_bytes()))
-}
-
-/// The name of the error in a row.
-fn row_error(read: Option<&DocumentError>, cut: Option<Truncation>) -> Option<String> {
-    let cut = cut.map(|cut| cut.name().to_owned());
-    match read {
-        Some(why) if !why.is_cut_short() || cut.is_none() => Some(why.name()),
-        _ => cut,
-    }
 }

@@ -4,16 +4,14 @@ use crawl_documents::DocumentKind;
 use crawl_extractor::PageText;
 use crawl_fetcher::Exchange;
 use crawl_fetcher::robots::CompiledRobots;
-use crawl_weburl::CanonicalUrl;
 use http::header::LAST_MODIFIED;
 
 use super::document::ReadDocument;
 use super::links::Links;
 use super::{PageReader, content_type};
 use crate::document_reader::{DocumentFault, HTML_IN_UTF8, IndexedDocument};
-use crate::index::entry::{entry, left_out, read_both};
+use crate::index::entry::{left_out, read_both};
 use crate::messages::page::{PageFindings, TrapSignal};
-use crate::secrets::redacted_entry;
 use crate::time::seconds_of;
 
 impl PageReader {
@@ -28,10 +26,7 @@ impl PageReader {
         kind: DocumentKind,
     ) -> ReadDocument {
         if kind.needs_process(bytes.len()) && self.leaves_documents {
-            return ReadDocument {
-                is_given_up: true,
-                ..ReadDocument::default()
-            };
+            return ReadDocument::given_up();
         }
         let lease = links.from();
         let headers = &exchange.headers;
@@ -47,12 +42,7 @@ impl PageReader {
         };
         let html = match self.documents.to_html(document, &self.gives_back) {
             Ok(html) => html,
-            Err(DocumentFault::GivenUp) => {
-                return ReadDocument {
-                    is_given_up: true,
-                    ..ReadDocument::default()
-                };
-            }
+            Err(DocumentFault::GivenUp) => return ReadDocument::given_up(),
             Err(why) => {
                 return ReadDocument {
                     findings: PageFindings {
@@ -68,19 +58,7 @@ impl PageReader {
         let (page, content) = read_both(&text, headers, at, &self.limits, &mut ());
         let directives = self.directives(exchange, &page.metas);
         let usage = self.usage(rules, exchange, lease, &directives, &page.metas);
-        let refused = self.search_refused(&usage);
-        let scope = links.scope();
-        let is_in_crawl = |url: &CanonicalUrl| scope.holds_some_of_host(url);
-        let mut resolve = |base: &CanonicalUrl, href: &str| links.url_of(base, href);
-        let entry = entry(
-            &lease.url,
-            at,
-            headers,
-            (&page, &content),
-            &directives,
-            refused.as_deref(),
-            (&mut resolve, &is_in_crawl),
-        );
+        let entry = self.page_entry(links, exchange, (&page, &content), &directives, &usage);
         let secrets = &self.policy.secrets;
         let texts = [text.as_str(), content.visible_text()];
         let mut texts = texts.into_iter();
@@ -91,7 +69,7 @@ impl PageReader {
             usage: Some(usage),
             findings: PageFindings {
                 signal: TrapSignal::Other,
-                entry: Some(redacted_entry(&self.policy.secrets, entry)),
+                entry: Some(entry),
                 ..PageFindings::default()
             },
             ..ReadDocument::default()

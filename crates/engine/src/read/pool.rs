@@ -14,8 +14,8 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use tracing::Span;
 
 use super::PageReader;
-use super::archive_encoder::ArchiveEncoder;
 use super::document_queue::DocumentQueue;
+use super::page_encoder::PageEncoder;
 use crate::config::Config;
 use crate::messages::key::{Keyed, MessageKey};
 use crate::messages::page::{FetchedPage, LinkBatch, UsedPage};
@@ -183,7 +183,7 @@ impl ReaderPool {
             };
             let tools = ReaderWorker {
                 reader: reader.clone(),
-                encoder: ArchiveEncoder::new(config, &reader.visits),
+                encoder: PageEncoder::new(config, &reader.visits),
                 slot,
                 entries: entries.clone(),
                 links: links.clone(),
@@ -254,7 +254,7 @@ impl ReaderPool {
 /// The state of one thread.
 struct ReaderWorker {
     reader: PageReader,
-    encoder: ArchiveEncoder,
+    encoder: PageEncoder,
     slot: JournalSlot,
     /// Bounds what the index is told, over all threads.
     entries: ByteGate,

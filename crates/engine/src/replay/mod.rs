@@ -39,7 +39,7 @@ use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
 use crate::meta_keys::{META_REPLAY, META_TRAPS};
 use crate::read::PageReader;
-use crate::read::archive_encoder::ArchiveEncoder;
+use crate::read::page_encoder::PageEncoder;
 use crate::revisit::round;
 use crate::shared_traps::SharedTraps;
 use crate::state::delay_log::DelayLog;
@@ -180,7 +180,7 @@ struct Replay {
     coordinator: Coordinator,
     answers: Answers,
     reader: PageReader,
-    encoder: ArchiveEncoder,
+    encoder: PageEncoder,
     writer: Writer,
     order: CommitOrder,
     held: HeldCommits,
@@ -284,7 +284,7 @@ impl Replay {
         Ok(Replay {
             now,
             coordinator,
-            encoder: ArchiveEncoder::new(config, &reader.visits),
+            encoder: PageEncoder::new(config, &reader.visits),
             reader,
             writer,
             order: CommitOrder::default(),

@@ -1,5 +1,7 @@
-//! Visiting pages again: what a visit leaves for the next one, and the rounds of a crawl.
+//! Visiting pages again: what changed since the last visit, what a visit leaves for the next one,
+//! and the rounds of a crawl.
 
+pub(crate) mod change_detection;
 pub(crate) mod document_state;
 pub(crate) mod round;
 pub(crate) mod visit;

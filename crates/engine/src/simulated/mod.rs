@@ -48,7 +48,7 @@ use crate::crawl_loop::{Coordinator, Next, request_rows};
 use crate::messages::key::Keyed;
 use crate::messages::{Effect, Event, Job, WriterMessage};
 use crate::read::PageReader;
-use crate::read::archive_encoder::ArchiveEncoder;
+use crate::read::page_encoder::PageEncoder;
 use crate::revisit::visit::{RevisitSchedule, Round};
 use crate::sampling::Sampling;
 use crate::scope_seeds::ScopeSeeds;
@@ -372,7 +372,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         .sampling(sampling.clone());
     let (reader, mut encoder) = (
         PageReader::new(&config, &visits).asking(Arc::clone(&frontier), traps.clone()),
-        ArchiveEncoder::new(&config, &visits),
+        PageEncoder::new(&config, &visits),
     );
     let parked_frontier = Arc::clone(&frontier);
     let mut coordinator = Coordinator::new(config, frontier, scope, Totals::default(), START, seed);

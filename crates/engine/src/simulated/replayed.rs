@@ -26,7 +26,7 @@ use crate::messages::page::FetchedPage;
 use crate::messages::{Effect, Event, Job, WriterMessage, lines_to_log};
 use crate::meta_keys::META_TRAPS;
 use crate::read::PageReader;
-use crate::read::archive_encoder::ArchiveEncoder;
+use crate::read::page_encoder::PageEncoder;
 use crate::replay::{RecordedCrawl, ReplayTiming, replay};
 use crate::revisit::round;
 use crate::shared_traps::SharedTraps;
@@ -152,7 +152,7 @@ struct LateRun {
     now: Tick,
     coordinator: Coordinator,
     reader: PageReader,
-    encoder: ArchiveEncoder,
+    encoder: PageEncoder,
     writer: Writer,
     requests: LogFile,
     order: OrderLog,
@@ -226,7 +226,7 @@ impl LateRun {
             seed,
             now,
             coordinator,
-            encoder: ArchiveEncoder::new(config, &visits),
+            encoder: PageEncoder::new(config, &visits),
             reader,
             writer,
             requests,

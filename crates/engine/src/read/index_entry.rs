@@ -1,21 +1,48 @@
-//! The index's entry for an answer that is no page to read.
+//! The index entry of an answer: the page that was read, or why the URL is left out.
 
-use crawl_fetcher::Exchange;
+use crawl_fetcher::{Exchange, Truncation};
 use crawl_frontier::{Lease, UrlKind};
 use crawl_index_entry::IndexEntry;
 use crawl_policy::usage::{UsagePurpose, UsageStatements};
 
 use super::PageReader;
+use super::document::{DocumentError, ReadDocument};
 use crate::index::entry::left_out;
 use crate::messages::page::redirect_target;
 use crate::time::seconds_of;
 use crate::usage;
 
 impl PageReader {
+    /// Chooses the index entry of an answer. `entry` is the one that reading its document made.
+    /// `None` if the index keeps its entry of the URL, as the answer is transient or incomplete.
+    pub(crate) fn index_entry(
+        &self,
+        lease: &Lease,
+        exchange: &Exchange,
+        (document, entry): (&ReadDocument, Option<IndexEntry>),
+        is_revisit: bool,
+        usage: &UsageStatements,
+    ) -> Option<IndexEntry> {
+        if document.unwanted.is_some() {
+            return (self.index && lease.kind == UrlKind::Page)
+                .then(|| left_out(&lease.url, "unwanted"));
+        }
+        let error = document.error.as_ref();
+        let is_passing = error.is_some_and(DocumentError::is_passing);
+        let is_undecoded = error.is_some_and(DocumentError::is_undecoded);
+        let is_cut = (exchange.truncated).is_some_and(|cut| cut != Truncation::Length);
+        let is_incomplete = is_undecoded && is_revisit || is_cut;
+        let entry = entry.filter(|_| !(is_incomplete && is_revisit));
+        entry.or_else(|| match is_passing || is_incomplete {
+            true => None,
+            false => self.without_page(lease, exchange, usage),
+        })
+    }
+
     /// The index's entry for an answer that is no page to read: that the URL leads elsewhere,
     /// or to nothing any more. An answer that may pass (503, a login form) says nothing of the
     /// page.
-    pub(crate) fn without_page(
+    fn without_page(
         &self,
         lease: &Lease,
         exchange: &Exchange,

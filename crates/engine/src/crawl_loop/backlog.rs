@@ -1,0 +1,359 @@
+//! Back-pressure: the work between a permit and its commit, and whether there is room for more.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crawl_scheduler::Tick;
+use crawl_weburl::{HostKey, Origin};
+
+use super::disk_floor::DiskFloor;
+use super::waiting_documents::WaitingDocuments;
+use crate::config::Config;
+
+/// The minimum limit of unsettled items. Bounds the bodies in memory behind the fetcher, and is large
+/// enough for a group commit to pay while the next group gathers.
+const MAX_UNSETTLED: u64 = 512;
+
+/// Maximum bytes of bodies on their way to the disk. Bodies of requests in flight are not counted.
+const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
+
+/// Maximum bytes of pages that wait for a reader, per reader thread. A thread of a debug build reads as many in a second of the pages that take longest, which
+/// are Chinese ones for an index.
+const MAX_UNREAD_BYTES: u64 = 4 << 20;
+
+/// Maximum rows that a consumer of pages has not taken.
+const MAX_UNDELIVERED_ROWS: usize = 1_024;
+
+/// Counts the work between a permit and its commit, and limits it.
+///
+/// A page is reported in this order: [`leased`](Self::leased), [`page_ended`](Self::page_ended), then
+/// [`handed_to_readers`](Self::handed_to_readers) and [`reading_began`](Self::reading_began) if there
+/// is a body, and [`committed`](Self::committed) at the end. A page whose URL becomes pending again is
+/// reported with [`released`](Self::released) instead of a commit, and with
+/// [`dropped_unread`](Self::dropped_unread) if readers had it. Other messages to the writer are
+/// reported with [`written`](Self::written), and committed as well.
+///
+/// A document that waits for a reading process is reported with `document_waits` and
+/// `document_ended`. Waiting documents do not count as unsettled, so they hold up only their host.
+///
+/// Emits nothing but origins to wake. The caller asks [`has_room`](Self::has_room) before each permit.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    max_unsettled: u64,
+    /// The longest wait for a commit.
+    commit_within: Duration,
+    /// Jobs and writer messages handed out and not yet committed.
+    unsettled: u64,
+    /// Page requests in flight, a part of `unsettled`.
+    pages_in_flight: u64,
+    /// Leased URLs not yet committed, a part of `unsettled`. Each may become a row of `pages.jsonl`.
+    leases: u64,
+    /// Bytes of bodies not yet committed.
+    bytes: u64,
+    /// Bytes of bodies that no reader has begun, a part of `bytes`.
+    unread_bytes: u64,
+    max_unread_bytes: u64,
+    /// The last commit, or the last time that nothing waited for one.
+    committed_at: Tick,
+    /// Rows of committed pages that the consumer has not taken.
+    undelivered: usize,
+    documents: WaitingDocuments,
+    disk: DiskFloor,
+}
+
+impl Backlog {
+    pub(super) fn new(config: &Config, now: Tick) -> Backlog {
+        Backlog {
+            // Room for every request that may be in flight, and a group behind it.
+            max_unsettled: MAX_UNSETTLED.max(2 * u64::from(config.politeness.concurrency)),
+            commit_within: config.commit_within,
+            unsettled: 0,
+            pages_in_flight: 0,
+            leases: 0,
+            bytes: 0,
+            unread_bytes: 0,
+            max_unread_bytes: MAX_UNREAD_BYTES,
+            committed_at: now,
+            undelivered: 0,
+            documents: WaitingDocuments::default(),
+            disk: DiskFloor::new(config.min_free),
+        }
+    }
+
+    /// Takes the number of threads that read pages.
+    pub(super) fn read_by(&mut self, threads: usize) {
+        self.max_unread_bytes = MAX_UNREAD_BYTES.saturating_mul(threads.max(1) as u64);
+    }
+
+    /// Returns whether another request may be added. False, too, if what ended waits so long for its
+    /// commit that a crash would cost too many requests.
+    pub(super) fn has_room(&self, now: Tick) -> bool {
+        self.has_room_behind(0)
+            && self.documents.have_room()
+            && self.bytes < MAX_UNSETTLED_BYTES
+            && self.unread_bytes < self.max_unread_bytes
+            && self.undelivered < MAX_UNDELIVERED_ROWS
+            && !self.is_behind(now)
+            && !self.disk.is_low()
+    }
+
+    /// Returns whether another item may be unsettled behind `more` that are about to be.
+    pub(super) fn has_room_behind(&self, more: usize) -> bool {
+        self.unsettled_but_documents() + (more as u64) < self.max_unsettled
+    }
+
+    /// A commit that waits while another is under way holds what came within that one, so each may
+    /// take half of the time.
+    fn is_behind(&self, now: Tick) -> bool {
+        self.is_commit_due() && now.since(self.committed_at) > self.commit_within / 2
+    }
+
+    fn is_commit_due(&self) -> bool {
+        self.unsettled_but_documents() > self.pages_in_flight
+    }
+
+    fn unsettled_but_documents(&self) -> u64 {
+        self.unsettled.saturating_sub(self.documents.count())
+    }
+
+    /// Takes in the time. Waiting for a commit begins now if nothing waits for one yet.
+    pub(super) fn note_time(&mut self, now: Tick) {
+        if !self.is_commit_due() {
+            self.committed_at = now;
+        }
+    }
+
+    /// Returns whether everything handed out is committed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.unsettled == 0
+    }
+
+    /// Returns the number of leased URLs not yet committed.
+    pub(super) fn leases(&self) -> u64 {
+        self.leases
+    }
+
+    /// The request for a leased URL is sent.
+    pub(super) fn leased(&mut self) {
+        self.unsettled += 1;
+        self.pages_in_flight += 1;
+        self.leases += 1;
+    }
+
+    /// A leased URL is settled without a request; its message counts as [`written`](Self::written).
+    pub(super) fn given_up(&mut self) {
+        self.leases += 1;
+    }
+
+    /// The request for a page ended; it is unsettled until it is committed or released.
+    pub(super) fn page_ended(&mut self) {
+        self.pages_in_flight -= 1;
+    }
+
+    /// A leased URL is pending again.
+    pub(super) fn released(&mut self) {
+        self.unsettled -= 1;
+        self.leases -= 1;
+    }
+
+    /// A page with a body of this size went to the readers.
+    pub(super) fn handed_to_readers(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.unread_bytes += bytes;
+    }
+
+    /// A reader began to read a body of this size, or several.
+    pub(super) fn reading_began(&mut self, bytes: u64) {
+        self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
+    }
+
+    /// A page that readers had is dropped with its body.
+    pub(super) fn dropped_unread(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Messages of this weight went to the writer, with bodies of this total size.
+    pub(super) fn written(&mut self, weight: u64, bytes: u64) {
+        self.unsettled += weight;
+        self.bytes += bytes;
+    }
+
+    /// The writer committed this number of items, with the leases and body bytes in them.
+    pub(super) fn committed(&mut self, now: Tick, items: u64, leases: u64, bytes: u64) {
+        self.unsettled -= items;
+        self.committed_at = now;
+        self.leases -= leases;
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Takes the number of rows that the consumer of pages has not taken.
+    pub(super) fn note_undelivered(&mut self, rows: usize) {
+        self.undelivered = rows;
+    }
+
+    /// A page turned out to be a document, and waits for a reading process.
+    pub(super) fn document_waits(&mut self, host: HostKey, bytes: u64) {
+        self.documents.add(host, bytes);
+    }
+
+    /// A document was read, or is about to be given back. Returns the origins to wake.
+    pub(super) fn document_ended(
+        &mut self,
+        now: Tick,
+        host: &HostKey,
+        bytes: u64,
+    ) -> BTreeSet<Origin> {
+        // The commit is waited for from now on, not since the page was fetched.
+        self.note_time(now);
+        self.documents.remove(host, bytes)
+    }
+
+    /// Returns whether the waiting documents of a host leave no room for another page of it. The
+    /// origin is then woken by [`document_ended`](Self::document_ended).
+    pub(super) fn turns_away(&mut self, host: &HostKey, origin: &Origin) -> bool {
+        self.documents.turns_away(host, origin)
+    }
+
+    /// The documents that wait, to give them up after a stop.
+    pub(super) fn documents_mut(&mut self) -> &mut WaitingDocuments {
+        &mut self.documents
+    }
+
+    /// Takes the number of bytes free on the disk of the crawl's directory.
+    pub(super) fn note_free_space(&mut self, free: u64) {
+        self.disk.note_free_space(free);
+    }
+
+    pub(super) fn disk(&self) -> &DiskFloor {
+        &self.disk
+    }
+
+    /// Checks the counters against each other and against those of other parts of the loop.
+    ///
+    /// # Panics
+    /// If they do not.
+    #[cfg(test)]
+    pub(super) fn check_invariants(&self, all_in_flight: u32, pages_in_flight: u64, leases: u64) {
+        assert!(u64::from(all_in_flight) >= self.pages_in_flight);
+        assert_eq!(self.pages_in_flight, pages_in_flight);
+        assert_eq!(self.leases, leases);
+        assert!(self.leases >= self.pages_in_flight);
+        assert!(self.unsettled >= self.leases);
+        let is_on_its_way = self.unsettled > self.pages_in_flight;
+        assert!(is_on_its_way || self.bytes == 0, "bytes of nothing");
+        assert!(self.unread_bytes <= self.bytes, "unread");
+    }
+
+    /// Returns the number of unsettled items.
+    #[cfg(test)]
+    pub(super) fn unsettled(&self) -> u64 {
+        self.unsettled
+    }
+
+    /// Returns the bytes of bodies not yet committed, and those that no reader has begun.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        (self.bytes, self.unread_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::by_itself::{at, config};
+    use super::{
+        Backlog, MAX_UNDELIVERED_ROWS, MAX_UNREAD_BYTES, MAX_UNSETTLED, MAX_UNSETTLED_BYTES,
+    };
+
+    fn backlog() -> Backlog {
+        let mut config = config();
+        config.commit_within = Duration::from_secs(10);
+        config.min_free = 10;
+        config.politeness.concurrency = 1;
+        Backlog::new(&config, at(20))
+    }
+
+    #[test]
+    fn ours_each_limit_leaves_no_room() {
+        type Fill = fn(&mut Backlog);
+        let fills: [(Fill, bool); 9] = [
+            (|_| {}, true),
+            (|it| it.written(MAX_UNSETTLED - 1, 0), true),
+            (|it| it.written(MAX_UNSETTLED, 0), false),
+            (|it| it.written(1, MAX_UNSETTLED_BYTES - 1), true),
+            (|it| it.written(1, MAX_UNSETTLED_BYTES), false),
+            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS - 1), true),
+            (|it| it.note_undelivered(MAX_UNDELIVERED_ROWS), false),
+            (|it| it.note_free_space(10), true),
+            (|it| it.note_free_space(9), false),
+        ];
+        for (number, (fill, has_room)) in fills.into_iter().enumerate() {
+            let mut backlog = backlog();
+            fill(&mut backlog);
+            assert_eq!(backlog.has_room(at(20)), has_room, "{number}");
+        }
+    }
+
+    #[test]
+    fn ours_the_limit_of_items_has_room_for_all_requests_and_a_group() {
+        let mut config = config();
+        config.politeness.concurrency = 300;
+        let mut backlog = Backlog::new(&config, at(20));
+        backlog.written(599, 0);
+        assert!(backlog.has_room_behind(0) && !backlog.has_room_behind(1));
+    }
+
+    #[test]
+    fn ours_a_commit_may_take_half_of_its_time() {
+        let mut backlog = backlog();
+        backlog.leased();
+        // A request in flight waits for no commit.
+        backlog.note_time(at(40));
+        backlog.page_ended();
+        assert!(backlog.has_room(at(45)) && !backlog.has_room(at(46)));
+        backlog.note_time(at(46));
+        assert!(!backlog.has_room(at(46)));
+        backlog.committed(at(46), 1, 1, 0);
+        assert!(backlog.has_room(at(90)));
+        assert!(backlog.is_empty());
+        backlog.check_invariants(0, 0, 0);
+    }
+
+    #[test]
+    fn ours_each_reader_has_four_mebibytes_of_pages_waiting() {
+        for (readers, most) in [
+            (0, MAX_UNREAD_BYTES),
+            (1, MAX_UNREAD_BYTES),
+            (3, 3 * MAX_UNREAD_BYTES),
+        ] {
+            let mut backlog = backlog();
+            backlog.read_by(readers);
+            backlog.handed_to_readers(most);
+            assert!(!backlog.has_room(at(20)), "{readers}");
+            backlog.reading_began(1);
+            assert!(backlog.has_room(at(20)), "{readers}");
+            backlog.reading_began(u64::MAX);
+            assert_eq!(backlog.bytes(), (most, 0));
+        }
+    }
+
+    #[test]
+    fn ours_a_page_that_is_released_leaves_nothing_behind() {
+        let mut backlog = backlog();
+        backlog.leased();
+        backlog.check_invariants(1, 1, 1);
+        backlog.page_ended();
+        backlog.handed_to_readers(4);
+        assert_eq!((backlog.leases(), backlog.bytes()), (1, (4, 4)));
+        backlog.reading_began(4);
+        backlog.dropped_unread(4);
+        backlog.released();
+        assert_eq!((backlog.leases(), backlog.bytes()), (0, (0, 0)));
+        assert!(backlog.is_empty());
+        // A URL that is given up is a lease without a request.
+        backlog.given_up();
+        backlog.written(1, 0);
+        backlog.check_invariants(0, 0, 1);
+    }
+}

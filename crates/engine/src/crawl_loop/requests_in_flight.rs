@@ -1,0 +1,152 @@
+//! Requests between their permit and their end, with the address look-ups before them.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use crawl_scheduler::Permit;
+
+/// Counts the requests in flight, and queues the permits whose address look-up ended.
+///
+/// A permit that needs a look-up goes through [`look_up_began`](Self::look_up_began),
+/// [`look_up_ended`](Self::look_up_ended) and [`next_found`](Self::next_found); one that was set aside
+/// without a look-up through [`skip_look_up`](Self::skip_look_up) and `next_found`. If its request
+/// must wait for room, the caller returns it with [`put_back`](Self::put_back). Each request sent is
+/// reported with [`sent`](Self::sent), and its end with [`ended`](Self::ended).
+#[derive(Debug, Default)]
+pub(super) struct RequestsInFlight {
+    /// Requests, look-ups, and permits in `found`.
+    count: u32,
+    /// Permits whose look-up ended, with the address found. The oldest is first.
+    found: VecDeque<(Permit, Option<IpAddr>)>,
+    sent: u64,
+    ended: u64,
+}
+
+impl RequestsInFlight {
+    /// A look-up began for a permit that was set aside.
+    pub(super) fn look_up_began(&mut self) {
+        self.count += 1;
+    }
+
+    /// The look-up for a permit ended.
+    pub(super) fn look_up_ended(&mut self, permit: Permit, address: Option<IpAddr>) {
+        self.found.push_back((permit, address));
+    }
+
+    /// Queues a permit that was set aside as if its look-up had ended without an address.
+    pub(super) fn skip_look_up(&mut self, permit: Permit) {
+        self.look_up_began();
+        self.look_up_ended(permit, None);
+    }
+
+    /// Takes the oldest permit whose look-up ended.
+    pub(super) fn next_found(&mut self) -> Option<(Permit, Option<IpAddr>)> {
+        let oldest = self.found.pop_front()?;
+        self.count -= 1;
+        Some(oldest)
+    }
+
+    /// Puts a permit back that [`next_found`](Self::next_found) returned: it is the next one again.
+    pub(super) fn put_back(&mut self, permit: Permit, address: Option<IpAddr>) {
+        self.count += 1;
+        self.found.push_front((permit, address));
+    }
+
+    /// A request was sent.
+    pub(super) fn sent(&mut self) {
+        self.count += 1;
+        self.sent += 1;
+    }
+
+    /// A request ended.
+    pub(super) fn ended(&mut self) {
+        self.count -= 1;
+        self.ended += 1;
+    }
+
+    /// Returns whether there is neither a request nor a look-up.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Returns whether all that is in flight is permits whose look-up ended.
+    pub(super) fn are_all_found(&self) -> bool {
+        self.count as usize == self.found.len()
+    }
+
+    /// Returns the number of requests sent in this run.
+    pub(super) fn sent_in_run(&self) -> u64 {
+        self.sent
+    }
+
+    /// Returns the number of requests of this run that ended.
+    pub(super) fn ended_in_run(&self) -> u64 {
+        self.ended
+    }
+
+    /// Returns the number of requests, look-ups and permits whose look-up ended.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Returns the number of permits whose look-up ended.
+    #[cfg(test)]
+    pub(super) fn found(&self) -> usize {
+        self.found.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl_scheduler::{Poll, Scheduler};
+    use crawl_weburl::Origin;
+
+    use super::super::by_itself::{at, config};
+    use super::RequestsInFlight;
+
+    #[test]
+    fn ours_permits_are_used_in_the_order_in_which_their_look_ups_ended() {
+        let mut scheduler = Scheduler::new(config().politeness, 1);
+        let mut permits = ["a", "b", "c"].map(|host| {
+            let origin = Origin::parse(&format!("http://{host}.example")).unwrap();
+            scheduler.set_pending(at(20), &origin, 1);
+            match scheduler.poll(at(20)) {
+                Poll::Issue(permit) => Some(permit),
+                other => panic!("no permit: {other:?}"),
+            }
+        });
+        let mut permit = |at: usize| permits[at].take().unwrap();
+        let mut requests = RequestsInFlight::default();
+        assert!(requests.is_empty() && requests.next_found().is_none());
+        requests.look_up_began();
+        requests.look_up_began();
+        assert!(!requests.are_all_found());
+        let address = "192.0.2.7".parse().ok();
+        requests.look_up_ended(permit(1), address);
+        requests.look_up_ended(permit(0), None);
+        requests.skip_look_up(permit(2));
+        assert!(requests.are_all_found());
+        let (first, found) = requests.next_found().unwrap();
+        assert_eq!((first.host().as_str(), found), ("b.example", address));
+        requests.put_back(first, found);
+        let mut hosts = Vec::new();
+        while let Some((permit, _)) = requests.next_found() {
+            hosts.push(permit.host().as_str().to_owned());
+        }
+        assert_eq!(hosts, ["b.example", "a.example", "c.example"]);
+        assert!(requests.is_empty());
+    }
+
+    #[test]
+    fn ours_a_request_is_in_flight_until_it_ends() {
+        let mut requests = RequestsInFlight::default();
+        requests.sent();
+        requests.sent();
+        requests.ended();
+        assert!(!requests.is_empty() && !requests.are_all_found());
+        assert_eq!((requests.sent_in_run(), requests.ended_in_run()), (2, 1));
+        requests.ended();
+        assert!(requests.is_empty() && requests.are_all_found());
+    }
+}

@@ -1,0 +1,240 @@
+//! One worker of a shared crawl, whose hosts all lie in one bucket.
+
+use crawl_fetcher::{FetchRequest, Validators};
+use crawl_scheduler::Poll;
+
+use super::super::request_rows;
+use super::*;
+use crate::crawl_loop::Next;
+use crate::crawl_loop::by_itself::{at, coordinator};
+use crate::messages::{Committed, Event, Job};
+use crate::simulated::script::moved;
+
+/// Every host is this worker's, in one bucket.
+struct OneBucket;
+
+impl HostOwnership for OneBucket {
+    fn bucket_of(&self, _: &HostKey) -> i32 {
+        7
+    }
+
+    fn owns(&self, _: &HostKey) -> bool {
+        true
+    }
+
+    fn taken_over_for(&self, _: &HostKey) -> Option<Duration> {
+        None
+    }
+
+    fn leased_buckets(&self) -> BTreeSet<i32> {
+        BTreeSet::new()
+    }
+
+    fn may_send(&self) -> bool {
+        true
+    }
+}
+
+fn shared(allowed: Option<u64>) -> SharedHosts {
+    SharedHosts::new(Arc::new(OneBucket), allowed)
+}
+
+fn idle(pages: u64) -> WorkerState {
+    WorkerState {
+        pages,
+        leases: 0,
+        is_busy: false,
+        is_ending: false,
+    }
+}
+
+#[test]
+fn ours_news_of_other_workers_have_the_loop_act() {
+    let origin = Origin::parse("http://a.example").unwrap();
+    let origins = vec![(origin, 3)];
+    for (news, expected) in [
+        (
+            SharedNews::Taken(origins.clone()),
+            NewsReaction::Wake(origins),
+        ),
+        (SharedNews::LinksWait, NewsReaction::TakeLinks),
+        // Links are being admitted already.
+        (SharedNews::LinksWait, NewsReaction::Nothing),
+        (SharedNews::OthersBytes(7), NewsReaction::Nothing),
+        (SharedNews::PagesSpent, NewsReaction::Nothing),
+        (SharedNews::Drain, NewsReaction::End),
+    ] {
+        let mut worker = shared(None);
+        worker.takes_links = expected == NewsReaction::Nothing;
+        let reaction = worker.take_in(news, 0, &mut Vec::new());
+        assert_eq!(reaction, expected);
+    }
+}
+
+#[test]
+fn ours_more_pages_are_requested_once_before_there_are_none() {
+    for (allowed, pages, is_asked) in [
+        (None, 1_000, false),
+        (Some(100), 100 - FEW_PAGES, false),
+        (Some(100), 101 - FEW_PAGES, true),
+    ] {
+        let mut worker = shared(allowed);
+        let mut out = Vec::new();
+        worker.step(at(20), idle(pages), &mut out);
+        worker.step(at(20), idle(pages), &mut out);
+        assert_eq!(out.len(), usize::from(is_asked), "{allowed:?} {pages}");
+        assert_eq!(worker.may_fetch(100), allowed.is_none());
+    }
+    for state in [
+        WorkerState {
+            is_ending: true,
+            ..idle(100)
+        },
+        WorkerState {
+            leases: 1,
+            ..idle(100 - FEW_PAGES - 1)
+        },
+    ] {
+        let mut out = Vec::new();
+        shared(Some(100)).step(at(20), state, &mut out);
+        assert!(out.is_empty(), "{state:?}");
+    }
+}
+
+#[test]
+fn ours_a_bucket_is_handed_over_once_and_when_nothing_of_it_is_busy() {
+    let mut worker = shared(None);
+    let host = HostKey::parse("a.example").unwrap();
+    assert!(worker.keeps(&host) && !worker.step(at(20), idle(0), &mut Vec::new()));
+    worker.take_in(SharedNews::Leave(vec![7]), 0, &mut Vec::new());
+    assert!(!worker.keeps(&host));
+    let mut out = Vec::new();
+    assert!(worker.step(at(20), idle(0), &mut out));
+    // The next look is an interval later.
+    assert!(!worker.step(at(20), idle(0), &mut out));
+    let busy = worker.busy_buckets([&host]);
+    assert!(worker.hand_over(&busy, &mut out).is_empty() && out.is_empty());
+    // The run doesn't end before its hosts are handed over.
+    assert_eq!(worker.end_with_others(Ended::Finished, 0, &mut out), None);
+    assert!(!worker.rests());
+    assert_eq!(worker.hand_over(&BTreeSet::new(), &mut out), [7]);
+    assert!(worker.hand_over(&BTreeSet::new(), &mut out).is_empty());
+    assert_eq!(out.len(), 1);
+    worker.take_in(SharedNews::HandedOver(vec![7]), 0, &mut out);
+    assert!(worker.keeps(&host));
+}
+
+/// Its thread may see that all is over after it sent what brings this worker more to do, and
+/// before it hears of that.
+#[test]
+fn ours_what_was_seen_in_one_rest_ends_no_later_one() {
+    let mut coordinator = coordinator(|_| {});
+    coordinator.share_crawl(Arc::new(OneBucket));
+    let mut step = |event: Option<Event>| {
+        let mut out = Vec::new();
+        if let Some(event) = event {
+            coordinator.handle(at(20), event, &mut out);
+        }
+        let is_done = matches!(coordinator.advance(at(20), &mut out), Next::Done);
+        let rests = out.iter().filter_map(|effect| match effect {
+            Effect::Share(SharedRequest::Rest { rest, .. }) => Some(*rest),
+            _ => None,
+        });
+        (is_done, rests.collect::<Vec<_>>())
+    };
+    let over = |rest| Some(Event::Shared(SharedNews::Over { rest }));
+    let taken = || Some(Event::Shared(SharedNews::Taken(Vec::new())));
+    assert_eq!(step(None), (false, vec![Some(1)]));
+    assert_eq!(step(taken()), (false, vec![None, Some(2)]));
+    assert_eq!(step(over(1)), (false, Vec::new()));
+    assert_eq!(
+        step(Some(Event::Shared(SharedNews::LinksWait))),
+        (false, vec![None])
+    );
+    let committed = Committed {
+        items: WriterMessage::TakeLinks.weight(),
+        leaves_links: Some(false),
+        ..Committed::default()
+    };
+    assert_eq!(
+        step(Some(Event::Committed(Box::new(committed)))),
+        (false, vec![Some(3)])
+    );
+    assert_eq!(step(over(2)), (false, Vec::new()));
+    assert_eq!(step(over(3)), (true, Vec::new()));
+}
+
+/// Else it would have pages that the store takes for free, and gives to another.
+#[test]
+fn ours_leave_that_was_asked_for_before_a_rest_counts_no_longer() {
+    let mut coordinator = coordinator(|config| config.budgets.max_pages = Some(57));
+    coordinator.share_crawl(Arc::new(OneBucket));
+    let mut step = |news: Option<SharedNews>| {
+        let mut out = Vec::new();
+        if let Some(news) = news {
+            coordinator.handle(at(20), Event::Shared(news), &mut out);
+        }
+        coordinator.attend_to_workers(at(20), &mut out);
+        let asked = out.iter().find_map(|effect| match effect {
+            Effect::Share(SharedRequest::MorePages { rests, .. }) => Some(*rests),
+            _ => None,
+        });
+        let may_ask = coordinator.may_ask();
+        let _ = coordinator.advance(at(20), &mut out);
+        (asked, may_ask)
+    };
+    let allowed = |rests| Some(SharedNews::Allowed { pages: 7, rests });
+    assert_eq!(step(None), (Some(0), false));
+    assert_eq!(step(allowed(0)), (None, false), "it rested meanwhile");
+    assert_eq!(step(Some(SharedNews::Taken(Vec::new()))), (Some(1), false));
+    assert_eq!(step(allowed(1)), (None, false), "and once more");
+    let mut out = Vec::new();
+    let shared = coordinator.shared.as_mut().unwrap();
+    shared.end_rest(0, &mut out);
+    let rests = shared.rests;
+    let news = SharedNews::Allowed { pages: 7, rests };
+    coordinator.handle(at(20), Event::Shared(news), &mut out);
+    assert!(coordinator.may_ask());
+}
+
+/// Learning that the redirect leads to a host of another worker, the next owner would take the
+/// rules for unreachable, and end with pages that nobody asked for.
+#[test]
+fn ours_a_robots_txt_of_a_host_that_is_handed_over_is_left_to_its_next_owner() {
+    for leaves in [false, true] {
+        let mut coordinator = coordinator(|_| {});
+        coordinator.share_crawl(Arc::new(OneBucket));
+        let origin = Origin::parse("http://a.example").unwrap();
+        coordinator.scheduler.set_pending(at(20), &origin, 1);
+        let Poll::Issue(permit) = coordinator.scheduler.poll(at(20)) else {
+            panic!("no permit");
+        };
+        coordinator.requests.sent();
+        let mut out = Vec::new();
+        if leaves {
+            let news = Event::Shared(SharedNews::Leave(vec![7]));
+            coordinator.handle(at(21), news, &mut out);
+            coordinator.attend_to_workers(at(21), &mut out);
+        }
+        let request = FetchRequest::robots(origin.robots_url(), Validators::default());
+        let redirect = moved("/rules.txt");
+        let result = redirect.result(&request.url, at(22));
+        let job = Job::Robots {
+            of: origin.clone(),
+            request,
+            hop: 0,
+        };
+        let none = tracing::Span::none();
+        let fetched = request_rows::ended(job, permit.spend(), result, none);
+        coordinator.handle(at(22), fetched, &mut out);
+        let copies = out.iter().filter(|effect| match effect {
+            Effect::Write(WriterMessage::Robots(robots)) => robots.copy.is_some(),
+            _ => false,
+        });
+        assert_eq!(copies.count(), 0, "{leaves}: {out:?}");
+        let follows = coordinator.origins.take_pending_fetch(&origin).is_some();
+        assert_eq!(follows, !leaves);
+        let next = coordinator.scheduler.poll(at(40));
+        assert_eq!(matches!(next, Poll::Issue(_)), !leaves, "{next:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! From a page that was read to the message for the writer. Runs on reader threads.
+
+use crawl_archive::PageLine;
+use crawl_archive::rows::PageRow;
+use crawl_frontier::Outcome;
+use crawl_index_entry::IndexEntry;
+
+use super::archive_encoder::ArchiveEncoder;
+use super::document::{DocumentError, ReadPage};
+use crate::config::Config;
+use crate::messages::RobotsExchange;
+use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, redirect_target, visited_at};
+use crate::priority::is_guess;
+use crate::revisit::change_detection::{AnswerFault, AnswerRecord, ChangeDetector, VisitAnswer};
+use crate::revisit::visit::{RevisitSchedule, ask_in_full};
+
+/// Encodes pages and requests for robots.txt for the writer.
+pub(crate) struct PageEncoder {
+    archive: ArchiveEncoder,
+    visits: RevisitSchedule,
+}
+
+impl PageEncoder {
+    pub(crate) fn new(config: &Config, visits: &RevisitSchedule) -> PageEncoder {
+        PageEncoder {
+            archive: ArchiveEncoder::new(config),
+            visits: *visits,
+        }
+    }
+
+    /// Encodes a page and drops its body.
+    pub(crate) fn page(&mut self, mut page: ReadPage) -> EncodedPage {
+        let detector = ChangeDetector::new(answer(&page));
+        let repeat = detector.repeat();
+        let revisit = repeat.and_then(|repeat| self.archive.revisit(&page.exchange, repeat));
+        let capture = self.archive.page(&page, revisit);
+        let record = capture.as_ref().map(|capture| AnswerRecord {
+            digest: capture.digest(),
+            is_revisit: revisit.is_some(),
+        });
+        let detected = detector.finish(record);
+        let (change, mut result) = (detected.change, detected.result);
+        let row = PageRow {
+            digest: detected.digest,
+            differs: detected.differs.map(str::to_owned),
+            record_id: capture
+                .as_ref()
+                .map(|capture| capture.record_id().to_string()),
+            change: change.map(|change| change.name().to_owned()),
+            ..page.row
+        };
+        let is_out_of_index = matches!(page.findings.entry, Some(IndexEntry::Drop { .. }));
+        if is_out_of_index || detected.is_unreadable {
+            ask_in_full(page.past.as_deref_mut(), &mut result);
+        }
+        let (at, kind, past) = (visited_at(&row), page.lease.kind, page.past);
+        let past = past.map(|past| *past);
+        EncodedPage {
+            line: PageLine::of(&row),
+            held: HeldMemory {
+                body: page.exchange.room.clone(),
+                ..HeldMemory::default()
+            },
+            visit: PageVisit {
+                outcome: Outcome::Fetched {
+                    status: detected.status,
+                },
+                row: Box::new(row),
+                lease: page.lease,
+                is_listed: !detected.is_absent || change.is_some(),
+                change,
+                next: self.visits.after(at, kind, past, result, page.said),
+                host: page.host,
+            },
+            findings: page.findings,
+            capture,
+        }
+    }
+
+    /// Encodes a request for robots.txt.
+    pub(crate) fn robots(&mut self, item: Box<RobotsExchange>) -> Box<RobotsExchange> {
+        self.archive.robots(item)
+    }
+}
+
+/// The answer of a page, for change detection.
+fn answer(page: &ReadPage) -> VisitAnswer<'_> {
+    VisitAnswer {
+        exchange: &page.exchange,
+        row: &page.row,
+        past: page.past.as_deref(),
+        redirect: redirect_target(&page.exchange),
+        body_digest: page.body_digest.as_deref(),
+        decoded_digest: page.decoded_digest.as_deref(),
+        text_digest: page.text_digest.as_deref(),
+        fault: match &page.error {
+            Some(DocumentError::InPlace(_)) => AnswerFault::InPlace,
+            Some(error) if error.is_undecoded() => AnswerFault::Undecoded,
+            _ => AnswerFault::None,
+        },
+        is_guess: is_guess(&page.lease),
+        is_list: page.is_list,
+    }
+}

@@ -1,0 +1,60 @@
+//! The row of a page in `pages.jsonl`, before change detection and the archive complete it.
+
+use std::borrow::Cow;
+
+use crawl_archive::rows::PageRow;
+use crawl_fetcher::{Exchange, Truncation};
+use crawl_frontier::Lease;
+use crawl_index_entry::IndexEntry;
+
+use super::content_type;
+use super::document::{DocumentError, ReadDocument};
+use crate::messages::page::{FetchContext, TrapSignal, row_without_answer};
+
+/// The row of a page that was read, without its usage statements and its digest.
+pub(super) fn page_row(
+    lease: &Lease,
+    context: FetchContext,
+    exchange: &Exchange,
+    document: &ReadDocument,
+) -> PageRow {
+    // The content filter cut the body of an unwanted document on purpose.
+    let cut = exchange.truncated.filter(|cut| {
+        document.unwanted.is_none() || !matches!(cut, Truncation::Length | Truncation::Unwanted)
+    });
+    let findings = &document.findings;
+    PageRow {
+        status: Some(exchange.status),
+        bytes: exchange.body.len() as u64,
+        // A 304 has no body, so its Content-Type describes nothing (docs/recrawl.md).
+        content_type: content_type(exchange)
+            .filter(|_| exchange.status != 304)
+            .map(Cow::into_owned),
+        detected_type: document.detected_type.map(str::to_owned),
+        charset: document.charset.map(str::to_owned),
+        language: document.language.clone(),
+        title: document.title.clone(),
+        indexed: findings.entry.as_ref().map(|entry| match entry {
+            IndexEntry::Put(page) => page.gives_way().unwrap_or_else(|| "yes".to_owned()),
+            IndexEntry::Drop { why, .. } => why.clone(),
+        }),
+        redirect: match &findings.signal {
+            TrapSignal::Redirect(target) => Some(target.to_string()),
+            _ => None,
+        },
+        canonical: document.canonical.as_ref().map(ToString::to_string),
+        unwanted: document.unwanted.as_ref().map(ToString::to_string),
+        echoes_secret: document.echoes_secret,
+        error: row_error(document.error.as_ref(), cut),
+        ..row_without_answer(lease, context, exchange.started, exchange.took())
+    }
+}
+
+/// The name of the error in a row.
+fn row_error(read: Option<&DocumentError>, cut: Option<Truncation>) -> Option<String> {
+    let cut = cut.map(|cut| cut.name().to_owned());
+    match read {
+        Some(why) if !why.is_cut_short() || cut.is_none() => Some(why.name()),
+        _ => cut,
+    }
+}

@@ -1,0 +1,247 @@
+//! Change detection: whether a page changed since the last visit. Does no I/O.
+//!
+//! An answer goes through a [`ChangeDetector`] in two steps, around the encoding of its archive
+//! record: [`repeat`](ChangeDetector::repeat) names the earlier page that the answer repeats, so that
+//! the record can refer to that, and [`finish`](ChangeDetector::finish) takes the record and returns
+//! the [`Detected`] change, with the digest for the page's row.
+
+use crawl_archive::DigestAlgorithm;
+use crawl_archive::rows::PageRow;
+use crawl_fetcher::{Exchange, Truncation, Validators};
+use crawl_weburl::{CanonicalUrl, Unusable};
+
+use super::visit::{Difference, KnownPage, PreviousVisit, RevisitSchedule, VisitResult};
+use crate::totals::Change;
+
+/// An answer as it was read, with what the last visit left of its page.
+pub(crate) struct VisitAnswer<'a> {
+    pub(crate) exchange: &'a Exchange,
+    /// The row of the answer, without what this module finds out.
+    pub(crate) row: &'a PageRow,
+    pub(crate) past: Option<&'a PreviousVisit>,
+    /// The target of a redirect.
+    pub(crate) redirect: Option<Result<CanonicalUrl, Unusable>>,
+    /// The digest of the body, if reading took it.
+    pub(crate) body_digest: Option<&'a str>,
+    /// The digest of the body without its content coding, if it has one that can be undone.
+    pub(crate) decoded_digest: Option<&'a str>,
+    /// The digest of the main text, if reading took it.
+    pub(crate) text_digest: Option<&'a str>,
+    pub(crate) fault: AnswerFault,
+    /// The URL was guessed, such as `/sitemap.xml`.
+    pub(crate) is_guess: bool,
+    /// The document lists other pages and their changes: a sitemap, a feed.
+    pub(crate) is_list: bool,
+}
+
+/// The fault of an answer that keeps it from showing its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerFault {
+    None,
+    /// The answer is an interstitial, such as a login form.
+    InPlace,
+    /// The content coding could not be undone.
+    Undecoded,
+}
+
+/// How an answer repeats the page of an earlier visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat<'a> {
+    /// The server answered 304.
+    NotModified(&'a KnownPage),
+    /// The body came byte for byte.
+    Payload(&'a KnownPage),
+    /// The same content came in another content coding.
+    Content(&'a KnownPage),
+}
+
+/// The archive record of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnswerRecord<'a> {
+    pub(crate) digest: &'a str,
+    /// The record refers to an earlier one, by a [`Repeat`], and holds no body.
+    pub(crate) is_revisit: bool,
+}
+
+/// The change that an answer shows.
+#[derive(Debug)]
+pub(crate) struct Detected {
+    /// The status that the URL is settled with: for a 304, that of the page it confirms.
+    pub(crate) status: u16,
+    /// The digest of the payload; `None` if the body was not read.
+    pub(crate) digest: Option<String>,
+    /// The part that differs from the last visit's page, as rows name it.
+    pub(crate) differs: Option<&'static str>,
+    pub(crate) change: Option<Change>,
+    /// Whether a guessed URL has no page.
+    pub(crate) is_absent: bool,
+    /// Whether an earlier visit read the page and this one can't decode it.
+    pub(crate) is_unreadable: bool,
+    /// The state to keep for the next visit.
+    pub(crate) result: VisitResult,
+}
+
+/// Compares one answer with the page that the last visit found.
+///
+/// Call [`repeat`](Self::repeat) first, encode the record, then call [`finish`](Self::finish).
+pub(crate) struct ChangeDetector<'a> {
+    answer: VisitAnswer<'a>,
+    /// The page of the last visit.
+    known: Option<&'a KnownPage>,
+    /// The body's digest, once it was needed.
+    digest: Option<String>,
+    repeat: Option<Repeat<'a>>,
+}
+
+impl<'a> ChangeDetector<'a> {
+    pub(crate) fn new(answer: VisitAnswer<'a>) -> ChangeDetector<'a> {
+        let mut detector = ChangeDetector {
+            known: answer.past.and_then(PreviousVisit::page),
+            answer,
+            digest: None,
+            repeat: None,
+        };
+        detector.repeat = detector.compare();
+        detector
+    }
+
+    /// Returns how the answer repeats the known page; `None` if it does not.
+    pub(crate) fn repeat(&self) -> Option<Repeat<'a>> {
+        self.repeat
+    }
+
+    fn compare(&mut self) -> Option<Repeat<'a>> {
+        let status = self.answer.exchange.status;
+        let known = self.known?;
+        if status == 304 && known.is_conditional() {
+            return Some(Repeat::NotModified(known));
+        }
+        if status != known.status || self.answer.row.is_body_left_out() {
+            return None;
+        }
+        let digest = self.answer.body_digest.map(str::to_owned);
+        let digest = digest.unwrap_or_else(|| self.body_digest());
+        let content = self.answer.decoded_digest.unwrap_or(&digest);
+        let is_repeated = known.has_content(&digest, content);
+        let is_payload = digest == known.digest;
+        self.digest = Some(digest);
+        is_repeated.then_some(match is_payload {
+            true => Repeat::Payload(known),
+            false => Repeat::Content(known),
+        })
+    }
+
+    /// Returns the change, given the answer's record; `record` is `None` if the crawl has no archive.
+    pub(crate) fn finish(mut self, record: Option<AnswerRecord<'_>>) -> Detected {
+        let is_unreadable = self.is_unreadable();
+        let (status, digest, mut result) = match self.repeat {
+            Some(Repeat::NotModified(known)) => {
+                (known.status, known.digest.clone(), VisitResult::Same)
+            }
+            _ => {
+                let is_withheld = self.answer.row.is_body_left_out();
+                let digest = match record {
+                    Some(record) if !is_withheld => record.digest.to_owned(),
+                    _ => self.digest.take().unwrap_or_else(|| self.body_digest()),
+                };
+                let is_archived = record.is_some_and(|record| !record.is_revisit) && !is_withheld;
+                let result = match self.is_inconclusive() {
+                    true => VisitResult::Unknown,
+                    false => self.result(&digest, is_archived),
+                };
+                (self.answer.exchange.status, digest, result)
+            }
+        };
+        let past = self.answer.past;
+        let is_revisit = record.is_some_and(|record| record.is_revisit);
+        let difference = match self.repeat {
+            // The record's digest is that of the original.
+            Some(Repeat::Content(_)) if is_revisit => Some(Difference::Coding),
+            _ => RevisitSchedule::difference(past, &result),
+        };
+        let is_absent = self.answer.is_guess
+            && match self.answer.exchange.status {
+                // Some servers answer every URL with a page.
+                200..=299 if !self.answer.is_list => {
+                    result = VisitResult::Nothing;
+                    true
+                }
+                status => (400..=499).contains(&status),
+            };
+        let is_read = self.answer.exchange.truncated != Some(Truncation::Unwanted);
+        Detected {
+            status,
+            digest: is_read.then_some(digest),
+            differs: difference.and_then(Difference::name),
+            change: RevisitSchedule::change(past, &result),
+            is_absent,
+            is_unreadable,
+            result,
+        }
+    }
+
+    fn body_digest(&self) -> String {
+        DigestAlgorithm::default().of(&[&self.answer.exchange.body])
+    }
+
+    fn is_unreadable(&self) -> bool {
+        self.answer.fault == AnswerFault::Undecoded && self.known.is_some()
+    }
+
+    /// Returns whether the answer leaves the state of the page unknown: it is an interstitial, the body
+    /// broke off, or it can't be decoded although an earlier visit read the page.
+    fn is_inconclusive(&self) -> bool {
+        let is_broken_off = (self.answer.exchange.truncated)
+            .is_some_and(|truncation| truncation != Truncation::Length);
+        is_broken_off || self.answer.fault == AnswerFault::InPlace || self.is_unreadable()
+    }
+
+    /// The state of the page by its answer, for the next visit.
+    fn result(&self, digest: &str, is_archived: bool) -> VisitResult {
+        let VisitAnswer {
+            exchange, redirect, ..
+        } = &self.answer;
+        let status = exchange.status;
+        if let Some(target) = redirect {
+            let text = match target {
+                Ok(url) => url.to_string(),
+                Err(why) => why.name().to_owned(),
+            };
+            let digest = DigestAlgorithm::default().of(&[text.as_bytes()]);
+            return VisitResult::Page(KnownPage {
+                redirect: target.is_ok().then_some(text),
+                ..KnownPage::new(status, digest, Validators::default())
+            });
+        }
+        match status {
+            200..=299 => {
+                let validators = match self.may_be_conditional() {
+                    true => Validators::of(&exchange.headers),
+                    false => Validators::default(),
+                };
+                let started = exchange.started.as_micros();
+                VisitResult::Page(KnownPage {
+                    decoded_digest: self.answer.decoded_digest.map(str::to_owned),
+                    text_digest: self.answer.text_digest.map(str::to_owned),
+                    archived: is_archived.then_some(started),
+                    ..KnownPage::new(status, digest.to_owned(), validators)
+                })
+            }
+            404 | 410 => VisitResult::Nothing,
+            _ => VisitResult::Unknown,
+        }
+    }
+
+    /// Returns whether the next visit may send a conditional request. A page that could not be read or was
+    /// withheld is fetched in full again, and so is one that each round must read: a list of changes,
+    /// or a page that states its own usage preferences.
+    fn may_be_conditional(&self) -> bool {
+        let row = self.answer.row;
+        let usage = row.usage.iter().flat_map(|usage| &usage.said);
+        let has_own_usage = usage.into_iter().any(|said| said.channel == "meta");
+        row.error.is_none() && !row.is_body_left_out() && !self.answer.is_list && !has_own_usage
+    }
+}
+
+#[cfg(test)]
+mod tests;

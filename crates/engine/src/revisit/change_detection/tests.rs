@@ -1,0 +1,228 @@
+//! Answers of a page, against what its last visit found.
+
+use crawl_fetcher::FailureKind;
+use crawl_frontier::UrlKind;
+use crawl_scheduler::Tick;
+use crawl_weburl::canonicalize;
+
+use super::*;
+use crate::config::Revisits;
+use crate::revisit::visit::Round;
+use crate::simulated::script::answer;
+
+const ARCHIVED_AT: u64 = 7;
+
+fn at(second: u64) -> Tick {
+    Tick::from_micros(second * 1_000_000)
+}
+
+fn exchange(status: u16, body: &str) -> Exchange {
+    let url = canonicalize(None, "http://a.example/").unwrap();
+    answer(status, body).result(&url, at(20)).unwrap()
+}
+
+fn digest(text: &str) -> String {
+    DigestAlgorithm::default().of(&[text.as_bytes()])
+}
+
+/// An earlier visit that found a page with this body, an ETag and an archive record.
+fn past(body: &str) -> PreviousVisit {
+    let validators = Validators {
+        etag: Some("\"1\"".to_owned()),
+        last_modified: None,
+    };
+    let page = KnownPage {
+        archived: Some(ARCHIVED_AT),
+        decoded_digest: Some(digest(&format!("decoded {body}"))),
+        ..KnownPage::new(200, digest(body), validators)
+    };
+    let visits = RevisitSchedule {
+        round: Round::first(1),
+        revisits: Revisits::default(),
+    };
+    let result = VisitResult::Page(page);
+    let visit = visits.after(1, UrlKind::Page, None, result, None);
+    PreviousVisit::read(&visit).unwrap()
+}
+
+fn row() -> PageRow {
+    let row = r#"{"url":"http://a.example/","status":200,"fetched_at":"1970-01-01T00:00:20Z","ms":1,
+        "bytes":0,"depth":0,"round":2}"#;
+    serde_json::from_str(row).unwrap()
+}
+
+fn visit_answer<'a>(
+    exchange: &'a Exchange,
+    row: &'a PageRow,
+    past: Option<&'a PreviousVisit>,
+) -> VisitAnswer<'a> {
+    VisitAnswer {
+        exchange,
+        row,
+        past,
+        redirect: None,
+        body_digest: None,
+        decoded_digest: None,
+        text_digest: None,
+        fault: AnswerFault::None,
+        is_guess: false,
+        is_list: false,
+    }
+}
+
+/// The repeat and the change of an answer without an archive, in words.
+fn check(answer: VisitAnswer<'_>) -> (&'static str, Option<&'static str>, Option<&'static str>) {
+    let detector = ChangeDetector::new(answer);
+    let repeat = match detector.repeat() {
+        Some(Repeat::NotModified(_)) => "not modified",
+        Some(Repeat::Payload(_)) => "payload",
+        Some(Repeat::Content(_)) => "content",
+        None => "none",
+    };
+    let detected = detector.finish(None);
+    (repeat, detected.change.map(Change::name), detected.differs)
+}
+
+#[test]
+fn ours_an_answer_is_compared_with_the_page_of_the_last_visit() {
+    let (row, past) = (row(), past("one"));
+    let decoded = digest("decoded one");
+    for (status, body, has_past, decoded_digest, expected) in [
+        (200, "one", false, None, ("none", Some("new"), None)),
+        (200, "one", true, None, ("payload", Some("same"), None)),
+        (304, "", true, None, ("not modified", Some("same"), None)),
+        (
+            200,
+            "two",
+            true,
+            None,
+            ("none", Some("changed"), Some("bytes")),
+        ),
+        (
+            200,
+            "packed otherwise",
+            true,
+            Some(decoded.as_str()),
+            ("content", Some("same"), Some("bytes")),
+        ),
+        (404, "", true, None, ("none", Some("gone"), None)),
+        (404, "", false, None, ("none", None, None)),
+        (500, "", true, None, ("none", None, None)),
+    ] {
+        let exchange = exchange(status, body);
+        let answer = VisitAnswer {
+            decoded_digest,
+            ..visit_answer(&exchange, &row, has_past.then_some(&past))
+        };
+        assert_eq!(check(answer), expected, "{status} {body:?} {has_past}");
+    }
+}
+
+#[test]
+fn ours_an_answer_with_a_fault_says_nothing_of_the_page() {
+    let (row, past, exchange) = (row(), past("one"), exchange(200, "two"));
+    for (fault, has_past, change) in [
+        (AnswerFault::None, true, Some("changed")),
+        (AnswerFault::InPlace, true, None),
+        (AnswerFault::InPlace, false, None),
+        (AnswerFault::Undecoded, true, None),
+        // Nothing better is known of a page that was never read.
+        (AnswerFault::Undecoded, false, Some("new")),
+    ] {
+        let answer = VisitAnswer {
+            fault,
+            ..visit_answer(&exchange, &row, has_past.then_some(&past))
+        };
+        let detected = ChangeDetector::new(answer).finish(None);
+        let is_unreadable = fault == AnswerFault::Undecoded && has_past;
+        assert_eq!(
+            detected.is_unreadable, is_unreadable,
+            "{fault:?} {has_past}"
+        );
+        assert_eq!(
+            detected.change.map(Change::name),
+            change,
+            "{fault:?} {has_past}"
+        );
+    }
+    let broken_off = Exchange {
+        truncated: Some(Truncation::Time(FailureKind::Timeout)),
+        ..exchange
+    };
+    let answer = visit_answer(&broken_off, &row, Some(&past));
+    assert_eq!(check(answer), ("none", None, None));
+}
+
+#[test]
+fn ours_a_page_is_archived_where_its_record_has_the_body() {
+    let (row, past, exchange) = (row(), past("one"), exchange(200, "one"));
+    for (record, archived) in [
+        (None, None),
+        (Some(false), Some(20_000_000)),
+        (Some(true), None),
+    ] {
+        let digest = digest("one");
+        let record = record.map(|is_revisit| AnswerRecord {
+            digest: &digest,
+            is_revisit,
+        });
+        let answer = visit_answer(&exchange, &row, Some(&past));
+        let detected = ChangeDetector::new(answer).finish(record);
+        assert_eq!(detected.digest.as_ref(), Some(&digest));
+        let VisitResult::Page(page) = detected.result else {
+            panic!("no page: {:?}", detected.result);
+        };
+        assert_eq!(page.archived, archived, "{record:?}");
+    }
+}
+
+#[test]
+fn ours_a_304_settles_its_url_with_the_status_and_digest_of_the_page() {
+    let (row, past, exchange) = (row(), past("one"), exchange(304, ""));
+    let answer = visit_answer(&exchange, &row, Some(&past));
+    let detected = ChangeDetector::new(answer).finish(None);
+    assert_eq!(
+        (detected.status, detected.digest),
+        (200, Some(digest("one")))
+    );
+    assert!(matches!(detected.result, VisitResult::Same));
+}
+
+#[test]
+fn ours_a_redirect_is_compared_by_its_target() {
+    let (row, exchange) = (row(), exchange(301, "moved"));
+    let target = canonicalize(None, "http://a.example/new").unwrap();
+    for (redirect, expected) in [
+        (Ok(target.clone()), Some(target.to_string())),
+        (canonicalize(None, "mailto:a@b.example"), None),
+    ] {
+        let answer = VisitAnswer {
+            redirect: Some(redirect),
+            ..visit_answer(&exchange, &row, None)
+        };
+        let VisitResult::Page(page) = ChangeDetector::new(answer).finish(None).result else {
+            panic!("a redirect is kept like a page");
+        };
+        assert_eq!(page.redirect, expected);
+    }
+}
+
+#[test]
+fn ours_a_guessed_url_is_absent_unless_it_has_a_list() {
+    let row = row();
+    for (status, is_list, is_absent) in [
+        (200, true, false),
+        (200, false, true),
+        (404, false, true),
+        (500, false, false),
+    ] {
+        let exchange = exchange(status, "text");
+        let answer = VisitAnswer {
+            is_guess: true,
+            is_list,
+            ..visit_answer(&exchange, &row, None)
+        };
+        let detected = ChangeDetector::new(answer).finish(None);
+        assert_eq!(detected.is_absent, is_absent, "{status} {is_list}");
+    }
+}
