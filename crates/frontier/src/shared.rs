@@ -1,5 +1,5 @@
 //! The contract of a frontier that several workers of one crawl share, beyond that of
-//! [`Frontier`](crate::Frontier).
+//! [`Frontier`].
 //!
 //! A worker opens a [`WorkerFrontier`], leases and settles URLs as with any frontier, and commits
 //! through [`WorkerTransaction`]s. [`MovedOut`] and [`MovedIn`] move a crawl between a directory and

@@ -21,7 +21,7 @@ pub struct Options {
     /// The id of the last life of this worker ([`SharedFrontier::life`]), where it is known to be
     /// over: its leases are ended, and need not be waited for.
     ///
-    /// [`SharedFrontier::life`]: crate::SharedFrontier::life
+    /// [`SharedFrontier::life`]: crawl_frontier::shared::WorkerFrontier::life
     pub last_life: Option<String>,
     /// The number of buckets that sites are divided into, when the crawl is begun. Later it is
     /// what it was.

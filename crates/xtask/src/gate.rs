@@ -367,9 +367,9 @@ fn doctest(workspace: &Workspace) -> Result<()> {
 }
 
 fn doc(workspace: &Workspace) -> Result<()> {
-    // With the examples' dependencies the libraries are the ones that clippy checked. Other programs
+    // With the dependencies of the examples the libraries are those that clippy checked. Other programs
     // have the name of their library, and would write over its pages.
-    let targets = "--lib --examples --bin crawl --bin crawl-trials";
+    let targets = "--lib --examples --bin crawl-trials";
     let args = format!("doc --workspace --no-deps --locked {targets}");
     let mut command = cargo(workspace, &args);
     workspace::run(command.env("RUSTDOCFLAGS", "-D warnings"))

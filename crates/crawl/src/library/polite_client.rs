@@ -99,8 +99,8 @@ pub enum PoliteError {
         /// In which phase it failed, whose fault that is, and whether another try may help.
         failure: Failure,
     },
-    /// The tokio runtime of the client is shutting down.
-    #[error("the runtime of this client is shutting down")]
+    /// The task behind the client has ended: its runtime is shutting down, or a request panicked.
+    #[error("the task behind this client has ended")]
     ShutDown,
 }
 

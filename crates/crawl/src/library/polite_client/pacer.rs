@@ -86,7 +86,8 @@ impl Pacer {
         }
     }
 
-    /// Serves calls until the last clone of the client is gone; requests in flight end with it.
+    /// Serves calls until the last clone of the client is gone, or a request panicked; requests in
+    /// flight end with it.
     pub(super) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
         loop {
             let wake = self.issue();
@@ -102,12 +103,11 @@ impl Pacer {
                     Some(Message::Get { url, reply }) => self.admit(Waiting { url, reply }),
                     None => return,
                 },
-                Some(ended) = self.requests.join_next() => {
-                    // A task that panicked has dropped its reply, so its caller knows.
-                    if let Ok(ended) = ended {
-                        self.ended(ended);
-                    }
-                }
+                Some(ended) = self.requests.join_next() => match ended {
+                    Ok(ended) => self.ended(ended),
+                    // Its permit is lost, so its host would never be asked again.
+                    Err(_) => return,
+                },
                 () = sleep => {}
             }
         }
