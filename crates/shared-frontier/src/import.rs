@@ -216,11 +216,12 @@ impl MoveTarget for ImportTarget {
         let (thread, config) = engine_at(&self.url, &self.credentials)?;
         let (client, _) = judged(&thread, &config)?;
         let (crawl, life) = (self.crawl.clone(), life.to_owned());
-        Ok(thread.run(async move {
+        let there = thread.run(async move {
             let text = "SELECT 1 FROM crawl_frontier.worker w
             JOIN crawl_frontier.crawl c ON c.number = w.crawl WHERE c.name = $1 AND w.owner = $2";
             Ok(client.query_opt(text, &[&crawl, &life]).await?.is_some())
-        })?)
+        });
+        Ok(there.map_err(OpenError::from)?)
     }
 
     fn begin(&self) -> Result<Box<dyn MovedIn>, BoxError> {

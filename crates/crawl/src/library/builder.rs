@@ -22,7 +22,8 @@ const MAX_WAITING_PAGES: usize = 64;
 /// A crawl: its seeds and its options. [`Crawl::run`] starts it.
 ///
 /// The defaults are those of the command `crawl`: robots.txt by RFC 9309, at least one second between
-/// two requests to a host, the sites of the seeds as scope, no budget. Options that have no method are
+/// two requests to a host, the sites of the seeds as scope, no budget. Unlike the command, two crawls of
+/// the library don't know of each other, unless both set `Config::host_locks` to the same file. Options that have no method are
 /// fields of [`Config`], which [`Crawl::configure`] changes.
 #[must_use = "a crawl does nothing until `run`"]
 pub struct Crawl {

@@ -29,7 +29,7 @@ pub enum CrawlError {
     #[error(transparent)]
     Fetcher(SetupError),
     /// There is no tokio runtime.
-    #[error("a crawl needs a tokio runtime\nhint: call `run` within one, such as #[tokio::main]")]
+    #[error("there is no tokio runtime\nhint: call this within one, such as #[tokio::main]")]
     NoRuntime,
     /// The folder for a crawl without an output directory can't be made.
     #[error("can't make a folder in `{}`: {source}", dir.display())]

@@ -10,7 +10,6 @@ mod polite_client;
 pub use builder::Crawl;
 pub use crawl_archive::rows::PageRow;
 pub use crawl_engine::{Config, EngineError, Summary};
-pub use crawl_scheduler::Politeness;
 pub use crawl_scope::ScopeMode;
 pub use error::CrawlError;
 pub use page::Page;

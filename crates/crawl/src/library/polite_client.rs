@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_coding::{DecodeLimits, decode};
-use crawl_fetcher::{Clock, Contact, Exchange, Failure, FetchConfig, Fetcher};
+use crawl_engine::MIN_OTHERS_DELAY;
+use crawl_fetcher::{BodyMemory, Clock, Contact, Exchange, Failure, FetchConfig, Fetcher};
 use crawl_policy::ProductToken;
 use crawl_scheduler::{Politeness, Scheduler};
 use crawl_weburl::{CanonicalUrl, canonicalize};
@@ -22,8 +23,12 @@ use pacer::{Message, Pacer};
 ///
 /// [`PoliteClient::get`] requests robots.txt of the origin first and refuses what it disallows
 /// (RFC 9309). Between the end of one request to a host and the start of the next it leaves the gap that
-/// `Crawl-delay` asks for, and at least a second; it slows down after errors, 429 and 503. Clones are
-/// the same client, and any number of calls may wait at once: those of one host are served in turn.
+/// `Crawl-delay` asks for, and at least a second by default; it slows down after errors, 429 and 503, and
+/// limits requests per address. Clones are the same client, and any number of calls may wait at once:
+/// those of one host are served in turn. Two clients, or a client and a crawl, don't know of each other.
+///
+/// A call may wait for as long as the host asks for, which can be hours: bound it with
+/// `tokio::time::timeout`.
 ///
 /// The client follows no redirect, since the target's robots.txt has to be asked first:
 /// [`PoliteResponse::redirect`] is the URL for another call. It remembers each host that it was called
@@ -117,7 +122,8 @@ impl PoliteClient {
 
     /// Requests `url` once its host may be asked, and returns the answer, whatever its status.
     ///
-    /// Dropping the future before the request is sent takes the request back.
+    /// Dropping the future before the request is sent takes the request back; robots.txt may be
+    /// requested all the same.
     ///
     /// # Errors
     /// [`PoliteError`].
@@ -130,7 +136,11 @@ impl PoliteClient {
         let asked = self.pacer.send(Message::Get { url, reply });
         asked.map_err(|_| PoliteError::ShutDown)?;
         let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
-        Ok(PoliteResponse(*exchange))
+        // A response that is kept takes no memory from bodies to come.
+        Ok(PoliteResponse(Exchange {
+            room: BodyMemory::default(),
+            ..*exchange
+        }))
     }
 }
 
@@ -142,21 +152,16 @@ impl PoliteClientBuilder {
     }
 
     /// Who answers for the requests: a mail address, or a URL. Each request carries it in
-    /// `User-Agent`. Without a contact only loopback and private addresses are requested.
+    /// `User-Agent`. Without a contact no public server is requested.
     pub fn contact(mut self, contact: impl Into<String>) -> PoliteClientBuilder {
         self.contact = Some(contact.into());
         self
     }
 
-    /// The minimum gap between the end of one request to a host and the start of the next.
+    /// The minimum gap between the end of one request to a host and the start of the next. With a
+    /// contact, when servers of others may be requested, it is at least 200 ms.
     pub fn delay(mut self, delay: Duration) -> PoliteClientBuilder {
         self.politeness.delay = delay;
-        self
-    }
-
-    /// Everything that the scheduler respects: gaps, back-off, rates and limits.
-    pub fn politeness(mut self, politeness: Politeness) -> PoliteClientBuilder {
-        self.politeness = politeness;
         self
     }
 
@@ -186,7 +191,11 @@ impl PoliteClientBuilder {
         };
         let fetcher = Fetcher::new(config, Clock::start()).map_err(CrawlError::Fetcher)?;
         let (sender, messages) = mpsc::unbounded_channel();
-        let pacer = Pacer::new(fetcher, Scheduler::new(self.politeness, 0), agent);
+        let mut politeness = self.politeness;
+        if contact.is_some() {
+            politeness.delay = politeness.delay.max(MIN_OTHERS_DELAY);
+        }
+        let pacer = Pacer::new(fetcher, Scheduler::new(politeness, 0), agent);
         runtime.spawn(pacer.run(messages));
         Ok(PoliteClient { pacer: sender })
     }

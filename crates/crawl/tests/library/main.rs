@@ -53,7 +53,7 @@ async fn each_page_comes_once_with_its_body_and_its_text() {
 }
 
 #[tokio::test]
-async fn a_crawl_that_was_dropped_goes_on_in_its_directory() {
+async fn a_crawl_that_spent_its_budget_goes_on_in_its_directory() {
     let web = TestWeb::builder().hosts(1).pages(20).start();
     let dir = tempfile::tempdir().unwrap();
     let crawl = || quick(web.url(0, "/")).output(dir.path().join("c"));

@@ -17,8 +17,8 @@ const MAX_UNSETTLED: u64 = 512;
 /// Maximum bytes of bodies on their way to the disk. Bodies of requests in flight are not counted.
 const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
-/// Maximum bytes of pages that wait for a reader, per reader thread. A thread of a debug build reads as many in a second of the pages that take longest, which
-/// are Chinese ones for an index.
+/// Maximum bytes of pages that wait for a reader, per reader thread. In a debug build a thread reads
+/// that many per second of the slowest pages: Chinese ones that are indexed.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
 /// Maximum rows that a consumer of pages has not taken.

@@ -22,7 +22,6 @@ use crate::trace_events::HostSpans;
 pub(crate) struct ResidentHosts {
     /// Hosts of the seeds, which come before others that are ready as long.
     of_seeds: HashSet<HostKey>,
-    /// True if this run goes on with an earlier one.
     /// The care that the last run's end asks of hosts that are met for the first time.
     restart: RestartKind,
     /// States of each host that are on their way to the disk.

@@ -1,6 +1,7 @@
 //! The task behind a polite client: it owns the scheduler, and gives its permits to the calls that wait.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crawl_fetcher::robots::{
@@ -69,7 +70,18 @@ pub(super) struct Pacer {
     waiting: HashMap<Origin, VecDeque<Waiting>>,
     /// The next request on the way to an origin's rules, after that many redirects.
     hops: HashMap<Origin, (CanonicalUrl, u8)>,
-    requests: JoinSet<Ended>,
+    tasks: JoinSet<Done>,
+}
+
+/// A task that ended.
+enum Done {
+    /// A request.
+    Request(Box<Ended>),
+    /// The look-up of the address for the first call of a host.
+    LookUp {
+        call: Waiting,
+        address: Option<IpAddr>,
+    },
 }
 
 impl Pacer {
@@ -82,7 +94,7 @@ impl Pacer {
             rules: RobotsCache::new(ROBOTS_BYTES),
             waiting: HashMap::new(),
             hops: HashMap::new(),
-            requests: JoinSet::new(),
+            tasks: JoinSet::new(),
         }
     }
 
@@ -100,11 +112,18 @@ impl Pacer {
             };
             tokio::select! {
                 message = messages.recv() => match message {
-                    Some(Message::Get { url, reply }) => self.admit(Waiting { url, reply }),
+                    Some(Message::Get { url, reply }) => self.take_in(Waiting { url, reply }),
                     None => return,
                 },
-                Some(ended) = self.requests.join_next() => match ended {
-                    Ok(ended) => self.ended(ended),
+                Some(ended) = self.tasks.join_next() => match ended {
+                    Ok(Done::Request(ended)) => self.ended(*ended),
+                    Ok(Done::LookUp { call, address }) => {
+                        let now = self.fetcher.clock().now();
+                        if let Some(address) = address {
+                            self.scheduler.set_address(now, &call.url.host_key(), address);
+                        }
+                        self.admit(call);
+                    }
                     // Its permit is lost, so its host would never be asked again.
                     Err(_) => return,
                 },
@@ -124,7 +143,20 @@ impl Pacer {
         }
     }
 
-    /// Takes a call in, or answers it at once if the rules that are known settle it.
+    /// Takes a call in, once the address of its host is known: several hosts may share a server, and
+    /// the limits per address count from the first request.
+    fn take_in(&mut self, call: Waiting) {
+        if self.scheduler.has_address(&call.url.host_key()) {
+            return self.admit(call);
+        }
+        let fetcher = Arc::clone(&self.fetcher);
+        self.tasks.spawn(async move {
+            let address = fetcher.address(&call.url).await;
+            Done::LookUp { call, address }
+        });
+    }
+
+    /// Queues a call, or answers it at once if the known rules settle it.
     fn admit(&mut self, call: Waiting) {
         let now = self.fetcher.clock().now();
         let origin = call.url.origin();
@@ -147,6 +179,10 @@ impl Pacer {
         }
         let calls = self.waiting.entry(origin.clone()).or_default();
         calls.push_back(call);
+        // Calls that were dropped leave the queue of a host that rests for long.
+        if calls.len().is_power_of_two() {
+            calls.retain(|call| !call.reply.is_closed());
+        }
         let pending = calls.len() as u64;
         self.scheduler.set_pending(now, &origin, pending);
     }
@@ -199,37 +235,35 @@ impl Pacer {
         self.scheduler.set_pending(now, origin, pending);
         let Some(Waiting { url, reply }) = next else {
             self.scheduler.give_back(now, permit);
-            // The permit that came back counts as one that waits.
-            self.scheduler.set_pending(now, origin, pending);
             return;
         };
         let fetcher = Arc::clone(&self.fetcher);
-        self.requests.spawn(async move {
+        self.tasks.spawn(async move {
             let request = FetchRequest::page(url.clone());
             let (spent, result) = fetcher.fetch(permit, request).await;
             let what = What::Page { url, reply };
-            Ended {
+            Done::Request(Box::new(Ended {
                 spent,
                 result,
                 what,
-            }
+            }))
         });
     }
 
     fn send_robots(&mut self, permit: Permit, origin: Origin, request: FetchRequest, hops: u8) {
         let fetcher = Arc::clone(&self.fetcher);
-        self.requests.spawn(async move {
+        self.tasks.spawn(async move {
             let (spent, result) = fetcher.fetch(permit, request.clone()).await;
             let what = What::Robots {
                 origin,
                 request,
                 hops,
             };
-            Ended {
+            Done::Request(Box::new(Ended {
                 spent,
                 result,
                 what,
-            }
+            }))
         });
     }
 
@@ -253,6 +287,11 @@ impl Pacer {
             Ok(exchange) => exchange.signal(),
             Err(failure) => failure.signal(),
         };
+        let url = match &what {
+            What::Page { url, .. } => url,
+            What::Robots { request, .. } => &request.url,
+        };
+        let signal = signal.with_url(url.as_str());
         self.scheduler.done(now, spent, signal);
         match what {
             What::Page { url, reply } => {
@@ -267,6 +306,23 @@ impl Pacer {
                 request,
                 hops,
             } => self.learn(now, origin, &request, hops, &result),
+        }
+    }
+
+    /// Answers the waiting calls that new rules disallow, without a permit for each.
+    fn refuse_disallowed(&mut self, now: Tick, origin: &Origin, compiled: &CompiledRobots) {
+        let calls = self.waiting.remove(origin).unwrap_or_default();
+        let mut allowed = VecDeque::with_capacity(calls.len());
+        for call in calls {
+            match disallowed(compiled, &call.url) {
+                Some(refusal) => drop(call.reply.send(Err(refusal))),
+                None => allowed.push_back(call),
+            }
+        }
+        self.scheduler
+            .set_pending(now, origin, allowed.len() as u64);
+        if !allowed.is_empty() {
+            self.waiting.insert(origin.clone(), allowed);
         }
     }
 
@@ -294,6 +350,9 @@ impl Pacer {
         let compiled = Arc::new(compiled);
         // As of the answer, so that one page at least may go by rules of a short life.
         let state = compiled.state(compiled.copy.fetched_at, &self.times);
+        if let RobotsState::InForce { .. } = state {
+            self.refuse_disallowed(now, &origin, &compiled);
+        }
         if let RobotsState::Unreachable { retry_at } = state {
             for call in self.waiting.remove(&origin).into_iter().flatten() {
                 let _ = call
