@@ -11,7 +11,7 @@ use crawl::{Crawl, CrawlError};
 
 #[tokio::main]
 async fn main() -> Result<(), CrawlError> {
-    // A web to crawl, on loopback. For a site of the public web, `contact` says who you are.
+    // A web to crawl, on loopback. A public site also needs `contact`.
     let web = crawl_testweb::TestWeb::builder().hosts(1).pages(10).start();
 
     let mut pages = Crawl::new(web.url(0, "/"))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NewFileError {
-    /// It could not be written.
+    /// The file or folder could not be written.
     #[error("can't write {}: {source}", path.display())]
     Write {
         /// The file or folder.

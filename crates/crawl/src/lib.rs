@@ -18,11 +18,11 @@
 //! }
 //! ```
 //!
-//! [`Crawl`] has the options, [`Pages`] is the stream of [`Page`]s, and [`CrawlError`] says what went
+//! [`Crawl`] has the options, [`Pages`] is the stream of [`Page`]s, and [`CrawlError`] lists what can go
 //! wrong. [`PoliteClient`] is for programs that choose their URLs themselves: it waits until a request
 //! is welcome, and refuses what robots.txt disallows.
 //!
-//! The crates beneath can be used by themselves: `crawl-policy` for robots.txt, `crawl-scheduler` for
+//! Some crates can be used alone: `crawl-policy` for robots.txt, `crawl-scheduler` for
 //! the moment of each request, `crawl-extractor` for links and text.
 
 mod library;

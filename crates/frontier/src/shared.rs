@@ -103,7 +103,7 @@ pub trait WorkerFrontier: Frontier {
     /// Returns the guard for requests of this worker.
     fn send_guard(&self) -> Arc<dyn SendGuard>;
 
-    /// Fails if the leases of this worker ended, or another worker took over some of them.
+    /// Fails if the leases of this worker ended or were taken over.
     ///
     /// # Errors
     /// [`SharedError::LeaseLost`].
@@ -213,8 +213,8 @@ pub trait WorkerTransaction: Transaction {
         admissions: &mut dyn Iterator<Item = &Admission>,
     ) -> Result<(), FrontierError>;
 
-    /// Returns at most `most` links that other workers found to hosts of this one, in the order in
-    /// which they were sent. Committing this transaction removes them from the queue, so the caller has
+    /// Returns at most `most` links that other workers found to hosts of this one, oldest
+    /// first. Committing this transaction removes them from the queue, so the caller has
     /// to admit them.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ pub struct Anchor {
     pub text: String,
 }
 
-/// The number by which an index knows a URL.
+/// Returns the key of a URL in an index.
 #[must_use]
 pub fn url_key(url: &str) -> u64 {
     xxh3_64(url.as_bytes())

@@ -1,4 +1,4 @@
-//! The pages of a search index, and the entries by which a crawl adds and removes them.
+//! Pages of a search index, and the entries that add and remove them.
 //!
 //! A crawl makes an [`IndexEntry`] of each page that it reads, and keeps it in a log; `crawl-index`
 //! follows the log. The types have a crate of their own so that a crawler built without a search

@@ -143,13 +143,13 @@ fn seed(frontier: &dyn Frontier, web: &mut Web, is_own: &dyn Fn(u32) -> bool) {
     transaction.commit().unwrap();
 }
 
-/// Begins a transaction, in which a worker has admitted the links that others sent it.
+/// Begins a transaction and admits the links that other workers sent.
 type Begin<'a> = &'a dyn Fn() -> Box<dyn Transaction + 'a>;
 
 fn begin_worker(frontier: &SharedFrontier) -> Box<dyn Transaction + '_> {
     let mut transaction = frontier.begin_worker().unwrap();
-    let taken = transaction.take_links(MAX_LINKS_TAKEN).unwrap();
-    transaction.admit_all(&taken).unwrap();
+    let links = transaction.take_links(MAX_LINKS_TAKEN).unwrap();
+    transaction.admit_all(&links).unwrap();
     transaction
 }
 

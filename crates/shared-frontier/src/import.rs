@@ -201,7 +201,7 @@ impl MovedIn for Import {
 pub struct ImportTarget {
     /// The connection string of the engine.
     pub url: String,
-    /// Where the password for it comes from.
+    /// The source of the password.
     pub credentials: Credentials,
     /// The name of the crawl there.
     pub crawl: String,

@@ -71,7 +71,7 @@ const STEPS: [Step; 24] = [
     step("browser", Kind::Heavy, browser::test).beside_tests(),
     step("search-quality", Kind::Heavy, search_quality).beside_tests(),
     step("test", Kind::Light, test).tests(),
-    // The steps beside the tests take longer, and leave a processor idle.
+    // The steps that run at the same time take longer than `test`, and leave a processor idle.
     step("smallest", Kind::Light, smallest).tests(),
 ];
 

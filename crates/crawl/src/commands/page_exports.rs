@@ -21,7 +21,7 @@ use crate::error::{CommandError, FINISHED, unwritable};
 use crate::search_index;
 use crate::terminal::note;
 
-/// Writes the pages in the format of `args`, which is one of those that the index is needed for.
+/// Writes the pages in the format of `args`, which must be one that needs the index.
 pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let to_stdout = args.out.as_os_str() == "-";
     if args.dirs.len() > 1 {
@@ -31,7 +31,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
     let rules = search_index::rules(args.search_rules.as_deref())?;
     let index = search_index::open(&args.dir)?;
     let now = clock::now().as_second();
-    let said = match args.to {
+    let outcome = match args.to {
         ExportFormat::Markdown | ExportFormat::LlmsTxt | ExportFormat::Sitemap => {
             let archived = ArchivedPages::open(&args.dir).map_err(of_records)?;
             site_files::export(args, &index, &archived, now)
@@ -40,12 +40,12 @@ pub(super) fn run(args: &ExportArgs) -> Result<u8, CommandError> {
         _ if to_stdout => stream(args.to, &index, now),
         _ => file(args.to, &index, &args.out, now),
     };
-    match said {
-        Ok(said) => {
-            note(&said);
+    match outcome {
+        Ok(summary) => {
+            note(&summary);
             Ok(FINISHED)
         }
-        // Whoever reads our output has read enough.
+        // The reader of our output has closed the pipe.
         Err(ExportError::Stream(why)) if why.kind() == ErrorKind::BrokenPipe => Ok(FINISHED),
         Err(error) => Err(refusal(&error, args)),
     }
@@ -75,7 +75,7 @@ fn stream(format: ExportFormat, index: &SearchIndex, now: i64) -> Result<String,
     Ok(format!("{} written", counted(done.pages, "page", "pages")))
 }
 
-/// The lines, and beside them what the index that takes them has to know.
+/// Writes the lines, and a second file with the settings for the index that imports them.
 fn file(
     format: ExportFormat,
     index: &SearchIndex,
@@ -115,7 +115,7 @@ fn lines<W: Write>(
     sink.finish()
 }
 
-/// `pages.mapping.json` beside `pages.ndjson`.
+/// Returns the path of the second file, such as `pages.mapping.json` for `pages.ndjson`.
 fn beside(out: &Path, ending: &str) -> PathBuf {
     let mut name = out
         .file_stem()

@@ -6,7 +6,7 @@ use crawl_shared_frontier::OpenError;
 
 use super::CommandError;
 
-/// The error of a frontier that workers share, which says what to do itself.
+/// Converts the error of a shared frontier, whose message contains its hint.
 pub(crate) fn of_shared(error: &OpenError) -> CommandError {
     let text = error.to_string();
     let (what, hint) = match text.split_once("\nhint: ") {

@@ -54,7 +54,7 @@ impl Crawl {
         self
     }
 
-    /// Who answers for the crawl: a mail address, or a URL. Each request carries it in `User-Agent`.
+    /// The contact of the operator: a mail address, or a URL. Each request carries it in `User-Agent`.
     /// Without a contact only loopback and private addresses are requested.
     pub fn contact(mut self, contact: impl Into<String>) -> Crawl {
         self.contact = Some(contact.into());
@@ -136,7 +136,7 @@ impl Crawl {
         let held = Arc::clone(&output);
         let task = runtime.spawn(async move {
             let ended = crawl_engine::run(config, controls).await;
-            // Whatever writes to the directory has ended.
+            // Nothing writes to the directory any more.
             drop(held);
             ended
         });

@@ -11,24 +11,24 @@ use crawl_policy::BadToken;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrawlError {
-    /// A seed is no URL that can be crawled.
+    /// A seed is not a URL that can be crawled.
     #[error("unusable seed `{url}`: {why}\nhint: give a whole URL such as `https://example.org/`")]
     Seed {
         /// The text that was given.
         url: String,
-        /// What is wrong with it.
+        /// The fault of the text.
         why: String,
     },
     /// The contact is neither a mail address nor a URL.
     #[error("unusable contact {0}\nhint: give one such as `you@example.org`")]
     Contact(#[from] BadContact),
-    /// The agent is no product token.
+    /// The agent is not a product token.
     #[error("unusable agent: {0}\nhint: give a single word such as `examplebot`")]
     Agent(#[from] BadToken),
     /// The HTTP client can't be set up.
     #[error(transparent)]
     Fetcher(SetupError),
-    /// There is no tokio runtime.
+    /// The call was made outside of a tokio runtime.
     #[error("there is no tokio runtime\nhint: call this within one, such as #[tokio::main]")]
     NoRuntime,
     /// The folder for a crawl without an output directory can't be made.
@@ -39,7 +39,7 @@ pub enum CrawlError {
         /// The system's error.
         source: io::Error,
     },
-    /// The crawl could not go on. Fetched pages stay in the output directory, and the same crawl resumes
+    /// The crawl failed. Fetched pages stay in the output directory, and the same crawl resumes
     /// there.
     #[error(transparent)]
     Engine(#[from] EngineError),

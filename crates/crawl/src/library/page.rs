@@ -31,7 +31,7 @@ impl Page {
         &self.row.url
     }
 
-    /// The status code. `None` if there was no answer; then [`Page::error`] says why.
+    /// The status code. `None` if the exchange failed: see [`Page::error`].
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.row.status
@@ -61,7 +61,7 @@ impl Page {
         self.row.content_type.as_deref()
     }
 
-    /// The target of a redirect, in canonical form. `None` if the answer was no redirect.
+    /// The target of a redirect, in canonical form. `None` if the answer is not a redirect.
     #[must_use]
     pub fn redirect(&self) -> Option<&str> {
         self.row.redirect.as_deref()

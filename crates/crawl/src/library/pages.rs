@@ -19,8 +19,8 @@ use super::page::Page;
 /// The pages of a crawl, as they are committed to its directory: a [`Stream`], with a method
 /// [`next`](Pages::next) for programs that don't use streams otherwise.
 ///
-/// The crawl waits for a consumer that falls behind. It ends when nothing is left or a budget is spent;
-/// then the stream ends, and [`Pages::summary`] tells how it went. An error is the last item. Dropping
+/// The crawl waits for a consumer that falls behind. The stream ends when no URL is left or a
+/// budget is spent; then [`Pages::summary`] has the result. An error is the last item. Dropping
 /// the stream ends the crawl at once: requests in flight are abandoned, and a crawl with an
 /// output directory resumes there.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Stream for Pages {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The task ends by itself, and its threads with it.
+        // The task joins its threads, and ends.
         self.stop.send_replace(Stop::Now);
     }
 }

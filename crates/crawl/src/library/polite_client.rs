@@ -17,22 +17,22 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::CrawlError;
-use pacer::{Message, Pacer};
+use pacer::{Call, Pacer};
 
 /// A client for programs that choose their URLs themselves: each request waits until it is polite.
 ///
 /// [`PoliteClient::get`] requests robots.txt of the origin first and refuses what it disallows
-/// (RFC 9309). Between the end of one request to a host and the start of the next it leaves the gap that
-/// `Crawl-delay` asks for, and at least a second by default; it slows down after errors, 429 and 503, and
+/// (RFC 9309). The gap between the end of one request to a host and the start of the next is the
+/// `Crawl-delay`, and at least a second by default; the client slows down after errors, 429 and 503, and
 /// limits requests per address. Clones are the same client, and any number of calls may wait at once:
 /// those of one host are served in turn. Two clients, or a client and a crawl, don't know of each other.
 ///
-/// A call may wait for as long as the host asks for, which can be hours: bound it with
+/// A call may wait for hours if robots.txt or `Retry-After` says so: bound it with
 /// `tokio::time::timeout`.
 ///
-/// The client follows no redirect, since the target's robots.txt has to be asked first:
-/// [`PoliteResponse::redirect`] is the URL for another call. It remembers each host that it was called
-/// for, a few hundred bytes each, and forgets everything with its last clone.
+/// The client follows no redirect, since the target has a robots.txt of its own:
+/// [`PoliteResponse::redirect`] is the URL for another call. The client remembers each
+/// host until its last clone is dropped.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +46,7 @@ use pacer::{Message, Pacer};
 /// ```
 #[derive(Clone, Debug)]
 pub struct PoliteClient {
-    pacer: mpsc::UnboundedSender<Message>,
+    pacer: mpsc::UnboundedSender<Call>,
 }
 
 /// The options of a [`PoliteClient`].
@@ -56,7 +56,7 @@ pub struct PoliteClientBuilder {
     agent: String,
     contact: Option<String>,
     allow_private: bool,
-    politeness: Politeness,
+    delay: Duration,
 }
 
 /// An answer.
@@ -67,12 +67,12 @@ pub struct PoliteResponse(Exchange);
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoliteError {
-    /// The text is no URL that can be requested.
+    /// The text is not a URL that can be requested.
     #[error("unusable URL `{url}`: {why}")]
     Url {
         /// The text that was given.
         url: String,
-        /// What is wrong with it.
+        /// The fault of the text.
         why: String,
     },
     /// robots.txt disallows the URL.
@@ -82,7 +82,7 @@ pub enum PoliteError {
         url: String,
         /// The rule as written, such as `Disallow: /private`.
         rule: String,
-        /// Its line in robots.txt, from 1.
+        /// The line of the rule in robots.txt, from 1.
         line: u32,
     },
     /// robots.txt can't be read, so nothing of its origin may be requested (RFC 9309
@@ -101,7 +101,7 @@ pub enum PoliteError {
     Failed {
         /// The URL, in canonical form.
         url: String,
-        /// In which phase it failed, whose fault that is, and whether another try may help.
+        /// The phase, the party at fault, and whether another try may help.
         failure: Failure,
     },
     /// The task behind the client has ended: its runtime is shutting down, or a request panicked.
@@ -110,13 +110,13 @@ pub enum PoliteError {
 }
 
 impl PoliteClient {
-    /// The options, with those of the command `crawl` as defaults.
+    /// Returns a builder with the defaults of the command `crawl`.
     pub fn builder() -> PoliteClientBuilder {
         PoliteClientBuilder {
             agent: "crawl".to_owned(),
             contact: None,
             allow_private: false,
-            politeness: Politeness::default(),
+            delay: Politeness::default().delay,
         }
     }
 
@@ -133,8 +133,8 @@ impl PoliteClient {
             why: why.to_string(),
         })?;
         let (reply, answer) = oneshot::channel();
-        let asked = self.pacer.send(Message::Get { url, reply });
-        asked.map_err(|_| PoliteError::ShutDown)?;
+        let sent = self.pacer.send(Call { url, reply });
+        sent.map_err(|_| PoliteError::ShutDown)?;
         let exchange = answer.await.map_err(|_| PoliteError::ShutDown)??;
         // A response that is kept takes no memory from bodies to come.
         Ok(PoliteResponse(Exchange {
@@ -151,7 +151,7 @@ impl PoliteClientBuilder {
         self
     }
 
-    /// Who answers for the requests: a mail address, or a URL. Each request carries it in
+    /// The contact of the operator: a mail address, or a URL. Each request carries it in
     /// `User-Agent`. Without a contact no public server is requested.
     pub fn contact(mut self, contact: impl Into<String>) -> PoliteClientBuilder {
         self.contact = Some(contact.into());
@@ -161,7 +161,7 @@ impl PoliteClientBuilder {
     /// The minimum gap between the end of one request to a host and the start of the next. With a
     /// contact, when servers of others may be requested, it is at least 200 ms.
     pub fn delay(mut self, delay: Duration) -> PoliteClientBuilder {
-        self.politeness.delay = delay;
+        self.delay = delay;
         self
     }
 
@@ -190,13 +190,16 @@ impl PoliteClientBuilder {
             ..FetchConfig::new(user_agent)
         };
         let fetcher = Fetcher::new(config, Clock::start()).map_err(CrawlError::Fetcher)?;
-        let (sender, messages) = mpsc::unbounded_channel();
-        let mut politeness = self.politeness;
-        if contact.is_some() {
-            politeness.delay = politeness.delay.max(MIN_OTHERS_DELAY);
-        }
+        let (sender, calls) = mpsc::unbounded_channel();
+        let politeness = Politeness {
+            delay: match contact {
+                Some(_) => self.delay.max(MIN_OTHERS_DELAY),
+                None => self.delay,
+            },
+            ..Politeness::default()
+        };
         let pacer = Pacer::new(fetcher, Scheduler::new(politeness, 0), agent);
-        runtime.spawn(pacer.run(messages));
+        runtime.spawn(pacer.run(calls));
         Ok(PoliteClient { pacer: sender })
     }
 }
@@ -227,8 +230,8 @@ impl PoliteResponse {
         decode(codings, &self.0.body, &DecodeLimits::default()).bytes
     }
 
-    /// The target of a redirect, to be given to [`PoliteClient::get`]. `None` if the answer is no
-    /// redirect, or its target no URL.
+    /// The target of a redirect, to be given to [`PoliteClient::get`]. `None` if the answer is not
+    /// a redirect, or its target not a URL.
     #[must_use]
     pub fn redirect(&self) -> Option<String> {
         let location = self

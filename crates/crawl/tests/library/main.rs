@@ -89,9 +89,9 @@ async fn options_that_are_unusable_are_errors_of_the_stream() {
     ];
     for (crawl, is_it) in cases {
         let mut pages = crawl.run();
-        let why = pages.next().await.unwrap().unwrap_err();
-        assert!(is_it(&why), "{why:?}");
-        assert!(why.to_string().contains("\nhint: "), "{why}");
+        let error = pages.next().await.unwrap().unwrap_err();
+        assert!(is_it(&error), "{error:?}");
+        assert!(error.to_string().contains("\nhint: "), "{error}");
         assert!(pages.next().await.is_none() && pages.summary().is_none());
     }
 }
@@ -100,8 +100,8 @@ async fn options_that_are_unusable_are_errors_of_the_stream() {
 fn a_crawl_outside_of_a_runtime_says_so() {
     let mut pages = Crawl::new("http://127.0.0.1:9/").run();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let why = runtime.block_on(pages.next()).unwrap().unwrap_err();
-    assert!(matches!(why, CrawlError::NoRuntime), "{why:?}");
+    let error = runtime.block_on(pages.next()).unwrap().unwrap_err();
+    assert!(matches!(error, CrawlError::NoRuntime), "{error:?}");
 }
 
 #[tokio::test]
@@ -114,11 +114,11 @@ async fn a_crawl_that_is_stopped_ends_after_what_is_in_flight() {
     let first = pages.next().await.unwrap().unwrap();
     assert!(first.text().unwrap().contains("tea"));
     pages.stop();
-    let mut others = 0;
+    let mut count = 0;
     while let Some(page) = pages.next().await {
         page.unwrap();
-        others += 1;
+        count += 1;
     }
     // With a gap of a second, 500 pages take more than eight minutes.
-    assert!(others < 500 && pages.summary().is_some(), "{others} others");
+    assert!(count < 500 && pages.summary().is_some(), "{count} more");
 }

@@ -17,7 +17,7 @@ fn web() -> Spec {
     TestWeb::builder().hosts(1).sitemap(false)
 }
 
-/// The paths that a web was asked for, in order.
+/// The paths of all requests to a web, in order.
 fn paths(web: &TestWeb) -> Vec<String> {
     web.log().into_iter().map(|entry| entry.path).collect()
 }
@@ -47,7 +47,7 @@ async fn calls_at_once_come_one_after_the_other_behind_robots_txt() {
 }
 
 #[tokio::test]
-async fn what_robots_txt_disallows_is_never_requested() {
+async fn a_disallowed_url_is_never_requested() {
     let text = "User-agent: examplebot\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n";
     let web = web()
         .robots(0, text)
@@ -132,7 +132,7 @@ async fn failures_name_their_url() {
     let client = client();
     let error = |result: Result<PoliteResponse, PoliteError>| result.unwrap_err().to_string();
     assert!(error(client.get("example.org").await).starts_with("unusable URL `example.org`"));
-    // Nobody listens there.
+    // No server listens on that port.
     let refused = error(client.get("http://127.0.0.1:9/").await);
     assert!(
         refused.starts_with("robots.txt of http://127.0.0.1:9 can't be read"),

@@ -107,8 +107,8 @@ mod tests {
             (4, silent, false),
             (4, silent, true),
         ] {
-            let found = retries.is_tried_again(attempt, &host, kind, &result);
-            assert_eq!(found, is_tried_again, "{attempt} {kind:?}");
+            let is_tried = retries.is_tried_again(attempt, &host, kind, &result);
+            assert_eq!(is_tried, is_tried_again, "{attempt} {kind:?}");
         }
         retries.forget(&host);
         assert!(!retries.is_tried_again(4, &host, silent, &result));

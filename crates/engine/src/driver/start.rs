@@ -332,7 +332,7 @@ fn take_up_earlier_run(
     Ok(())
 }
 
-/// Tells a run's indexer whether readers need the processors.
+/// Returns the check whether readers need the processors, for the indexer of a run.
 fn is_busy(config: &Config, load: &ReaderLoad) -> IsBusy {
     let (load, has_time) = (load.clone(), config.budgets.max_time.is_none());
     // A run whose time is bounded may have none left for what waited.

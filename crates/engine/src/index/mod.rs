@@ -19,7 +19,7 @@ mod redirects;
 pub(crate) const INDEX_FOLDER: &str = "index";
 /// The folder of the old index while a new one replaces it.
 pub(crate) const OLD_FOLDER: &str = "index.old";
-/// The folder in which an index is built.
+/// The folder of an index that is being built.
 pub(crate) const NEW_FOLDER: &str = "index.new";
 /// The log's file in `state/`.
 pub(crate) const LOG: &str = "indexing.jsonl";

@@ -16,36 +16,27 @@ use tokio::task::JoinSet;
 
 use super::PoliteError;
 
-/// Memory for copies of robots.txt. An origin whose copy is dropped is asked again. Bytes.
+/// Maximum bytes of copies of robots.txt in memory. A copy that was evicted is fetched again.
 const ROBOTS_BYTES: u64 = 64 << 20;
 
-type Answer = Result<Box<Exchange>, PoliteError>;
+pub(super) type Answer = Result<Box<Exchange>, PoliteError>;
 
-/// A call of the client.
+/// A call of the client, until it has a permit.
 #[derive(Debug)]
-pub(super) enum Message {
-    /// Request this URL, and reply with the answer.
-    Get {
-        url: CanonicalUrl,
-        reply: oneshot::Sender<Answer>,
-    },
-}
-
-/// A call that waits for a permit.
-struct Waiting {
-    url: CanonicalUrl,
-    reply: oneshot::Sender<Answer>,
+pub(super) struct Call {
+    pub(super) url: CanonicalUrl,
+    pub(super) reply: oneshot::Sender<Answer>,
 }
 
 /// A request that ended.
 struct Ended {
     spent: Spent,
     result: Result<Exchange, Failure>,
-    what: What,
+    kind: RequestKind,
 }
 
-/// What a request was for.
-enum What {
+/// The purpose of a request.
+enum RequestKind {
     /// A call. The reply goes out once the scheduler knows of the end.
     Page {
         url: CanonicalUrl,
@@ -66,8 +57,8 @@ pub(super) struct Pacer {
     agent: ProductToken,
     times: RobotsTimes,
     rules: RobotsCache,
-    /// Calls by origin, in the order in which they came.
-    waiting: HashMap<Origin, VecDeque<Waiting>>,
+    /// Queued calls by origin, oldest first.
+    waiting: HashMap<Origin, VecDeque<Call>>,
     /// The next request on the way to an origin's rules, after that many redirects.
     hops: HashMap<Origin, (CanonicalUrl, u8)>,
     tasks: JoinSet<Done>,
@@ -78,10 +69,7 @@ enum Done {
     /// A request.
     Request(Box<Ended>),
     /// The look-up of the address for the first call of a host.
-    LookUp {
-        call: Waiting,
-        address: Option<IpAddr>,
-    },
+    LookUp { call: Call, address: Option<IpAddr> },
 }
 
 impl Pacer {
@@ -100,7 +88,7 @@ impl Pacer {
 
     /// Serves calls until the last clone of the client is gone, or a request panicked; requests in
     /// flight end with it.
-    pub(super) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
+    pub(super) async fn run(mut self, mut calls: mpsc::UnboundedReceiver<Call>) {
         loop {
             let wake = self.issue();
             let clock = self.fetcher.clock();
@@ -111,8 +99,8 @@ impl Pacer {
                 }
             };
             tokio::select! {
-                message = messages.recv() => match message {
-                    Some(Message::Get { url, reply }) => self.take_in(Waiting { url, reply }),
+                call = calls.recv() => match call {
+                    Some(call) => self.take_in(call),
                     None => return,
                 },
                 Some(ended) = self.tasks.join_next() => match ended {
@@ -124,7 +112,7 @@ impl Pacer {
                         }
                         self.admit(call);
                     }
-                    // Its permit is lost, so its host would never be asked again.
+                    // The request panicked, and its host would never get another permit.
                     Err(_) => return,
                 },
                 () = sleep => {}
@@ -145,7 +133,7 @@ impl Pacer {
 
     /// Takes a call in, once the address of its host is known: several hosts may share a server, and
     /// the limits per address count from the first request.
-    fn take_in(&mut self, call: Waiting) {
+    fn take_in(&mut self, call: Call) {
         if self.scheduler.has_address(&call.url.host_key()) {
             return self.admit(call);
         }
@@ -157,7 +145,7 @@ impl Pacer {
     }
 
     /// Queues a call, or answers it at once if the known rules settle it.
-    fn admit(&mut self, call: Waiting) {
+    fn admit(&mut self, call: Call) {
         let now = self.fetcher.clock().now();
         let origin = call.url.origin();
         if let Some(compiled) = self.rules.get(&origin) {
@@ -179,7 +167,7 @@ impl Pacer {
         }
         let calls = self.waiting.entry(origin.clone()).or_default();
         calls.push_back(call);
-        // Calls that were dropped leave the queue of a host that rests for long.
+        // Bounds the queue of a host with a long gap, whose callers may give up and call again.
         if calls.len().is_power_of_two() {
             calls.retain(|call| !call.reply.is_closed());
         }
@@ -208,7 +196,8 @@ impl Pacer {
         }
     }
 
-    /// Uses a permit for the first call of an origin that is allowed and still waits.
+    /// Uses a permit for the first queued call that is allowed and was not dropped. Calls that came while
+    /// the rules were expired are not judged yet.
     fn send_page(&mut self, permit: Permit, origin: &Origin) {
         let Some(compiled) = self.rules.get(origin) else {
             return self.begin_anew(permit, origin);
@@ -233,7 +222,7 @@ impl Pacer {
             self.waiting.remove(origin);
         }
         self.scheduler.set_pending(now, origin, pending);
-        let Some(Waiting { url, reply }) = next else {
+        let Some(Call { url, reply }) = next else {
             self.scheduler.give_back(now, permit);
             return;
         };
@@ -241,11 +230,11 @@ impl Pacer {
         self.tasks.spawn(async move {
             let request = FetchRequest::page(url.clone());
             let (spent, result) = fetcher.fetch(permit, request).await;
-            let what = What::Page { url, reply };
+            let kind = RequestKind::Page { url, reply };
             Done::Request(Box::new(Ended {
                 spent,
                 result,
-                what,
+                kind,
             }))
         });
     }
@@ -254,7 +243,7 @@ impl Pacer {
         let fetcher = Arc::clone(&self.fetcher);
         self.tasks.spawn(async move {
             let (spent, result) = fetcher.fetch(permit, request.clone()).await;
-            let what = What::Robots {
+            let kind = RequestKind::Robots {
                 origin,
                 request,
                 hops,
@@ -262,7 +251,7 @@ impl Pacer {
             Done::Request(Box::new(Ended {
                 spent,
                 result,
-                what,
+                kind,
             }))
         });
     }
@@ -280,28 +269,28 @@ impl Pacer {
         let Ended {
             spent,
             result,
-            what,
+            kind,
         } = ended;
         let now = self.fetcher.clock().now();
         let signal = match &result {
             Ok(exchange) => exchange.signal(),
             Err(failure) => failure.signal(),
         };
-        let url = match &what {
-            What::Page { url, .. } => url,
-            What::Robots { request, .. } => &request.url,
+        let url = match &kind {
+            RequestKind::Page { url, .. } => url,
+            RequestKind::Robots { request, .. } => &request.url,
         };
         let signal = signal.with_url(url.as_str());
         self.scheduler.done(now, spent, signal);
-        match what {
-            What::Page { url, reply } => {
+        match kind {
+            RequestKind::Page { url, reply } => {
                 let answer = result.map(Box::new).map_err(|failure| PoliteError::Failed {
                     url: url.to_string(),
                     failure,
                 });
                 let _ = reply.send(answer);
             }
-            What::Robots {
+            RequestKind::Robots {
                 origin,
                 request,
                 hops,
@@ -348,7 +337,7 @@ impl Pacer {
         let copy = RobotsCopy::learn(&origin, before, &answer, result, &self.times);
         let compiled = CompiledRobots::new(copy, &self.agent, Profile::Rfc9309);
         let compiled = Arc::new(compiled);
-        // As of the answer, so that one page at least may go by rules of a short life.
+        // The state at the time of the answer: even rules that expire at once allow one page.
         let state = compiled.state(compiled.copy.fetched_at, &self.times);
         if let RobotsState::InForce { .. } = state {
             self.refuse_disallowed(now, &origin, &compiled);
@@ -366,7 +355,7 @@ impl Pacer {
     }
 }
 
-/// The refusal of a URL by the rules of its origin, if they disallow it.
+/// Returns the error for a URL that the rules of its origin disallow. `None` if they allow it.
 fn disallowed(compiled: &CompiledRobots, url: &CanonicalUrl) -> Option<PoliteError> {
     let verdict = compiled.robots.judge(url.as_url());
     if verdict.is_allowed() {
@@ -382,6 +371,7 @@ fn disallowed(compiled: &CompiledRobots, url: &CanonicalUrl) -> Option<PoliteErr
     })
 }
 
+/// Returns the error for an origin whose robots.txt can't be read.
 fn unknown(compiled: &CompiledRobots, origin: &Origin, now: Tick, retry_at: Tick) -> PoliteError {
     PoliteError::RulesUnknown {
         origin: origin.to_string(),
