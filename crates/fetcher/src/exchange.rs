@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use crawl_scheduler::{OutcomeKind, RequestOutcome, Tick};
-use crawl_weburl::CanonicalUrl;
-use http::header::{ETAG, HeaderMap, HeaderName, LAST_MODIFIED};
+use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+use http::header::{ETAG, HeaderMap, HeaderName, LAST_MODIFIED, LOCATION};
 use http::{StatusCode, Version};
 use serde::{Deserialize, Serialize};
 
@@ -208,6 +208,17 @@ pub enum TlsVersion {
 }
 
 impl Exchange {
+    /// Returns the target of a redirect (RFC 9110 section 15.4). `None` if the answer is not a redirect.
+    #[must_use]
+    pub fn redirect_target(&self) -> Option<Result<CanonicalUrl, Unusable>> {
+        if !matches!(self.status, 301 | 302 | 303 | 307 | 308) {
+            return None;
+        }
+        let location = self.headers.get(LOCATION)?;
+        let location = String::from_utf8_lossy(location.as_bytes());
+        Some(canonicalize(Some(&self.url), &location))
+    }
+
     /// From the start to the end.
     #[must_use]
     pub fn took(&self) -> Duration {

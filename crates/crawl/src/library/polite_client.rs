@@ -10,8 +10,8 @@ use crawl_engine::MIN_OTHERS_DELAY;
 use crawl_fetcher::{BodyMemory, Clock, Contact, Exchange, Failure, FetchConfig, Fetcher};
 use crawl_policy::ProductToken;
 use crawl_scheduler::{Politeness, Scheduler};
-use crawl_weburl::{CanonicalUrl, canonicalize};
-use http::header::{CONTENT_ENCODING, LOCATION};
+use crawl_weburl::canonicalize;
+use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderValue};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -234,17 +234,7 @@ impl PoliteResponse {
     /// a redirect, or its target not a URL.
     #[must_use]
     pub fn redirect(&self) -> Option<String> {
-        let location = self
-            .0
-            .headers
-            .get(LOCATION)
-            .filter(|_| self.is_redirect())?;
-        let location = String::from_utf8_lossy(location.as_bytes());
-        let target = canonicalize(Some(&self.0.url), &location).ok();
-        target.map(|target: CanonicalUrl| target.to_string())
-    }
-
-    fn is_redirect(&self) -> bool {
-        matches!(self.0.status, 301 | 302 | 303 | 307 | 308)
+        let target = self.0.redirect_target()?.ok()?;
+        Some(target.to_string())
     }
 }

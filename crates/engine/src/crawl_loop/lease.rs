@@ -12,7 +12,7 @@ use super::request_rows;
 use super::robots_state::RobotsStanding;
 use super::trap_gate::LeaseDisposition;
 use crate::config::Extent;
-use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit, redirect_target};
+use crate::messages::page::{FetchContext, FetchedPage, UnansweredVisit};
 use crate::messages::{Effect, Job, WriterMessage};
 use crate::priority::{Priority, is_guess};
 use crate::revisit::visit::PreviousVisit;
@@ -316,7 +316,7 @@ impl Coordinator {
             Ok(exchange) => {
                 // What the sitemap of a seed lists brings no host in.
                 if self.scope.current().is_seed(&lease.url)
-                    && let Some(Ok(target)) = redirect_target(&exchange)
+                    && let Some(Ok(target)) = exchange.redirect_target()
                 {
                     self.scope.add_target(&lease.url, &target);
                 }

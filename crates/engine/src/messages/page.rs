@@ -13,7 +13,7 @@ use crawl_index_entry::{BytePass, IndexEntry};
 use crawl_scheduler::Tick;
 use crawl_scope::Scope;
 use crawl_traps::PageFingerprint;
-use crawl_weburl::{CanonicalUrl, Unusable, canonicalize};
+use crawl_weburl::CanonicalUrl;
 
 use super::HostState;
 use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
@@ -247,16 +247,6 @@ pub(crate) enum TrapSignal {
     /// An error, nothing, or no page that counts.
     #[default]
     Nothing,
-}
-
-/// The target of a redirect (RFC 9110 section 15.4): nothing where it is none.
-pub(crate) fn redirect_target(exchange: &Exchange) -> Option<Result<CanonicalUrl, Unusable>> {
-    if !matches!(exchange.status, 301 | 302 | 303 | 307 | 308) {
-        return None;
-    }
-    let location = exchange.headers.get(http::header::LOCATION)?;
-    let location = String::from_utf8_lossy(location.as_bytes());
-    Some(canonicalize(Some(&exchange.url), &location))
 }
 
 /// A row before anything is known of the answer.

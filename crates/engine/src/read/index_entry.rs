@@ -8,7 +8,6 @@ use crawl_policy::usage::{UsagePurpose, UsageStatements};
 use super::PageReader;
 use super::document::{DocumentError, ReadDocument};
 use crate::index::entry::left_out;
-use crate::messages::page::redirect_target;
 use crate::time::seconds_of;
 use crate::usage;
 
@@ -51,7 +50,7 @@ impl PageReader {
         if !self.index || lease.kind != UrlKind::Page {
             return None;
         }
-        if let Some(target) = redirect_target(exchange) {
+        if let Some(target) = exchange.redirect_target() {
             let why = target.map_or_else(|_| "redirect".to_owned(), |to| format!("redirect: {to}"));
             return Some(left_out(&lease.url, why));
         }

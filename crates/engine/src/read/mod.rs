@@ -46,7 +46,7 @@ use crate::config::{Config, TrapRules};
 use crate::content_filter;
 use crate::document_reader::DocumentRules;
 use crate::index::entry::{directives, pairs};
-use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal, redirect_target};
+use crate::messages::page::{FetchedPage, LinkBatch, PageFindings, TrapSignal};
 use crate::revisit::visit::RevisitSchedule;
 use crate::secrets::redact_row;
 use crate::shared_traps::SharedTraps;
@@ -252,7 +252,7 @@ impl PageReader {
             document.drop_own_words();
         }
         let is_seed = scope.is_seed(&lease.url);
-        if let (true, Some(Ok(target))) = (is_seed, redirect_target(&exchange)) {
+        if let (true, Some(Ok(target))) = (is_seed, exchange.redirect_target()) {
             document.findings.joins_scope = Some(target);
         }
         let entry = document.findings.entry.take();
@@ -332,7 +332,7 @@ impl PageReader {
     /// interstitial, or a document that the content filter drops. `None` if the body must be read.
     fn without_reading(&self, page: &FetchedPage) -> Option<ReadDocument> {
         let (lease, exchange) = (&page.lease, &page.exchange);
-        if let Some(target) = redirect_target(exchange) {
+        if let Some(target) = exchange.redirect_target() {
             return Some(self.redirect(lease, target, &page.scope));
         }
         // Guards say in a header what they answer, whatever the document is.

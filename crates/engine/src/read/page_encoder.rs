@@ -9,7 +9,7 @@ use super::archive_encoder::ArchiveEncoder;
 use super::document::{DocumentError, ReadPage};
 use crate::config::Config;
 use crate::messages::RobotsExchange;
-use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, redirect_target, visited_at};
+use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{AnswerFault, AnswerRecord, ChangeDetector, VisitAnswer};
 use crate::revisit::visit::{RevisitSchedule, ask_in_full};
@@ -89,7 +89,7 @@ fn answer(page: &ReadPage) -> VisitAnswer<'_> {
         exchange: &page.exchange,
         row: &page.row,
         past: page.past.as_deref(),
-        redirect: redirect_target(&page.exchange),
+        redirect: page.exchange.redirect_target(),
         body_digest: page.body_digest.as_deref(),
         decoded_digest: page.decoded_digest.as_deref(),
         text_digest: page.text_digest.as_deref(),
