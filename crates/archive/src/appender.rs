@@ -51,9 +51,9 @@ impl Appender<File> {
         let mut appender = Appender::new(file, path, committed);
         appender.torn = file_length > committed;
         if appender.torn && !appender.has_one_name()? {
-            let why = "it has other names (hard links), which would lose the same bytes";
-            let why = io::Error::new(io::ErrorKind::InvalidInput, why);
-            return Err(ArchiveError::io("cut back", path, why));
+            let message = "it has other names (hard links), which would lose the same bytes";
+            let error = io::Error::new(io::ErrorKind::InvalidInput, message);
+            return Err(ArchiveError::io("cut back", path, error));
         }
         appender.mend()?;
         Ok(appender)
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_reported_and_leaves_no_partial_piece() {
+    fn a_full_disk_is_reported_and_no_partial_piece_stays() {
         let mut file = small(12, 5, 0);
         file.append(b"0123456789").unwrap();
         let error = file.append(b"abc").unwrap_err();

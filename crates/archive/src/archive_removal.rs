@@ -312,7 +312,7 @@ impl Rewriting<'_> {
     }
 }
 
-/// What happens to a record.
+/// The decision on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Keep,
@@ -324,9 +324,9 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// Removes fields from a block. `None` if all of them stay. Everything after a blank line is kept.
+/// Removes fields from a block. `None` if all fields stay. Everything after a blank line is kept.
 fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Vec<u8>> {
-    let mut kept = Vec::with_capacity(block.len());
+    let mut edited = Vec::with_capacity(block.len());
     let mut in_fields = true;
     for line in block.split_inclusive(|&byte| byte == b'\n') {
         let text = line.trim_ascii_end();
@@ -334,10 +334,10 @@ fn without_lines(block: &[u8], is_out: impl Fn(&str, &str) -> bool) -> Option<Ve
         let text = std::str::from_utf8(text).unwrap_or_default();
         let field = text.split_once(':').filter(|_| in_fields);
         if !field.is_some_and(|(name, value)| is_out(name, value.trim())) {
-            kept.extend_from_slice(line);
+            edited.extend_from_slice(line);
         }
     }
-    (kept.len() < block.len()).then_some(kept)
+    (edited.len() < block.len()).then_some(edited)
 }
 
 #[cfg(test)]

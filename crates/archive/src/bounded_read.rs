@@ -1,6 +1,6 @@
 //! Reads untrusted files with a bound on each line and text.
 //!
-//! A crawl's directory may come from somebody else, or from a disk that lost writes: a file may be
+//! A crawl's directory may come from an untrusted source, or from a disk that lost writes: a file may be
 //! 30 GB without a line end.
 
 use std::io::{self, BufRead, ErrorKind, Read};
@@ -30,8 +30,8 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     let mut file = open_regular(path)?.take(max_bytes.saturating_add(1));
     if file.read_to_string(&mut text)? as u64 > max_bytes {
-        let why = format!("longer than {max_bytes} bytes");
-        return Err(io::Error::new(ErrorKind::FileTooLarge, why));
+        let message = format!("longer than {max_bytes} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, message));
     }
     Ok(text)
 }

@@ -52,7 +52,7 @@ pub struct DigestList {
 }
 
 impl DigestList {
-    /// Reads the list of a crawl's directory. `None` if there is no list.
+    /// Reads the list of a crawl's directory. `None` if the list is missing.
     ///
     /// # Errors
     /// I/O errors. Invalid rows are not errors but [`DigestList::faults`].
@@ -95,8 +95,8 @@ impl DigestList {
                         .last()
                         .is_some_and(|before| before.file >= row.file)
                     {
-                        let what = "it belongs before the line above it";
-                        list.faults.push((number, what));
+                        let fault = "it belongs before the line above it";
+                        list.faults.push((number, fault));
                     }
                     list.rows.push(row);
                 }
@@ -108,8 +108,8 @@ impl DigestList {
                 list.is_whole = last.is_whole == Some(true);
             }
             Some(_) => {
-                let what = "it is not the length and the digest of the lines above it";
-                list.faults.push((number, what));
+                let fault = "it is not the length and the digest of the lines above it";
+                list.faults.push((number, fault));
             }
             None => list.faults.push((number, "the last row is missing")),
         }
@@ -281,11 +281,11 @@ fn sha256_of_all(files: &[PathBuf]) -> Vec<io::Result<(String, u64)>> {
             .collect();
         let own: Vec<_> = std::iter::from_fn(take).collect();
         // A panicked thread would lose its files, and the list would be too short.
-        let others = spawned.into_iter().flat_map(|thread| match thread.join() {
+        let digests_of_others = spawned.into_iter().flat_map(|thread| match thread.join() {
             Ok(digests) => digests,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        own.into_iter().chain(others).collect()
+        own.into_iter().chain(digests_of_others).collect()
     });
     digests.sort_unstable_by_key(|(at, _)| *at);
     digests.into_iter().map(|(_, digest)| digest).collect()

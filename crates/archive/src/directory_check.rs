@@ -1,6 +1,6 @@
 //! Checks a crawl's directory for entries that are unsafe to write to.
 //!
-//! A directory may come from somebody else. A link in it would make us write to its target, a FIFO
+//! A directory may come from an untrusted source. A link in it would make us write to its target, a FIFO
 //! would block, and a hard-linked file would change under its other name too. So each start checks
 //! every entry of ours before anything is written or truncated. Files opened afterwards are opened
 //! without following links ([`open_for_writing`](crate::open_for_writing)).
@@ -140,7 +140,7 @@ fn check_file(path: &Path, metadata: &Metadata, files: Files) -> Result<(), Arch
 
 fn refused(path: &Path, metadata: &Metadata, place: &str) -> ArchiveError {
     let kind = metadata.file_type();
-    let what = match () {
+    let description = match () {
         () if kind.is_symlink() => match fs::read_link(path) {
             Ok(target) => format!("a link to `{}`", target.display()),
             Err(_) => "a link".to_owned(),
@@ -153,7 +153,7 @@ fn refused(path: &Path, metadata: &Metadata, place: &str) -> ArchiveError {
     };
     ArchiveError::Unsafe {
         path: path.to_owned(),
-        what: format!("is {what}, {place}"),
+        what: format!("is {description}, {place}"),
     }
 }
 

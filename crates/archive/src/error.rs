@@ -106,7 +106,7 @@ pub enum ReadError {
         file: PathBuf,
         /// Offset of the member, in bytes.
         offset: u64,
-        /// What is wrong with the member.
+        /// The defect of the member.
         what: &'static str,
     },
     /// The record at `offset` is too long and was skipped.
@@ -134,7 +134,7 @@ pub enum ReadError {
         file: PathBuf,
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with the line.
+        /// The defect of the line.
         source: BadLine,
     },
 }

@@ -1,6 +1,6 @@
 //! Opens the files of a crawl's directory: only regular files, never through links.
 //!
-//! A directory may come from somebody else: a link could lead anywhere, and a FIFO would block.
+//! A directory may come from an untrusted source: a link could lead anywhere, and a FIFO would block.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};

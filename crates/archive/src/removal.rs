@@ -16,7 +16,7 @@ use crate::regular_file::{create_anew, open_regular};
 #[derive(Clone, Debug, Default)]
 pub struct Removal {
     pages: HashSet<String>,
-    /// The lengths of the pages' URLs, for searching a text for all of them at once.
+    /// The lengths of the pages' URLs, so that one pass over a text finds every URL.
     lengths: BTreeSet<usize>,
     hosts: BTreeSet<HostKey>,
 }
@@ -132,7 +132,7 @@ fn names_host(text: &str, host: &str) -> bool {
     })
 }
 
-/// What happens to a row.
+/// The decision on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowEdit {
     /// Keep the row, byte for byte.
@@ -308,14 +308,14 @@ mod tests {
         let row = |from: &str, to: &str| {
             format!("{{\"from\":\"{from}\", \"to\":\"{to}\",\"rel\":null,\"text\":null}}\n")
         };
-        let kept = row("http://a.example/", "http://a.example/x");
-        let removed = row("http://a.example/", "http://a.example/removed");
+        let kept_row = row("http://a.example/", "http://a.example/x");
+        let removed = row("http://a.example/", "http://a.example/gone");
         let text = [
-            &kept,
+            &kept_row,
             &removed,
-            "no row http://a.example/removed\n",
-            &kept,
-            &kept,
+            "no row http://a.example/gone\n",
+            &kept_row,
+            &kept_row,
         ]
         .map(String::from);
         let committed: usize = text[..4].iter().map(String::len).sum();
@@ -331,13 +331,13 @@ mod tests {
         };
         let done = rewrite_rows(&from, Some(&to), Some(committed as u64), edit).unwrap();
         let expected = RewrittenRows {
-            committed: 2 * kept.len() as u64,
+            committed: 2 * kept_row.len() as u64,
             dropped: 1,
             unreadable: 2,
             ..RewrittenRows::default()
         };
         assert_eq!(done, expected);
         assert_eq!(within, [true, true, true, false]);
-        assert_eq!(fs::read_to_string(&to).unwrap(), kept.repeat(3));
+        assert_eq!(fs::read_to_string(&to).unwrap(), kept_row.repeat(3));
     }
 }

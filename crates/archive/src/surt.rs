@@ -139,17 +139,17 @@ fn escaped(text: &[u8]) -> String {
 
 /// Resolves dot segments and drops empty segments except the last.
 fn straightened(path: &[u8]) -> Vec<u8> {
-    let mut kept: Vec<&[u8]> = Vec::new();
+    let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&byte| byte == b'/').skip(1) {
         match segment {
             b"." => {}
-            b".." if kept.pop().is_some() => {}
-            other => kept.push(other),
+            b".." if segments.pop().is_some() => {}
+            other => segments.push(other),
         }
     }
     let mut out = vec![b'/'];
-    let last = kept.pop().unwrap_or_default();
-    for segment in kept.into_iter().filter(|segment| !segment.is_empty()) {
+    let last = segments.pop().unwrap_or_default();
+    for segment in segments.into_iter().filter(|segment| !segment.is_empty()) {
         out.extend_from_slice(segment);
         out.push(b'/');
     }

@@ -147,7 +147,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes a record that was read, with these fields and this block.
+    /// Encodes an existing record again, with the given fields and block.
     pub(crate) fn again<'f>(
         &mut self,
         fields: impl Iterator<Item = (&'f str, &'f str)>,

@@ -15,7 +15,7 @@ use crate::warc_reader::read_record;
 pub struct CopiedWarc {
     /// Length of the copy, in bytes.
     pub length: u64,
-    /// Number of bytes by which each record but the first moved back.
+    /// Difference in offset, in bytes, for each record but the first.
     pub shift: i64,
 }
 

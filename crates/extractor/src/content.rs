@@ -1,8 +1,8 @@
-//! The content of a page: its main text, its structure, and its own metadata.
+//! The content of a page: its main text, its structure, and its metadata.
 //!
-//! [`read_content`] reads bytes that are a page; a [`ContentReader`] is the same for one who
-//! makes the pass over the page anyway. The main text is told from what surrounds it by
-//! [`main_text`], on blocks and the regions they stand in, without a tree.
+//! [`read_content`] reads the bytes of a page. [`ContentReader`] does the same within an existing
+//! pass over the page. [`main_text`] separates the main text from its surroundings, using blocks
+//! and their regions, without a tree.
 
 mod block_builder;
 mod boilerplate;
@@ -38,22 +38,22 @@ pub use limits::{ContentLimits, ContentOddity, ContentOddityKind};
 pub use markdown::{escape_markdown, read_markdown};
 pub use model::{Block, BlockKind, BlockPlace, Content, Section};
 
-/// Facts that came along with a page, and help to read it.
+/// Facts known about a page besides its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageContext<'a> {
-    /// The value of its `Content-Type` header.
+    /// The value of the `Content-Type` header.
     pub content_type: Option<&'a str>,
-    /// The value of its `Content-Language` header.
+    /// The value of the `Content-Language` header.
     pub content_language: Option<&'a str>,
-    /// The time of the fetch, in seconds since 1970-01-01T00:00:00Z: dates more than two
-    /// days later are not believed. Without it, none is too late.
+    /// The time of the fetch, in seconds since 1970-01-01T00:00:00Z. Dates more than two days later
+    /// are rejected. If `None`, no date is too late.
     pub fetched_at: Option<i64>,
 }
 
-/// Reads the content of the page in `body`; content codings are undone already.
+/// Reads the content of the page in `body`, whose content coding is already removed.
 ///
-/// Never fails; any bytes give a value. The time is linear in `body`; memory is bounded by
-/// `limits` and, as for [`read_html`](crate::read_html), the text.
+/// Never fails: any bytes give a value. Takes linear time in the length of `body`; memory is
+/// bounded by `limits` and, as for [`read_html`](crate::read_html), the text.
 ///
 /// ```
 /// use crawl_extractor::{ContentLimits, PageContext, read_content};
@@ -73,8 +73,8 @@ pub fn read_content(body: &[u8], given: &PageContext<'_>, limits: &ContentLimits
     pass_over(&text, limits.attributes, reader).finish(given, text.as_str())
 }
 
-/// Reads all that [`read_html`](crate::read_html) and [`read_content`] do, in one pass over the
-/// page.
+/// Reads the results of both [`read_html`](crate::read_html) and [`read_content`], in one pass over
+/// the page.
 #[must_use]
 pub fn read_page(
     body: &[u8],
@@ -86,7 +86,7 @@ pub fn read_page(
     read_page_text(&text, given, limits, content_limits, &mut ())
 }
 
-/// Reads a page as [`read_page`] does, and tells `observer` what it shows.
+/// Reads a page like [`read_page`], and passes the visible parts to `observer`.
 #[must_use]
 pub fn read_page_text(
     text: &PageText<'_>,

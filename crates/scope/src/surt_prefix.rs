@@ -90,13 +90,13 @@ impl FromStr for SurtPrefix {
             _ => (host, None),
         };
         let host = host.strip_suffix(',').unwrap_or(host).to_ascii_lowercase();
-        let labels: Vec<String> = match address(&host) {
+        let labels: Vec<String> = match is_address(&host) {
             true => vec![host],
             false => host.split(',').map(str::to_owned).collect(),
         };
         let is_label = |label: &String| {
             let is_name = !label.is_empty() && !label.contains(['.', ':', '/', '(', ' ']);
-            is_name || address(label)
+            is_name || is_address(label)
         };
         if !labels.iter().all(is_label) {
             return Err(bad(

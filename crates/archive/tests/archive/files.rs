@@ -232,7 +232,7 @@ proptest! {
     /// Runs append, sometimes commit, and crash at any moment with any bytes half written. In the
     /// end the archive contains the committed captures, each once.
     #[test]
-    fn any_crashes_leave_the_committed_captures(
+    fn committed_captures_survive_any_crashes(
         runs in prop::collection::vec(
             (prop::collection::vec(any::<bool>(), 0..8), prop::collection::vec(any::<u8>(), 0..40)),
             1..5,
@@ -282,7 +282,7 @@ fn a_hard_linked_file_is_not_changed() {
     let first = append(&mut archive, 0).file;
     commit(&mut archive, &mut marks);
     drop(archive);
-    let link = dir.path().join("link");
+    let link = dir.path().join("kept");
     fs::hard_link(dir.path().join("archive").join(&first), &link).unwrap();
     let before = fs::read(&link).unwrap();
 
@@ -309,8 +309,8 @@ fn a_hard_linked_file_is_not_changed() {
             dir.path().join("archive").join(&second).display()
         )
     );
-    let why = std::error::Error::source(&error).unwrap().to_string();
-    assert!(why.contains("hard links"), "{why}");
+    let message = std::error::Error::source(&error).unwrap().to_string();
+    assert!(message.contains("hard links"), "{message}");
 }
 
 #[test]

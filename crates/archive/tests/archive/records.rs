@@ -508,8 +508,8 @@ fn a_record_that_is_too_long_is_reported_and_skipped() {
         .unwrap();
     gzip.write_all(&[b'x'; 3 << 20]).unwrap();
     fs::write(&path, gzip.finish().unwrap()).unwrap();
-    let why = read_record(&path, 0).unwrap_err().to_string();
-    assert!(why.ends_with("its fields do not end"), "{why}");
+    let message = read_record(&path, 0).unwrap_err().to_string();
+    assert!(message.ends_with("its fields do not end"), "{message}");
 }
 
 #[test]

@@ -100,8 +100,8 @@ fn boxes_tables_and_lists_are_read_and_second_forms_are_not() {
 fn a_package_without_a_document_is_broken() {
     let limits = DocumentLimits::default();
     let no_document = package(&[("a.txt", "a")]);
-    let why = Unreadable::Broken("it has no word/document.xml".to_owned());
-    assert_eq!(to_html(&no_document, &limits), Err(why));
+    let error = Unreadable::Broken("it has no word/document.xml".to_owned());
+    assert_eq!(to_html(&no_document, &limits), Err(error));
     assert!(matches!(
         to_html(b"PK\x03\x04", &limits),
         Err(Unreadable::Broken(_))
