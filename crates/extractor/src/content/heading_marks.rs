@@ -5,7 +5,7 @@ use super::hints::Traits;
 use crate::html::name::{self, Name};
 use crate::html::tokenizer::Tag;
 
-/// Maximum marks removed from one heading.
+/// Maximum number of marks to remove from one heading.
 const MAX_MARKS: usize = 16;
 
 /// Classes of links that lead to the heading itself.
@@ -51,7 +51,7 @@ const LINK_WORDS: [&str; 7] = [
     "self-link",
 ];
 
-/// The marks of the heading that is open.
+/// The marks of the open heading.
 #[derive(Debug, Default)]
 pub(super) struct HeadingMarks {
     open: Option<OpenMark>,
@@ -62,7 +62,7 @@ pub(super) struct HeadingMarks {
 #[derive(Debug)]
 struct OpenMark {
     name: Name,
-    /// Open elements of that name.
+    /// Number of open elements with that name.
     count: u32,
     from: Place,
     kind: MarkKind,
@@ -70,7 +70,7 @@ struct OpenMark {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MarkKind {
-    /// An element that is a mark whatever its text.
+    /// An element that is always a mark.
     Element,
     /// A link to a fragment: a mark if its text is a sign or one of [`LINK_WORDS`].
     Fragment,
@@ -150,7 +150,7 @@ impl HeadingMarks {
 }
 
 fn kind_of(tag: &Tag<'_>, traits: &Traits<'_>) -> Option<MarkKind> {
-    let has_class = |known: &[&str]| {
+    let has_class = |classes: &[&str]| {
         let classes = traits.class.unwrap_or_default().split_ascii_whitespace();
         classes
             .take(16)
