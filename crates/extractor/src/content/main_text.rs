@@ -243,8 +243,8 @@ impl<'a> PageSums<'a> {
         let first = (0..main.len()).find(is_text).unwrap_or(0);
         let last = (0..main.len()).rev().find(is_text).unwrap_or(0);
         for (at, block) in self.blocks.iter().enumerate() {
-            let stays =
-                is_declared && ((first..=last).contains(&at) || self.links[at].weight > SHORT_LINKS);
+            let stays = is_declared
+                && ((first..=last).contains(&at) || self.links[at].weight > SHORT_LINKS);
             let is_exempt = block.kind.level().is_some() || block.kind == BlockKind::Code;
             if self.links[at].many() && !is_exempt && !stays {
                 main[at] = false;

@@ -1,4 +1,4 @@
-//! A sitemap of plain text: one URL a line.
+//! Reads a plain text sitemap: one URL per line.
 
 use super::{Sitemap, SitemapEntry, SitemapKind};
 use crate::limits::{DocumentOddityKind, Limits, note};
@@ -33,7 +33,8 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
     }
 }
 
-/// sitemaps.org: URLs are fully specified, including `http`. Anything else is prose.
+/// Returns whether a line is a URL. sitemaps.org requires fully specified URLs, including `http`;
+/// any other line is prose.
 pub(super) fn is_url(line: &str) -> bool {
     let has_scheme = |scheme: &str| {
         line.get(..scheme.len())
