@@ -51,12 +51,12 @@ fn ours(html: &str) -> usize {
 }
 
 fn with_content(html: &str) -> usize {
-    let given = PageContext {
+    let context = PageContext {
         content_type: CONTENT_TYPE,
         ..PageContext::default()
     };
     let limits = (Limits::default(), ContentLimits::default());
-    let (page, content) = read_page(html.as_bytes(), &given, &limits.0, &limits.1);
+    let (page, content) = read_page(html.as_bytes(), &context, &limits.0, &limits.1);
     page.links.len() + content.blocks.len()
 }
 

@@ -24,7 +24,7 @@ mod spans;
 mod teasers;
 mod text_amount;
 
-use crate::html::{PageObserver, PageText, pass_over, read_beside};
+use crate::html::{PageObserver, PageText, pass_over, read_with};
 use crate::limits::Limits;
 use crate::page::Page;
 
@@ -67,10 +67,10 @@ pub struct PageContext<'a> {
 /// assert_eq!(content.sections()[0].id, Some("tea"));
 /// ```
 #[must_use]
-pub fn read_content(body: &[u8], given: &PageContext<'_>, limits: &ContentLimits) -> Content {
+pub fn read_content(body: &[u8], context: &PageContext<'_>, limits: &ContentLimits) -> Content {
     let reader = ContentReader::new(limits);
-    let text = PageText::decode(body, given.content_type);
-    pass_over(&text, limits.attributes, reader).finish(given, text.as_str())
+    let text = PageText::decode(body, context.content_type);
+    pass_over(&text, limits.attributes, reader).finish(context, text.as_str())
 }
 
 /// Reads the results of both [`read_html`](crate::read_html) and [`read_content`], in one pass over
@@ -78,28 +78,28 @@ pub fn read_content(body: &[u8], given: &PageContext<'_>, limits: &ContentLimits
 #[must_use]
 pub fn read_page(
     body: &[u8],
-    given: &PageContext<'_>,
+    context: &PageContext<'_>,
     limits: &Limits,
     content_limits: &ContentLimits,
 ) -> (Page, Content) {
-    let text = PageText::decode(body, given.content_type);
-    read_page_text(&text, given, limits, content_limits, &mut ())
+    let text = PageText::decode(body, context.content_type);
+    read_page_text(&text, context, limits, content_limits, &mut ())
 }
 
 /// Reads a page like [`read_page`], and passes the visible parts to `observer`.
 #[must_use]
 pub fn read_page_text(
     text: &PageText<'_>,
-    given: &PageContext<'_>,
+    context: &PageContext<'_>,
     limits: &Limits,
     content_limits: &ContentLimits,
     observer: &mut dyn PageObserver,
 ) -> (Page, Content) {
     let reader = ContentReader::new(content_limits);
-    let (page, reader) = read_beside(text, limits, observer, reader);
+    let (page, reader) = read_with(text, limits, observer, reader);
     let content = match observer.is_given_up() {
         true => Content::default(),
-        false => reader.finish(given, text.as_str()),
+        false => reader.finish(context, text.as_str()),
     };
     (page, content)
 }

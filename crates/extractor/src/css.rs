@@ -43,11 +43,11 @@ pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css
     let mut links = Links::default();
     let mut lines = Lines::of(&text);
     let mut scan = Scan::new(&text, Place::Sheet);
-    while let Some(found) = scan.next() {
-        match links.room(&found.address, LinkKind::Resource, limits) {
+    while let Some(address) = scan.next() {
+        match links.room(&address.address, LinkKind::Resource, limits) {
             Ok(href) => {
                 let kind = LinkKind::Resource;
-                links.push(Link::new(href, Element::StyleSheet, found.how(), kind));
+                links.push(Link::new(href, Element::StyleSheet, address.how(), kind));
             }
             Err(Some(what)) => note(&mut oddities, what, lines.at(scan.position())),
             Err(None) => {}
@@ -61,13 +61,13 @@ pub fn read_css(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Css
 }
 
 /// An address in CSS.
-pub(crate) struct Found<'a> {
+pub(crate) struct CssAddress<'a> {
     pub(crate) address: Cow<'a, str>,
     /// Whether the address is that of another style sheet.
     pub(crate) is_import: bool,
 }
 
-impl Found<'_> {
+impl CssAddress<'_> {
     /// Returns the rule or property that contains the address.
     pub(crate) fn how(&self) -> &'static str {
         if self.is_import { "@import" } else { "url" }
@@ -75,12 +75,12 @@ impl Found<'_> {
 }
 
 /// Returns the addresses in a style sheet.
-pub(crate) fn sheet(text: &str) -> impl Iterator<Item = Found<'_>> {
+pub(crate) fn sheet(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
     Scan::new(text, Place::Sheet)
 }
 
 /// Returns the addresses in declarations, such as those of a `style` attribute.
-pub(crate) fn declarations(text: &str) -> impl Iterator<Item = Found<'_>> {
+pub(crate) fn declarations(text: &str) -> impl Iterator<Item = CssAddress<'_>> {
     Scan::new(text, Place::Declarations)
 }
 

@@ -24,7 +24,7 @@ use crate::limits::{DocumentOddityKind, Limits, note};
 use crate::page::Page;
 use crate::query_encoding::encode_queries;
 pub use anchors::read_anchors;
-use consumer::{Consumer, Nobody};
+use consumer::{Consumer, NoConsumer};
 use page_reader::PageReader;
 pub use page_text::PageText;
 pub use shown::PageObserver;
@@ -44,11 +44,11 @@ pub fn read_html(body: &[u8], content_type: Option<&str>, limits: &Limits) -> Pa
 /// Reads a page like [`read_html`], and passes the visible parts to `observer`, in one pass.
 #[must_use]
 pub fn read_text(text: &PageText<'_>, limits: &Limits, observer: &mut dyn PageObserver) -> Page {
-    read_beside(text, limits, observer, Nobody).0
+    read_with(text, limits, observer, NoConsumer).0
 }
 
 /// Reads a page like [`read_text`], and passes the same tags and text to `other`.
-pub(crate) fn read_beside<C: Consumer>(
+pub(crate) fn read_with<C: Consumer>(
     text: &PageText<'_>,
     limits: &Limits,
     observer: &mut dyn PageObserver,
@@ -84,7 +84,7 @@ pub fn compare_with_html5ever(html: &str) {
 /// Walks the tags and text of a page without a consumer, for benchmarks.
 #[doc(hidden)]
 pub fn pass_over_tokens(html: &str) {
-    let Nobody = walk_html(html, Limits::default().attributes, Nobody);
+    let NoConsumer = walk_html(html, Limits::default().attributes, NoConsumer);
 }
 
 /// Passes all tags and text of a page to `consumer`, with at most `attributes` attributes per tag.

@@ -55,10 +55,10 @@ impl Page {
     ) -> Option<CanonicalUrl> {
         let base = self.base_url(page);
         let named = |base, href: Option<&str>| canonicalize(Some(base), href?).ok();
-        let other = named(&base, self.canonical.as_deref())
+        let declared = named(&base, self.canonical.as_deref())
             .or_else(|| named(page, linked))
             .or_else(|| named(&base, self.master_url.as_deref()))?;
-        (other != *page).then_some(other)
+        (declared != *page).then_some(declared)
     }
 
     /// Returns name (in lower case) and content of each named `meta`.

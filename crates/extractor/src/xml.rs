@@ -124,7 +124,7 @@ impl<'a> Xml<'a> {
         let own = self.open.pop();
         self.open.resize(depth.saturating_sub(1), 0);
         self.open.extend(own);
-        self.bindings.leave(depth + 1);
+        self.bindings.exit(depth + 1);
         self.bases.retain(|(at, _)| *at <= depth);
     }
 
@@ -196,7 +196,7 @@ impl<'a> Xml<'a> {
 
     fn end(&mut self) -> Step<'a> {
         let depth = self.open.len();
-        self.bindings.leave(depth);
+        self.bindings.exit(depth);
         if self.bases.last().is_some_and(|(at, _)| *at == depth) {
             self.bases.pop();
         }

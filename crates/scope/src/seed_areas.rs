@@ -292,17 +292,17 @@ mod tests {
     #[test]
     fn seeds_with_different_settings_for_one_area_are_refused() {
         let seed = url("http://a.example/x");
-        let other = url("http://a.example/y");
+        let second = url("http://a.example/y");
         let mut areas = areas(&[("http://a.example/x", None, "one")]);
         // Equal settings don't conflict, nor does a seed without settings or with a smaller area.
         areas
             .add(&seed, &terms(None, "one"), AreaKind::Host)
             .unwrap();
         areas
-            .add(&other, &SeedTerms::default(), AreaKind::Host)
+            .add(&second, &SeedTerms::default(), AreaKind::Host)
             .unwrap();
         areas
-            .add(&other, &terms(None, "one"), AreaKind::Host)
+            .add(&second, &terms(None, "one"), AreaKind::Host)
             .unwrap();
         let third = url("http://a.example/z");
         let page = terms(Some(AreaKind::Page), "two");

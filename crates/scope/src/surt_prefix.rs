@@ -20,8 +20,8 @@ use crawl_weburl::CanonicalUrl;
 /// let folder: SurtPrefix = "org,example,www)/docs/".parse()?;
 /// let page = canonicalize(None, "https://www.example.org/docs/a").unwrap();
 /// assert!(domain.holds(&page) && folder.holds(&page));
-/// let other = canonicalize(None, "https://www.example.org/blog").unwrap();
-/// assert!(domain.holds(&other) && !folder.holds(&other));
+/// let blog = canonicalize(None, "https://www.example.org/blog").unwrap();
+/// assert!(domain.holds(&blog) && !folder.holds(&blog));
 /// # Ok::<(), crawl_scope::BadSurtPrefix>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -94,19 +94,19 @@ fn laid_bare(html: &str) -> String {
 }
 
 fn ours(html: &str) -> String {
-    let given = PageContext {
+    let context = PageContext {
         content_type: Some("text/html; charset=utf-8"),
         ..PageContext::default()
     };
-    read_content(html.as_bytes(), &given, &ContentLimits::default()).main_text()
+    read_content(html.as_bytes(), &context, &ContentLimits::default()).main_text()
 }
 
 fn all_text(html: &str) -> String {
-    let given = PageContext {
+    let context = PageContext {
         content_type: Some("text/html; charset=utf-8"),
         ..PageContext::default()
     };
-    let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
+    let content = read_content(html.as_bytes(), &context, &ContentLimits::default());
     content.visible_text().to_owned()
 }
 
@@ -148,11 +148,11 @@ fn words(text: &str) -> HashMap<String, usize> {
     words
 }
 
-fn score(expected: &str, found: &str) -> (f64, f64) {
-    let (expected, found) = (words(expected), words(found));
+fn score(expected: &str, actual: &str) -> (f64, f64) {
+    let (expected, actual) = (words(expected), words(actual));
     let count = |words: &HashMap<String, usize>| words.values().sum::<usize>();
     let shared = |(word, count): (&String, &usize)| *count.min(expected.get(word).unwrap_or(&0));
-    let both: usize = found.iter().map(shared).sum();
+    let both: usize = actual.iter().map(shared).sum();
     let share = |of: usize| {
         if of == 0 {
             100.0
@@ -160,5 +160,5 @@ fn score(expected: &str, found: &str) -> (f64, f64) {
             100.0 * both as f64 / of as f64
         }
     };
-    (share(count(&found)), share(count(&expected)))
+    (share(count(&actual)), share(count(&expected)))
 }

@@ -83,7 +83,7 @@ impl Flow {
     }
 
     /// Returns whether the current block has letters or digits outside `marks`.
-    pub(super) fn has_letters_beside(&self, marks: &[Mark]) -> bool {
+    pub(super) fn has_letters_outside(&self, marks: &[Mark]) -> bool {
         let mut from = self.start;
         let ends = marks.iter().map(|mark| (mark.from.text, mark.to.text));
         ends.chain([(self.text.len(), 0)]).any(|(end, next)| {
@@ -94,7 +94,7 @@ impl Flow {
     }
 
     /// Removes `marks` from the current block, and one space if that leaves two in a row.
-    pub(super) fn take_out(&mut self, marks: &[Mark]) {
+    pub(super) fn remove_marks(&mut self, marks: &[Mark]) {
         for mark in marks.iter().rev() {
             let (from, mut to) = (mark.from.text, mark.to.text);
             let is_apart = from == self.start || self.text[..from].ends_with(' ');

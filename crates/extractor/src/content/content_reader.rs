@@ -6,7 +6,7 @@ use super::PageContext;
 use super::block_builder::Flow;
 use super::elements::{Part, part_of};
 use super::head::{Head, Meta};
-use super::heading_marks::{HeadingMarks, TakenOut};
+use super::heading_marks::{HeadingMarks, RemovedMarks};
 use super::hints::Traits;
 use super::json_ld::{JsonLd, JsonLdReader};
 use super::language::{DeclaredBy, detect};
@@ -39,7 +39,7 @@ pub(crate) struct ContentReader {
     heading: Option<u8>,
     marks: HeadingMarks,
     /// How much was removed from the last heading.
-    taken_out: TakenOut,
+    removed_marks: RemovedMarks,
     /// The id of the current block's element, or of an anchor at its beginning.
     id: Option<Box<str>>,
     /// An id since the last block that a heading without one may take: of an anchor, or of a
@@ -74,7 +74,7 @@ impl ContentReader {
             head_end: HeadEnd::default(),
             heading: None,
             marks: HeadingMarks::default(),
-            taken_out: TakenOut::Nothing,
+            removed_marks: RemovedMarks::Nothing,
             id: None,
             near_id: None,
             tail_id: None,
@@ -83,12 +83,12 @@ impl ContentReader {
     }
 
     /// Returns the content of the page whose decoded text is `page`.
-    pub(crate) fn finish(mut self, given: &PageContext<'_>, page: &str) -> Content {
+    pub(crate) fn finish(mut self, context: &PageContext<'_>, page: &str) -> Content {
         self.end_raw(0);
         self.end_block(0);
         self.end_readings();
         self.add_json_ld_dates();
-        if let Some(value) = given.content_language {
+        if let Some(value) = context.content_language {
             self.head
                 .language
                 .declare(value, DeclaredBy::Header, 0, &mut self.oddities);
@@ -115,7 +115,10 @@ impl ContentReader {
             authors: authors(&self.json_ld.items).unwrap_or(self.head.authors),
             section: self.head.section.or_else(|| section(&self.json_ld.items)),
             language: self.head.language,
-            dates: self.head.dates.finish(given.fetched_at, &mut self.oddities),
+            dates: self
+                .head
+                .dates
+                .finish(context.fetched_at, &mut self.oddities),
             open_graph: graph,
             json_ld: self.json_ld.items,
             blocks: blocks.collect(),
@@ -143,7 +146,7 @@ impl ContentReader {
     /// an edit link.
     pub(super) fn shortened_heading(&self) -> Option<&str> {
         let last = self.flow.blocks.last();
-        let last = last.filter(|_| self.taken_out == TakenOut::Words)?;
+        let last = last.filter(|_| self.removed_marks == RemovedMarks::Words)?;
         Some(&self.flow.text[last.start..last.end])
     }
 
@@ -331,9 +334,9 @@ impl ContentReader {
         if self.flow.is_empty() {
             self.marks = HeadingMarks::default();
         } else if kind.level().is_some() {
-            self.taken_out = self.marks.finish(&mut self.flow);
+            self.removed_marks = self.marks.finish(&mut self.flow);
         } else {
-            self.taken_out = TakenOut::Nothing;
+            self.removed_marks = RemovedMarks::Nothing;
             self.push_readings(offset);
         }
         let ended = self
@@ -539,7 +542,7 @@ impl ContentReader {
                 RubyPart::Reading => return ruby.read(text, self.limits.text_bytes),
                 RubyPart::Base => {
                     base = ruby.base_text(text);
-                    ruby.took_base(&base);
+                    ruby.record_base(&base);
                     &base
                 }
             },

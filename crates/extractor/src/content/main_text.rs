@@ -8,7 +8,6 @@
 //!    text, and a step to an `article` more.
 //! 3. Within that region, drop blocks that consist of links or boilerplate. Headings stay if text
 //!    under them stays.
-//! page says; headings stay where text stays under them.
 
 use super::block_builder::{MAX_LINKS, RawBlock};
 use super::boilerplate::{is_phrase, is_texinfo_navigation};

@@ -40,16 +40,16 @@ pub use inline::escape_markdown;
 #[must_use]
 pub fn read_markdown(
     body: &[u8],
-    given: &PageContext<'_>,
+    context: &PageContext<'_>,
     limits: &ContentLimits,
     link: &mut dyn FnMut(&str) -> Option<String>,
 ) -> (Content, String) {
-    let text = PageText::decode(body, given.content_type);
+    let text = PageText::decode(body, context.content_type);
     let charset = text.charset.encoding;
     let mut link = |href: &str| link(&encode_query(href, charset));
     let reader = MarkdownReader::new(limits, &mut link);
     let (content, blocks) =
-        pass_over(&text, limits.attributes, reader).finish(given, text.as_str());
+        pass_over(&text, limits.attributes, reader).finish(context, text.as_str());
     let markdown = render::render(&content, &blocks);
     (content, markdown)
 }

@@ -91,7 +91,7 @@ impl Ruby {
     }
 
     /// Records base text returned by [`Ruby::base_text`].
-    pub(super) fn took_base(&mut self, text: &str) {
+    pub(super) fn record_base(&mut self, text: &str) {
         self.last = text.trim_end().chars().next_back().or(self.last);
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Found;
+use super::CssAddress;
 use crate::text::is_space;
 
 /// The kind of CSS text.
@@ -64,10 +64,14 @@ impl<'a> Scan<'a> {
     }
 
     /// Consumes one token. Returns its address, if it is one.
-    fn token(&mut self, first: u8) -> Option<Found<'a>> {
+    fn token(&mut self, first: u8) -> Option<CssAddress<'a>> {
         match first {
             b'/' if self.peek(1) == Some(b'*') => self.comment(),
-            b'"' | b'\'' => return self.string(first).and_then(|text| self.took_string(text)),
+            b'"' | b'\'' => {
+                return self
+                    .string(first)
+                    .and_then(|text| self.string_address(text));
+            }
             b'#' => {
                 self.at += 1;
                 if self.peek(0).is_some_and(is_name) || self.is_escape(0) {
@@ -141,7 +145,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Returns the address that a string at this place is.
-    fn took_string(&mut self, text: Cow<'a, str>) -> Option<Found<'a>> {
+    fn string_address(&mut self, text: Cow<'a, str>) -> Option<CssAddress<'a>> {
         let is_import =
             matches!(self.rule, Some((Rule::Import, depth)) if depth == self.open.len());
         match self.open.last_mut() {
@@ -151,12 +155,12 @@ impl<'a> Scan<'a> {
             Some(Open::Images) => {}
             _ => return None,
         }
-        self.took_address(text)
+        self.record_address(text)
     }
 
     /// Records an address. The first one of an `@import` is a style sheet; the rest of the rule is
     /// conditions.
-    fn took_address(&mut self, address: Cow<'a, str>) -> Option<Found<'a>> {
+    fn record_address(&mut self, address: Cow<'a, str>) -> Option<CssAddress<'a>> {
         let is_import = match &mut self.rule {
             None => false,
             Some((Rule::Mute, _)) => return None,
@@ -165,11 +169,11 @@ impl<'a> Scan<'a> {
                 true
             }
         };
-        Some(Found { address, is_import })
+        Some(CssAddress { address, is_import })
     }
 
     /// Consumes a name, a function or a URL: "consume an ident-like token".
-    fn word(&mut self) -> Option<Found<'a>> {
+    fn word(&mut self) -> Option<CssAddress<'a>> {
         let name = self.name();
         if self.peek(0) != Some(b'(') {
             return None;
@@ -192,7 +196,7 @@ impl<'a> Scan<'a> {
         }
         self.open.pop();
         let address = self.bare_url()?;
-        self.took_address(address)
+        self.record_address(address)
     }
 
     /// Consumes the rest of a URL without quotes: "consume a url token".
@@ -375,9 +379,9 @@ impl<'a> Scan<'a> {
 }
 
 impl<'a> Iterator for Scan<'a> {
-    type Item = Found<'a>;
+    type Item = CssAddress<'a>;
 
-    fn next(&mut self) -> Option<Found<'a>> {
+    fn next(&mut self) -> Option<CssAddress<'a>> {
         while let Some(first) = self.peek(0) {
             if let Some(address) = self.token(first) {
                 return Some(address);

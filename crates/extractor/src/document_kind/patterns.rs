@@ -125,8 +125,8 @@ pub(super) fn typed_media(first: &[u8]) -> Option<(Media, &'static str)> {
         })
     };
     let pattern = PATTERNS.iter().find(fits);
-    let known = pattern.map(|pattern| (pattern.media, pattern.media_type));
-    known.or_else(|| Some((Media::Stream, mp4(first)?)))
+    let media = pattern.map(|pattern| (pattern.media, pattern.media_type));
+    media.or_else(|| Some((Media::Stream, mp4(first)?)))
 }
 
 /// "Matches the signature for MP4" (section 6.2.1), by the major and compatible brands. Also covers

@@ -21,11 +21,11 @@ pub(super) fn read(text: &str, limits: &Limits, feed: &mut Feed) {
     let result = Whole(&into).deserialize(&mut parser);
     let feed = into.feed.into_inner();
     if let Err(error) = result {
-        let what = match error.is_eof() {
+        let oddity = match error.is_eof() {
             true => DocumentOddityKind::EndsEarly,
             false => DocumentOddityKind::BrokenJson,
         };
-        note(&mut feed.oddities, what, error.line() as u64);
+        note(&mut feed.oddities, oddity, error.line() as u64);
     }
     if feed.kind == FeedKind::Unknown {
         note(&mut feed.oddities, DocumentOddityKind::NotAFeed, 1);

@@ -67,9 +67,9 @@ pub(crate) enum Space {
 }
 
 /// A consumer that ignores everything.
-pub(super) struct Nobody;
+pub(super) struct NoConsumer;
 
-impl Consumer for Nobody {
+impl Consumer for NoConsumer {
     fn start(&mut self, _tag: &Tag<'_>, _at: At) {}
 
     fn end(&mut self, _tag: &Tag<'_>, _at: At) {}

@@ -60,7 +60,7 @@ impl Foreign {
     pub(super) fn start(&mut self, tag: &Tag<'_>) -> Space {
         if self.is_foreign() {
             if breaks_out(tag) {
-                self.leave();
+                self.exit_foreign();
                 return Space::Html;
             }
             let space = self.space_within(tag);
@@ -110,7 +110,7 @@ impl Foreign {
             };
         }
         if around != Space::Html && matches!(name, name::P | name::BR) {
-            self.leave();
+            self.exit_foreign();
             return Space::Html;
         }
         around
@@ -158,7 +158,7 @@ impl Foreign {
     }
 
     /// Returns to the surrounding HTML.
-    fn leave(&mut self) {
+    fn exit_foreign(&mut self) {
         self.beyond = 0;
         while self.is_foreign() {
             self.open.pop();
@@ -224,5 +224,5 @@ fn breaks_out(tag: &Tag<'_>) -> bool {
 fn holds_html(tag: &Tag<'_>) -> bool {
     ["text/html", "application/xhtml+xml"]
         .iter()
-        .any(|html| tag.attributes.says("encoding", html))
+        .any(|html| tag.attributes.has_value("encoding", html))
 }

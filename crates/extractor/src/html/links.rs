@@ -219,12 +219,17 @@ impl LinkReader {
                 }
             }
         } else {
-            self.html_by_more(name, attributes, spot);
+            self.html_with_related_attributes(name, attributes, spot);
         }
     }
 
     /// Reads elements whose attributes depend on each other.
-    fn html_by_more(&mut self, name: Name, attributes: Attributes<'_>, spot: &mut Spot<'_>) {
+    fn html_with_related_attributes(
+        &mut self,
+        name: Name,
+        attributes: Attributes<'_>,
+        spot: &mut Spot<'_>,
+    ) {
         match name {
             name::AREA => self.area(attributes, spot),
             name::LINK => self.link_element(attributes, spot),
@@ -243,7 +248,7 @@ impl LinkReader {
             }
             name::INPUT => {
                 spot.element = Element::Input;
-                if attributes.says("type", "image") {
+                if attributes.has_value("type", "image") {
                     self.add_if_there(attributes, "src", LinkKind::Resource, spot);
                 }
                 self.form_action(attributes, spot);
@@ -406,7 +411,7 @@ impl LinkReader {
     /// Adds the addresses in CSS of the given attribute, which is empty for a `style` element.
     fn css<'c>(
         &mut self,
-        addresses: impl Iterator<Item = css::Found<'c>>,
+        addresses: impl Iterator<Item = css::CssAddress<'c>>,
 
         attribute: &'static str,
         spot: &mut Spot<'_>,

@@ -209,7 +209,7 @@ impl<C: Consumer> Walk<C> {
             space: self.foreign.space(),
             shown: self.inert == 0 && self.foreign.is_shown(),
             in_template: self.inert > 0,
-            ..behind
+            ..tag_place
         };
     }
 
@@ -217,7 +217,7 @@ impl<C: Consumer> Walk<C> {
     fn start_template(&mut self, tag: &Tag<'_>) {
         let is_shadow_root = ["open", "closed"]
             .iter()
-            .any(|mode| tag.attributes.says("shadowrootmode", mode));
+            .any(|mode| tag.attributes.has_value("shadowrootmode", mode));
         if self.inert > 0 || !is_shadow_root {
             self.inert = self.inert.saturating_add(1);
         }

@@ -9,7 +9,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
         .zip(text.lines().map(trim))
         .filter(|(_, line)| !line.is_empty());
     for (number, line) in lines {
-        let what = if !is_url(line) {
+        let oddity = if !is_url(line) {
             DocumentOddityKind::NotAUrl
         } else if line.len() > limits.href_bytes {
             DocumentOddityKind::HrefTooLong
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str, limits: &Limits, sitemap: &mut Sitemap) {
             sitemap.entries.push(SitemapEntry::new(line.to_owned()));
             continue;
         };
-        note(&mut sitemap.oddities, what, number);
+        note(&mut sitemap.oddities, oddity, number);
     }
     if sitemap.entries.is_empty() {
         note(&mut sitemap.oddities, DocumentOddityKind::NotASitemap, 1);

@@ -41,7 +41,7 @@ pub(super) fn read(text: &str, start: usize, limits: &Limits, sitemap: &mut Site
     walk.end_bare_text();
     walk.finish_entry();
     let kind = walk.sitemap.kind;
-    if kind == SitemapKind::Unknown || !known {
+    if kind == SitemapKind::Unknown || !is_sitemap {
         walk.xml.note(DocumentOddityKind::NotASitemap);
     }
     let oddities = std::mem::take(&mut walk.xml.oddities);
@@ -184,7 +184,7 @@ impl Walk<'_> {
         let rel = tag.attribute("rel").unwrap_or_default();
         let is_alternate = rel
             .split_ascii_whitespace()
-            .any(|rel| rel.eq_ignore_ascii_case("is_alternate"));
+            .any(|rel| rel.eq_ignore_ascii_case("alternate"));
         let Some(href) = tag.attribute("href").filter(|_| is_alternate) else {
             return;
         };

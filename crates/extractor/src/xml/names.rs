@@ -50,7 +50,7 @@ impl Bindings {
     }
 
     /// Drops the declarations at `depth` and below.
-    pub(super) fn leave(&mut self, depth: usize) {
+    pub(super) fn exit(&mut self, depth: usize) {
         while self.all.last().is_some_and(|(_, _, at)| *at >= depth) {
             self.all.pop();
         }

@@ -192,13 +192,13 @@ fn sections_have_their_heading_and_its_id() {
 #[test]
 fn one_pass_gives_the_same_results() {
     let html = "<title>T</title><a href=x>l</a><main><p>Text</main>";
-    let given = crawl_extractor::PageContext::default();
+    let context = crawl_extractor::PageContext::default();
     let (limits, content_limits) = Default::default();
     let (page, content) =
-        crawl_extractor::read_page(html.as_bytes(), &given, &limits, &content_limits);
+        crawl_extractor::read_page(html.as_bytes(), &context, &limits, &content_limits);
     assert_eq!(
         content,
-        crawl_extractor::read_content(html.as_bytes(), &given, &content_limits)
+        crawl_extractor::read_content(html.as_bytes(), &context, &content_limits)
     );
     assert_eq!(
         page.links,
@@ -226,7 +226,7 @@ fn sections_with_ids_derived_from_headings_stay() {
             "{html}: {actual}"
         );
     };
-    let said = "<p>This is said of it, in a few words.</p>";
+    let remark = "<p>This is said of it, in a few words.</p>";
     for (id, heading) in [
         ("sharing-state", "Sharing state"),
         ("comments", "Comments"),
@@ -239,7 +239,7 @@ fn sections_with_ids_derived_from_headings_stay() {
             let end = around.split(' ').next().unwrap();
             let in_text = |tag: &str| {
                 format!(
-                    "<{around}><h1>Title</h1><p>TEXT</p><{tag} id='{id}'><h2>{heading}</h2>{said}\
+                    "<{around}><h1>Title</h1><p>TEXT</p><{tag} id='{id}'><h2>{heading}</h2>{remark}\
                      </{tag}></{end}>"
                 )
             };
@@ -249,29 +249,29 @@ fn sections_with_ids_derived_from_headings_stay() {
     }
     // A section of the text stays without a heading; another element needs one.
     check(
-        &format!("<main><p>TEXT</p><section id=how-to-skip>{said}</section></main>"),
+        &format!("<main><p>TEXT</p><section id=how-to-skip>{remark}</section></main>"),
         true,
     );
     check(
-        &format!("<main><p>TEXT</p><div id=share>{said}</div></main>"),
+        &format!("<main><p>TEXT</p><div id=share>{remark}</div></main>"),
         false,
     );
     // Without a hint at the main text, an id of several words suffices, but one word doesn't.
     check(
-        &format!("<p>TEXT</p><div id=sharing-state><h2>Sharing state</h2>{said}</div>"),
+        &format!("<p>TEXT</p><div id=sharing-state><h2>Sharing state</h2>{remark}</div>"),
         true,
     );
     check(
-        &format!("<p>TEXT</p><div id=related><h2>Related</h2>{said}</div>"),
+        &format!("<p>TEXT</p><div id=related><h2>Related</h2>{remark}</div>"),
         false,
     );
     // A cookie notice, and readers' comments.
     check(
-        &format!("<p>TEXT</p><div id=cookie-notice><h2>Cookie notice</h2>{said}</div>"),
+        &format!("<p>TEXT</p><div id=cookie-notice><h2>Cookie notice</h2>{remark}</div>"),
         false,
     );
     for class in ["comments", "comments-area"] {
-        let comments = format!("<section id=comments class={class}><h2>2 Comments</h2>{said}");
+        let comments = format!("<section id=comments class={class}><h2>2 Comments</h2>{remark}");
         check(
             &format!("<main><p>TEXT</p>{comments}</section></main>"),
             false,

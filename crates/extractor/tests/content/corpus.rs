@@ -69,7 +69,7 @@ fn score(expected: &str, actual: &str) -> (f64, f64) {
             100.0 * both as f64 / of as f64
         }
     };
-    (share(count(&found)), share(count(&expected)))
+    (share(count(&actual)), share(count(&expected)))
 }
 
 /// Returns the page without its structural elements and attributes.

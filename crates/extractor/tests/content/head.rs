@@ -9,11 +9,11 @@ use crate::{read, show_oddities};
 
 /// Checks the language and oddities.
 fn check_language(html: &str, header: Option<&str>, expected: Expect) {
-    let given = PageContext {
+    let context = PageContext {
         content_language: header,
         ..PageContext::default()
     };
-    let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
+    let content = read_content(html.as_bytes(), &context, &ContentLimits::default());
     let language = &content.language;
     let declared = language.declared.as_ref();
     let declared = declared.map(|declared| format!("{} by {}", declared.tag, declared.by));
@@ -30,12 +30,12 @@ fn check_language(html: &str, header: Option<&str>, expected: Expect) {
 
 /// Checks the dates, the best one of each kind, and oddities.
 fn check_dates(html: &str, expected: Expect) {
-    let given = PageContext {
+    let context = PageContext {
         // 2026-11-21
         fetched_at: Some(1_795_219_200),
         ..PageContext::default()
     };
-    let content = read_content(html.as_bytes(), &given, &ContentLimits::default());
+    let content = read_content(html.as_bytes(), &context, &ContentLimits::default());
     let mut shown = String::new();
     for date in &content.dates {
         let (kind, source) = (date.kind, date.source);

@@ -14,11 +14,11 @@ use crawl_extractor::{Content, ContentLimits, PageContext, read_content, read_ma
 
 /// Returns the content of `html`.
 fn read(html: &str) -> Content {
-    let given = PageContext {
+    let context = PageContext {
         content_type: Some("text/html; charset=utf-8"),
         ..PageContext::default()
     };
-    read_content(html.as_bytes(), &given, &ContentLimits::default())
+    read_content(html.as_bytes(), &context, &ContentLimits::default())
 }
 
 /// Returns the main text of `html` as Markdown.

@@ -64,7 +64,7 @@ fn references_and_annotated_links_stay() {
     let items: String = (10..18).map(item).collect();
     let html = page(&format!("<div><h2>References</h2><ol>{items}</ol></div>"));
     assert_eq!(
-        behind(&html)
+        lines_after(&html)
             .iter()
             .filter(|line| line.contains("Minutes"))
             .count(),
@@ -78,9 +78,9 @@ fn a_main_keeps_cards_that_its_text_continues_after() {
         let paragraphs = format!("<p>{PARAGRAPH}</p>").repeat(5);
         format!("<main><h1>Ice</h1>{paragraphs}<div>{cards}</div>{after}</main>")
     };
-    assert_eq!(behind(&text(&cards(4), "")).len(), 0);
+    assert_eq!(lines_after(&text(&cards(4), "")).len(), 0);
     let goes_on = format!("<h2>How thick it was</h2><p>{PARAGRAPH}</p>");
-    assert_eq!(behind(&text(&cards(4), &goes_on)).len(), 13);
+    assert_eq!(lines_after(&text(&cards(4), &goes_on)).len(), 13);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn markup_in_a_saved_noscript_is_not_text() {
         "<p>One<noscript>&lt;img src=\"/pixel.gif\" alt=\"\"&gt;</noscript> two</p>\
          <p><noscript>Three</noscript></p><p><noscript>&lt;b&gt;gone<i>four</i></noscript></p>",
     );
-    assert_eq!(behind(&html), ["One two", "Three", "four"]);
+    assert_eq!(lines_after(&html), ["One two", "Three", "four"]);
 }
 
 #[test]
@@ -98,6 +98,6 @@ fn comments_are_recognised_by_their_name_in_other_languages() {
         let html = page(&format!(
             "<div id={name}><h3>15 {name}</h3><ul><li><h4>Jo</h4><p>I was there, and there was no ice.</ul></div>"
         ));
-        assert_eq!(behind(&html), Vec::<String>::new(), "{name}");
+        assert_eq!(lines_after(&html), Vec::<String>::new(), "{name}");
     }
 }

@@ -18,14 +18,14 @@ fn cases(file: &'static [u8]) -> Vec<(&'static [u8], &'static str)> {
             .windows(mark.len())
             .position(|window| window == mark)
             .unwrap();
-        let behind = &start[end + mark.len()..];
-        let line = behind
+        let after = &start[end + mark.len()..];
+        let line = after
             .iter()
             .position(|&byte| byte == b'\n')
-            .unwrap_or(behind.len());
-        cases.push((&start[..end], std::str::from_utf8(&behind[..line]).unwrap()));
-        let next = behind.windows(6).position(|window| window == b"#data\n");
-        rest = next.map_or(&[], |next| &behind[next..]);
+            .unwrap_or(after.len());
+        cases.push((&start[..end], std::str::from_utf8(&after[..line]).unwrap()));
+        let next = after.windows(6).position(|window| window == b"#data\n");
+        rest = next.map_or(&[], |next| &after[next..]);
     }
     cases
 }

@@ -1,5 +1,5 @@
 //! Tests of hostile documents, each at a size and at four times that size. The results must be the
-//! same. That the run ends shows that no cost is quadratic: at these sizes, such a cost would take
+//! same. If the run ends, no cost is quadratic: at these sizes, such a cost would take
 //! minutes.
 
 use crawl_extractor::{

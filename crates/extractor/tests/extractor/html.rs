@@ -191,7 +191,7 @@ fn html_4_2_5_3_refresh() {
         "1;'/x",
         "0;url=&quot;/x&quot;",
     ] {
-        assert_eq!(target(content), found, "{content}");
+        assert_eq!(target(content), expected, "{content}");
     }
     for content in ["", "5", "5;", "x;url=/x", "5x;/x", "0;url=", "0;url=''"] {
         assert_eq!(target(content), None, "{content}");

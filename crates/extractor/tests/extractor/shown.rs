@@ -116,7 +116,7 @@ impl PageObserver for Impatient {
     fn image(&mut self, _tag: &str) {}
 
     fn is_given_up(&self) -> bool {
-        self.told >= self.most
+        self.seen_bytes >= self.max_bytes
     }
 }
 
@@ -130,9 +130,9 @@ fn reading_stops_within_64_kib_of_giving_up() {
             seen_bytes: 0,
             max_bytes,
         };
-        let given = PageContext::default();
+        let context = PageContext::default();
         let limits = ContentLimits::default();
-        let read = read_page_text(&text, &given, &Limits::default(), &limits, &mut observer);
+        let read = read_page_text(&text, &context, &Limits::default(), &limits, &mut observer);
         assert!(
             observer.seen_bytes <= max_bytes + STEP,
             "{max_bytes}: {}",

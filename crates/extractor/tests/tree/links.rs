@@ -51,7 +51,7 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
     let mut options = ParseOpts::default();
     options.tree_builder.scripting_enabled = false;
     let dom = parse_document(RcDom::default(), options).one(html);
-    let mut found = BTreeSet::new();
+    let mut links = BTreeSet::new();
     // Each node, with whether a form around it has the method GET.
     let mut pending: Vec<(Handle, Option<bool>)> = vec![(dom.document.clone(), None)];
     while let Some((node, form)) = pending.pop() {
@@ -84,16 +84,16 @@ pub(crate) fn of_tree(html: &str) -> BTreeSet<Found> {
             if element.is("form") {
                 form = Some(element.sent_by_get("method").unwrap_or(true));
             }
-            element.links(form, &mut found);
+            element.links(form, &mut links);
         }
-        left.extend(
+        pending.extend(
             node.children
                 .borrow()
                 .iter()
                 .map(|child| (child.clone(), form)),
         );
     }
-    found
+    links
 }
 
 /// Returns the text directly in a node.

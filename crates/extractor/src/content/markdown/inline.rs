@@ -111,11 +111,11 @@ impl Inline {
         let mut out = std::mem::take(&mut self.out);
         let trimmed = out.trim_end_matches(|c: char| c.is_whitespace() || c == '¶' || c == '🔗');
         let mut end = trimmed.len();
-        while out[..kept].ends_with("\\\n") {
+        while out[..end].ends_with("\\\n") {
             end -= 2;
         }
         // Drop a line break at the end, which would read as a backslash.
-        if out[end..].starts_with('\n') && out[..kept].ends_with('\\') {
+        if out[end..].starts_with('\n') && out[..end].ends_with('\\') {
             end -= 1;
         }
         out.truncate(end);

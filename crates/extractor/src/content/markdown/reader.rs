@@ -56,7 +56,7 @@ impl<'l> MarkdownReader<'l> {
 
     pub(super) fn finish(
         mut self,
-        given: &PageContext<'_>,
+        context: &PageContext<'_>,
         page: &str,
     ) -> (Content, Vec<MarkdownBlock>) {
         let last = MarkdownBlock {
@@ -65,7 +65,7 @@ impl<'l> MarkdownReader<'l> {
             place: self.nesting.place(),
             language: self.language,
         };
-        let content = self.content.finish(given, page);
+        let content = self.content.finish(context, page);
         if self.blocks.len() < content.blocks.len() {
             self.blocks.push(last);
         }

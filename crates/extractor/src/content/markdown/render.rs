@@ -159,12 +159,12 @@ impl Page {
         }
         // A list marker precedes the first block of its item.
         let first = prefix(&place.around, shared);
-        let others = prefix(&place.around, place.around.len());
+        let later = prefix(&place.around, place.around.len());
         for (at, line) in text.split('\n').enumerate() {
             if at > 0 {
                 self.out.push('\n');
             }
-            let prefix = if at == 0 { &first } else { &others };
+            let prefix = if at == 0 { &first } else { &later };
             match line.is_empty() {
                 true => self.out.push_str(prefix.trim_end()),
                 false => {
@@ -177,7 +177,7 @@ impl Page {
     }
 
     /// Returns whether the block opens an item in the list of the item just written, or in a list
-    /// within that item. Then there is no empty line between them.
+    /// within that item. If so, no empty line separates the two.
     fn is_next_item(&self, place: &BlockPlace, shared: usize) -> bool {
         let opens_item = matches!(place.around.get(shared), Some(Around::Item { .. }));
         let was_item = self

@@ -8,10 +8,10 @@ use crate::content::{ContentLimits, PageContext};
 
 fn markdown(html: &str) -> String {
     let mut link = |href: &str| (!href.starts_with("javascript:")).then(|| href.to_owned());
-    let given = PageContext::default();
+    let context = PageContext::default();
     read_markdown(
         html.as_bytes(),
-        &given,
+        &context,
         &ContentLimits::default(),
         &mut link,
     )
@@ -190,10 +190,10 @@ proptest! {
                  main|div|dl|dt|dd|script|title))>| |[a-z]{1,4}|[*_`#|\\\\-]){0,60}",
     ) {
         let mut link = |_: &str| Some(String::new());
-        let given = PageContext::default();
+        let context = PageContext::default();
         let limits = ContentLimits::default();
-        let (content, markdown) = read_markdown(html.as_bytes(), &given, &limits, &mut link);
-        prop_assert_eq!(&content, &crate::read_content(html.as_bytes(), &given, &limits));
+        let (content, markdown) = read_markdown(html.as_bytes(), &context, &limits, &mut link);
+        prop_assert_eq!(&content, &crate::read_content(html.as_bytes(), &context, &limits));
         let letters = |text: &str| text.chars().filter(char::is_ascii_lowercase).collect::<String>();
         prop_assert_eq!(letters(&markdown.replace("<br>", "")), letters(&content.main_text()));
     }

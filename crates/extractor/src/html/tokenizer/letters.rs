@@ -18,7 +18,7 @@ pub(crate) struct LetterCount {
 }
 
 impl LetterCount {
-    /// Counts those of a part of a page.
+    /// Counts the letters of a part of a page.
     #[inline]
     pub(crate) fn add(&mut self, page: &[u8], text: Range<usize>) {
         let mut at = text.start;

@@ -28,13 +28,13 @@ pub(super) fn decode(raw: &str, place: Place, nul: &str, mut part: impl FnMut(&s
         let (bytes, characters) = reference(from_mark, place);
         let mut buffer = [0; 4];
         match characters {
-            [None, _] => part(&behind[..bytes]),
+            [None, _] => part(&from_mark[..bytes]),
             characters => characters
                 .iter()
                 .flatten()
                 .for_each(|c| part(c.encode_utf8(&mut buffer))),
         }
-        rest = &behind[bytes..];
+        rest = &from_mark[bytes..];
     }
     if !rest.is_empty() {
         part(rest);
@@ -111,7 +111,7 @@ fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
     if let Some((entity, character)) = frequent {
         return (1 + entity.len(), [Some(*character), None]);
     }
-    let mut found = None;
+    let mut longest = None;
     let mut end = 0;
     for byte in name.bytes() {
         // The table contains every prefix of a name, so the search ends at the first string that is
@@ -123,10 +123,10 @@ fn named(text: &str, place: Place) -> (usize, [Option<char>; 2]) {
         match NAMED_ENTITIES.get(&name[..end]) {
             None => break,
             Some((0, _)) => {}
-            Some(characters) => found = Some((end, *characters)),
+            Some(characters) => longest = Some((end, *characters)),
         }
     }
-    let Some((end, (first, second))) = found else {
+    let Some((end, (first, second))) = longest else {
         return (1, [None, None]);
     };
     let next = name.as_bytes().get(end);

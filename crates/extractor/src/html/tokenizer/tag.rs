@@ -98,7 +98,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// Returns whether the value of `name` is `word`, ignoring case.
-    pub(crate) fn says(self, name: &str, word: &str) -> bool {
+    pub(crate) fn has_value(self, name: &str, word: &str) -> bool {
         self.get(name)
             .is_some_and(|value| value.eq_ignore_ascii_case(word))
     }
@@ -309,7 +309,7 @@ fn value_after(bytes: &[u8], from: usize) -> Option<Value> {
             Some(Value {
                 from: at,
                 to,
-                behind: to,
+                end: to,
                 is_encoded: memchr2(b'&', 0, &bytes[at..to]).is_some(),
             })
         }
