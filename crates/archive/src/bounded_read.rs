@@ -14,7 +14,7 @@ use crate::regular_file::open_regular;
 /// values in a row (URLs, a site's statements, a title) have limits that add up to far less.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum bytes to skip in search of the end of a too long line. Reading stops after that: it
+/// Maximum bytes to skip in search of the end of an overlong line. Reading stops after that: it
 /// would take minutes, and no disk error leaves that much.
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 

@@ -52,7 +52,7 @@ pub struct Capture<'a> {
 pub struct CapturedRequest<'a> {
     /// `GET`.
     pub method: &'a str,
-    /// Fields as sent. If `host` is missing (the HTTP library adds it without telling), it is
+    /// Fields as sent. If `host` is missing (the HTTP library adds it silently), it is
     /// derived from the URL.
     pub headers: &'a [(String, String)],
 }

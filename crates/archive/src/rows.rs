@@ -215,7 +215,7 @@ pub struct RobotsVerdict {
     pub verdict: String,
     /// The line of the deciding rule, from 1. Null if no rule matched.
     pub line: Option<u32>,
-    /// That rule as written.
+    /// The deciding rule, as written.
     pub rule: Option<String>,
 }
 

@@ -41,7 +41,7 @@ pub enum Document {
 /// (MIME Sniffing Standard, section 7.1). HTML or XML may turn out to be a feed or a sitemap
 /// (section 7.3, extended). HTML or text that starts with the signature of an image, sound, video,
 /// font, archive or PDF and contains binary bytes is treated as such (sections 6 and 7.2; ours for
-/// HTML): links found in an image would be noise.
+/// HTML): an image has no links to lose.
 #[must_use]
 pub fn what_is(content_type: Option<&str>, first: &[u8]) -> Document {
     let first = &first[..first.len().min(MAX_SNIFF_BYTES)];

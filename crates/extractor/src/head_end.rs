@@ -4,8 +4,8 @@ use crate::html::name::{self, Name};
 
 /// Follows the visible tags and text of a page up to the end of its head.
 ///
-/// A `noscript` in the head is skipped with its content: with scripts enabled nothing in it is
-/// parsed, and many pages put an image there, which would end the head.
+/// A `noscript` in the head is skipped with its content: a browser with scripts shows none of it,
+/// and many pages put an image there, which would end the head.
 #[derive(Debug, Default)]
 pub(crate) struct HeadEnd {
     is_over: bool,

@@ -52,7 +52,7 @@ const VALUES: [&str; 16] = [
     "post", "reply", "save", "submit", "update", "watch",
 ];
 
-/// Extensions of programs. `delete.html` is a page about deleting.
+/// Extensions of programs. A file with another one, such as `delete.html`, is a page about deleting.
 const PROGRAMS: [&str; 11] = [
     "php", "cgi", "pl", "asp", "aspx", "jsp", "jspx", "do", "action", "cfm", "py",
 ];

@@ -101,6 +101,7 @@ impl Scope {
     /// Creates a scope without seeds. Patterns are regular expressions that match anywhere in the
     /// URL. If there are includes, at least one must match. An exclude that matches overrides
     /// everything else. `max_depth` counts links from a seed.
+    ///
     /// # Errors
     /// [`BadScopePattern`] names the first pattern that is not a regular expression.
     pub fn new(

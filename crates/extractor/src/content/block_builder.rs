@@ -140,7 +140,7 @@ impl Flow {
         if in_link {
             self.link_weight += self.weight - before;
         }
-        // Cut at the limit; the room above it is for the ends of blocks.
+        // Cut at the limit, which only the line end of a block may exceed.
         if self.text.len() > self.limits.0 {
             let end = self.text.floor_char_boundary(self.limits.0).max(self.start);
             self.text.truncate(end);

@@ -82,7 +82,8 @@ impl Regions {
         self.open.last().is_some_and(|open| open.hidden)
     }
 
-    /// Returns whether the current text is in a `main` or `article`, but not in its surroundings.
+    /// Returns whether the current text is in a `main` or `article`, but not in an element there that
+    /// surrounds the main text.
     pub(super) fn is_favoured(&self) -> bool {
         let surround = self.all[self.region() as usize].surround;
         surround == Surround::No && self.open.last().is_some_and(|open| open.within)

@@ -13,7 +13,7 @@ use crate::link::{Element, Link, LinkKind, Links, kind_of_link};
 use crate::oddities::Oddities;
 use crate::text::{Collapsed, trim};
 
-/// Maximum number of files that one tag names relative to a code base, which each link repeats.
+/// Maximum number of files that one tag names relative to a code base, which each link includes.
 const MAX_ARCHIVES: usize = 32;
 /// Maximum bytes of a code base.
 const MAX_CODEBASE_BYTES: usize = 1024;

@@ -40,7 +40,7 @@ pub(crate) fn html(data: &[u8]) {
             .all(|link| link.text.as_ref().is_none_or(|text| text.len() <= 3))
     );
     assert!(less.metas.len() <= small.metas);
-    same_beyond(&page, rest, content_type);
+    unchanged_by_appended_text(&page, rest, content_type);
 }
 
 /// Text appended to a page changes nothing before it, and doesn't remove the title.

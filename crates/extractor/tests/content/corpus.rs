@@ -54,7 +54,7 @@ fn words(text: &str) -> HashMap<String, usize> {
     words
 }
 
-/// Returns precision and recall of `found`, in percent.
+/// Returns precision and recall of `actual`, in percent.
 fn score(expected: &str, actual: &str) -> (f64, f64) {
     let (expected, actual) = (words(expected), words(actual));
     let count = |words: &HashMap<String, usize>| words.values().sum::<usize>();

@@ -80,7 +80,7 @@ fn xml_3_1_text_follows_an_empty_title() {
         "<title/><script src='s.js'/>",
         "<p>Tea</p><a href='next'>Next</a>",
     );
-    let (title, hrefs, text, _) = seen(&page, XHTML);
+    let (title, hrefs, text, _) = read_all(&page, XHTML);
     assert_eq!(title, None);
     assert_eq!(hrefs, ["s.js", "next"]);
     assert_eq!(text, "Tea\nNext");
@@ -89,7 +89,7 @@ fn xml_3_1_text_follows_an_empty_title() {
 #[test]
 fn html_13_2_5_the_same_bytes_as_html_stay_html() {
     let page = document("<title/>", "<p>Tea</p><a href='next'>Next</a>");
-    let (title, hrefs, ..) = seen(&page, "text/html");
+    let (title, hrefs, ..) = read_all(&page, "text/html");
     assert!(title.unwrap_or_default().contains("Tea"));
     assert!(hrefs.is_empty());
 }
@@ -102,7 +102,7 @@ fn any_xml_type_with_an_xhtml_root_is_xhtml() {
         "text/xml; charset=utf-8",
         "application/vnd.wap.xhtml+xml",
     ] {
-        assert_eq!(seen(&page, content_type).1, ["next"], "{content_type}");
+        assert_eq!(read_all(&page, content_type).1, ["next"], "{content_type}");
     }
     let read = read_html(page.as_bytes(), None, &Limits::default());
     assert_eq!(read.links.len(), 1);
@@ -119,7 +119,7 @@ fn xml_2_7_cdata_sections_are_text() {
         "<p>a<![CDATA[ <a href='no'> & b]]></p><!-- > --!> <a href='no'>--><?x > <a href='no'> ?>\
          <a href='next?a&amp;b'>Next</a>",
     );
-    let (title, hrefs, text, _) = seen(&page, XHTML);
+    let (title, hrefs, text, _) = read_all(&page, XHTML);
     assert_eq!(title.as_deref(), Some("T & <b> & U"));
     assert_eq!(hrefs, ["bg.png", "next?a&b"]);
     assert_eq!(text, "a <a href='no'> & b\nNext");
@@ -153,7 +153,7 @@ fn a_page_that_is_not_well_formed_is_read_to_its_end() {
     );
     let read = read_html(page.as_bytes(), Some(XHTML), &Limits::default());
     assert_eq!(read.metas.len(), 1);
-    let (_, hrefs, text, _) = seen(&page, XHTML);
+    let (_, hrefs, text, _) = read_all(&page, XHTML);
     assert_eq!(hrefs, ["next"]);
     assert_eq!(text, "One two\nthree & four Next");
 }
