@@ -1,7 +1,7 @@
 //! Generates the table of `docs/limits.md` from the constants that enforce the limits.
 //!
-//! A constant joins the table by a line in its doc comment that begins with [`MARK`] and says what
-//! happens beyond the limit. Limits that users set are listed in [`SETTINGS`]; their values come
+//! A constant, or a field with a default, joins the table by a line in its doc comment that begins
+//! with [`MARK`] and describes what happens beyond the limit. Limits that users set are listed in [`SETTINGS`]; their values come
 //! from `docs/configuration.md`, which a test compares with the program.
 
 use std::fmt::Write as _;
@@ -170,7 +170,10 @@ fn constants(source: &str) -> Result<Vec<Limit>> {
         } else {
             let mark = doc.iter().position(|text| text.starts_with(MARK));
             if let Some(mark) = mark {
-                let mut item = line.to_owned();
+                let mut item = match field_default(source, line) {
+                    Some(default) => default,
+                    None => line.to_owned(),
+                };
                 while !item.ends_with(';') {
                     let rest = lines.next().context("a constant without an end")?;
                     item.push(' ');
@@ -184,6 +187,19 @@ fn constants(source: &str) -> Result<Vec<Limit>> {
     Ok(limits)
 }
 
+/// The default of a struct's field as if it were a constant, if `line` declares a field.
+fn field_default(source: &str, line: &str) -> Option<String> {
+    let (name, _) = line
+        .strip_prefix("pub ")?
+        .strip_suffix(',')?
+        .split_once(": ")?;
+    let start = format!("{name}: ");
+    let value = source
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(&start))?;
+    Some(format!("{name} = {};", value.strip_suffix(',')?))
+}
+
 fn constant(doc: &[&str], mark: usize, item: &str) -> Result<Limit> {
     let (name, value) = item
         .trim_end_matches(';')
@@ -194,7 +210,7 @@ fn constant(doc: &[&str], mark: usize, item: &str) -> Result<Limit> {
     if what.is_empty() {
         bail!("no description of {name}");
     }
-    let is_bytes = name.contains("BYTES") || what.contains("ytes");
+    let is_bytes = name.to_uppercase().contains("BYTES") || what.contains("ytes");
     let value = shown(value, is_bytes).with_context(|| format!("can't evaluate {item}"))?;
     let beyond = doc[mark..].join(" ");
     Ok(Limit {
@@ -285,6 +301,13 @@ mod tests {
             beyond: "the name is refused".to_owned(),
         };
         assert_eq!(limits, [expected]);
+    }
+
+    #[test]
+    fn a_marked_field_has_the_value_of_its_default() {
+        let source = "/// Links of a page.\n/// Beyond the limit: `full`.\npub links: usize,\n}\n\
+                      links: 100_000,\n";
+        assert_eq!(constants(source).unwrap()[0].value, "100,000");
     }
 
     #[test]
