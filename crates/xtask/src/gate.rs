@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::watchdog::{MAX_RUN, MAX_TESTS, Watchdog};
 use crate::workspace::{self, Workspace};
-use crate::{boundaries, browser, debian, dependencies, docker, docs, tools};
+use crate::{boundaries, browser, debian, dependencies, docker, docs, limits_page, prose, tools};
 
 /// One check, or one thing that checks need.
 struct Step {
@@ -50,7 +50,7 @@ enum Place {
 const STEPS: [Step; 24] = [
     step("fmt", Kind::Light, fmt),
     step("boundaries", Kind::Light, boundaries::check),
-    step("docs", Kind::Light, docs::check),
+    step("docs", Kind::Light, docs),
     step("dependencies", Kind::Light, dependencies::check),
     step("make", Kind::Light, debian::make),
     step("debian-packages", Kind::Fetch, debian::fetch).beside_builds(),
@@ -266,6 +266,16 @@ impl Drop for Beside {
             let _ = child.wait();
         }
     }
+}
+
+/// Checks the form of the documentation, its generated table, and the English of all text.
+///
+/// # Errors
+/// If one of them fails.
+pub(crate) fn docs(workspace: &Workspace) -> Result<()> {
+    docs::check(workspace)?;
+    limits_page::check(workspace)?;
+    prose::check(workspace)
 }
 
 fn fmt(workspace: &Workspace) -> Result<()> {

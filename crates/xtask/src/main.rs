@@ -15,8 +15,10 @@ mod docker;
 mod docs;
 mod function_length;
 mod gate;
+mod limits_page;
 mod modules;
 mod mutants;
+mod prose;
 mod watchdog;
 
 use std::ffi::OsString;
@@ -49,7 +51,8 @@ enum Command {
     },
     /// Check that no crate uses what it must not use
     Boundaries,
-    /// Check the documentation's form: widths of lines, links, the README's length
+    /// Check the documentation: line widths, links, the README's length, the table of limits, plain
+    /// English in comments and names too
     Docs,
     /// Put small faults into the code, and count those that the tests of its package catch
     Mutants(mutants::Args),
@@ -89,7 +92,7 @@ fn main() -> ExitCode {
             gate::run(&workspace, quick, &steps)
         }
         Command::Boundaries => boundaries::check(&workspace),
-        Command::Docs => docs::check(&workspace),
+        Command::Docs => gate::docs(&workspace),
         Command::Mutants(args) => mutants::check(&workspace, &args),
         Command::Simulate(passed) => trial(&workspace, "simulate", &passed),
         Command::Torture(passed) => trial(&workspace, "torture", &passed),

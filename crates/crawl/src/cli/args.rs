@@ -667,7 +667,7 @@ pub(crate) enum ExportFormat {
 
 /// Pause, resume and steer a crawl that runs, or tell its state
 ///
-/// Speaks to the socket in DIR/state, as docs/control.md has it. Exit code 0: it is done; 2: it
+/// Speaks to the socket in DIR/state, as docs/operating.md has it. Exit code 0: it is done; 2: it
 /// was refused, or no crawl runs there; 3: the crawl could not be asked.
 #[derive(Debug, Args)]
 pub(crate) struct ControlArgs {

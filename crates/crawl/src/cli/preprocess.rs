@@ -26,13 +26,20 @@ pub(crate) enum UnreadCommandLine {
 
 /// Reads the command line of this process.
 pub(crate) fn read() -> Result<Cli, UnreadCommandLine> {
-    let command = built();
-    let words = prepare(&command, std::env::args_os()).map_err(UnreadCommandLine::Value)?;
-    let matches = command
-        .try_get_matches_from(words)
-        .map_err(UnreadCommandLine::Syntax)?;
+    let matches = matches(std::env::args_os())?;
     check_environment(&matches).map_err(UnreadCommandLine::Value)?;
     Cli::from_arg_matches(&matches).map_err(UnreadCommandLine::Syntax)
+}
+
+/// Reads a command line, the name of the program included.
+pub(super) fn matches(
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<ArgMatches, UnreadCommandLine> {
+    let command = built();
+    let words = prepare(&command, words).map_err(UnreadCommandLine::Value)?;
+    command
+        .try_get_matches_from(words)
+        .map_err(UnreadCommandLine::Syntax)
 }
 
 /// The command with what clap derives from its definitions, which it else does as it reads.

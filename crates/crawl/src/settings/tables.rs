@@ -640,7 +640,7 @@ tables! {
         /// Share the crawl with other workers, by the PostgreSQL at this connection string
         ///
         /// Each worker has a directory and a --worker name of its own, and all have the same
-        /// settings: docs/scale-out.md. A password is taken from PGPASSWORD or a password file. It
+        /// settings: docs/operating.md. A password is taken from PGPASSWORD or a password file. It
         /// is not written to crawl.toml, and not taken from the command line, where others see it.
         /// Several hosts of one primary and its standbys stand in one string. Given more than once, each
         /// is a further group of engines, with a part of the hosts. Without it the frontier lies in

@@ -218,7 +218,7 @@ fn promtool_finds_nothing_wrong_with_the_metrics_nor_with_the_documentation() {
     let (_, text) = answer.split_once("\r\n\r\n").unwrap();
     promtool(&dir, &["check", "metrics"], text);
     end(crawl);
-    let page = include_str!("../../../../docs/metrics.md");
+    let page = include_str!("../../../../docs/operating.md");
     let mut blocks = page.split("```yaml\n").skip(1);
     let mut block = || blocks.next().unwrap().split("```").next().unwrap();
     dir.write("prometheus.yml", block());
