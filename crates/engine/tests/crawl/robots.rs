@@ -75,7 +75,7 @@ fn states() -> Vec<State> {
     let status = |name, status| state(name, move |_| Answer::of(status));
     let mut states = vec![
         state("200 and rules", |_| Answer::text(RULES)),
-        state("200 and nothing", |_| Answer::text("")),
+        state("200 and an empty file", |_| Answer::text("")),
         state("200 and an HTML page with a rule in it", |_| {
             Answer::html(&format!("<!doctype html><title>Oops</title>\n{RULES}"))
         }),
@@ -83,11 +83,11 @@ fn states() -> Vec<State> {
             status: 206,
             ..Answer::text(RULES)
         }),
-        state("200 in gzip", |_| Answer::text(RULES).gzip()),
+        state("200, compressed with gzip", |_| Answer::text(RULES).gzip()),
         state("200 and a broken gzip", |_| {
             Answer::text("no gzip at all").header("content-encoding", "gzip")
         }),
-        state("200 in an unknown coding", |_| {
+        state("200, an unknown encoding", |_| {
             Answer::text(RULES).header("content-encoding", "x-secret")
         }),
         state("a redirect to another host", |web| {
@@ -98,7 +98,7 @@ fn states() -> Vec<State> {
         state("a redirect to itself", |web| {
             Answer::redirect(301, &web.url(0, "/robots.txt"))
         }),
-        state("a redirect to nowhere", |_| Answer::of(301)),
+        state("a redirect without a target", |_| Answer::of(301)),
         status("400", 400),
         status("401", 401),
         status("403", 403),
@@ -119,8 +119,8 @@ fn states() -> Vec<State> {
             timeout: Some(Duration::from_secs(2)),
             ..state("silence until the timeout", |_| Reply::silence())
         },
-        state("a reset", |_| Reply::reset()),
-        state("no HTTP", |_| Reply::garbage()),
+        state("a connection reset", |_| Reply::reset()),
+        state("bytes that aren't HTTP", |_| Reply::garbage()),
         state("a body cut short", |_| {
             Reply::short_body(&Answer::text(RULES), 5)
         }),
@@ -136,7 +136,7 @@ fn states() -> Vec<State> {
     });
     states.push(State {
         mode: ConnectionMode::Refused,
-        ..status("no connection", 500)
+        ..status("a refused connection", 500)
     });
     states.push(State {
         robots: Box::new(|_| {
@@ -216,13 +216,16 @@ fn play(state: &State) -> String {
 fn rfc9309_2_3_1_state_by_state() {
     let mut table = String::from(
         "# robots.txt, state by state\n\n\
-         For anyone who runs a site, or reads of an outage in a report: what a crawl of a site of four pages asks for,\n\
-         by what the site's `/robots.txt` answers. The rules, where they can be had, disallow one of the four. So a\n\
-         server that answers 503 is asked for robots.txt alone, until it answers otherwise. A host of which no page could\n\
-         be asked for so is [`blocked`](rows.md#hostsjsonl), the others are `whole`.\n\n\
-         This page is written from the requests that a server on loopback got:\n\
+         For owners of sites, and for anyone who reads of an outage in a report: which pages of a site with\n\
+         four pages are fetched after each response to `/robots.txt`. The rules, if they can be read, disallow\n\
+         one of the four.\n\n\
+         For example, if robots.txt answers 503, nothing else is fetched from the server until that changes. The\n\
+         crawls below don't wait for it, except in the last two rows (`--wait-unreachable`): they end, and the\n\
+         summary names the host and the reason. A host without a fetched page is\n\
+         [`blocked`](rows.md#hostsjsonl), the others are `whole`.\n\n\
+         A test writes this page from the requests that a server on loopback received:\n\
          `UPDATE_EXPECT=1 cargo test -p crawl-engine --test crawl state_by_state`.\n\n\
-         | `/robots.txt` answers | requests for it | pages asked for | the crawl |\n|---|---|---|---|\n",
+         | response to `/robots.txt` | requests for it | pages fetched | the crawl |\n|---|---|---|---|\n",
     );
     for state in states() {
         let _ = writeln!(table, "{}", play(&state));
