@@ -196,7 +196,7 @@ mod tests {
     use super::CountedSort;
 
     #[test]
-    fn ours_keys_come_in_order_with_their_sums_however_little_memory_there_is() {
+    fn keys_come_in_order_with_their_sums_however_little_memory_there_is() {
         for max_bytes in [0, 1000, usize::MAX] {
             let dir = tempfile::tempdir().unwrap();
             // A name that a kill left.

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_title_that_is_only_an_error_message_is_a_soft_404() {
+    fn a_title_that_is_only_an_error_message_is_a_soft_404() {
         for name in MISSING.lines().map(str::trim) {
             assert!(
                 is_missing(name, "Try the search, or go back to the start."),
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_soft_404_has_little_text() {
+    fn a_soft_404_has_little_text() {
         let long = "Tea is a drink. ".repeat(60);
         assert!(!is_missing("404 Not Found", &long));
         // A bare number is a name as well, such as that of a car.

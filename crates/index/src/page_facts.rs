@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_facts_are_the_same_in_little_memory_and_in_much() {
+    fn facts_are_the_same_in_little_memory_and_in_much() {
         let dir = tempfile::tempdir().unwrap();
         let facts = [0, 5000, usize::MAX].map(|max_bytes| {
             let mut survey = Survey::within(dir.path(), max_bytes);

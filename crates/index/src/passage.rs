@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_nothing_but_what_the_excerpt_shows_is_named() {
+    fn nothing_but_what_the_excerpt_shows_is_named() {
         assert_eq!(check("Pour [water]", 4), None);
         assert_eq!(check("Pour water", 99), None);
         let excerpt = Excerpt {

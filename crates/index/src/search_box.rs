@@ -29,13 +29,13 @@ mod tests {
     use super::{BOX, BOX_STYLE, SHARED_STYLE};
 
     #[test]
-    fn ours_the_style_may_stand_in_a_template_literal() {
+    fn the_style_may_stand_in_a_template_literal() {
         let style = [SHARED_STYLE, BOX_STYLE].concat();
         assert!(!style.contains(['`', '\\']) && !style.contains("${"));
     }
 
     #[test]
-    fn ours_the_box_runs_and_loads_nothing_from_elsewhere() {
+    fn the_box_runs_and_loads_nothing_from_elsewhere() {
         let text = BOX.concat();
         for word in [
             "innerHTML",

@@ -139,7 +139,7 @@ mod tests {
     use super::SearchRules;
 
     #[test]
-    fn ours_what_can_t_be_meant_is_named() {
+    fn what_can_t_be_meant_is_named() {
         for (text, said) in [
             (
                 "synonyms = [['a b', 'c']]",

@@ -160,7 +160,7 @@ mod tests {
     use crawl_index_entry::IndexedPage;
 
     #[test]
-    fn ours_a_commit_is_read_to_its_end_whatever_follows_it() {
+    fn a_commit_is_read_to_its_end_whatever_follows_it() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = IndexWriter::open(dir.path()).unwrap();
         let page = IndexedPage {

@@ -94,7 +94,7 @@ mod tests {
     use crawl_index_entry::IndexedPage;
 
     #[test]
-    fn ours_a_page_is_read_as_it_is_stored() {
+    fn a_page_is_read_as_it_is_stored() {
         let page = IndexedPage {
             url: "http://a.example/".to_owned(),
             text: "tea".to_owned(),

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_replaced_has_the_mode_that_the_umask_gives() {
+    fn what_is_replaced_has_the_mode_that_the_umask_gives() {
         let dir = tempfile::tempdir().unwrap();
         let plain = dir.path().join("plain");
         File::create(&plain).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_replaced_is_written_through_no_link() {
+    fn what_is_replaced_is_written_through_no_link() {
         let dir = tempfile::tempdir().unwrap();
         let outside = dir.path().join("outside");
         fs::write(&outside, "theirs").unwrap();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_an_index_has_regular_files_alone() {
+    fn an_index_has_regular_files_alone() {
         let dir = tempfile::tempdir().unwrap();
         check_files(&dir.path().join("none")).unwrap();
         fs::write(dir.path().join("meta.json"), "").unwrap();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_who_may_only_read_waits_for_the_same_lock() {
+    fn who_may_only_read_waits_for_the_same_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         lock_by_reading(&path).unwrap();

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_long_text_is_left_in_its_midst_when_the_time_is_over() {
+    fn a_long_text_is_left_in_its_midst_when_the_time_is_over() {
         let text = of_language(None, &"water ".repeat(100_000));
         let asked = AtomicUsize::new(0);
         let stop = Stop::when(Arc::new(move || asked.fetch_add(1, Ordering::Relaxed) >= 3));

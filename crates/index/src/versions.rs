@@ -272,7 +272,7 @@ mod tests {
     use crawl_index_entry::IndexedPage;
 
     #[test]
-    fn ours_versions_in_addresses() {
+    fn versions_in_addresses() {
         let label = |path: &str| {
             let url = format!("http://a.example{path}");
             Version::of(&url).map_or("-".to_owned(), |version| version.label.to_owned())
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_newest_release_is_preferred() {
+    fn the_newest_release_is_preferred() {
         let page = |path: &str| VersionedPage {
             url: format!("http://a.example{path}/a"),
             sketch: Vec::new(),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_chapters_are_no_versions() {
+    fn chapters_are_no_versions() {
         let page = |url: &str, title: &str, text: &str| IndexedPage {
             url: format!("http://a.example{url}"),
             title: title.to_owned(),

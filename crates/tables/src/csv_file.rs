@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_empty_text_is_not_null() {
+    fn empty_text_is_not_null() {
         check("", "\"\"");
     }
 }

@@ -37,7 +37,7 @@ mod tests {
     use super::{TWO_AND_THREE_LETTERS, iso_639_3};
 
     #[test]
-    fn ours_a_tag_has_the_three_letters_of_its_language() {
+    fn a_tag_has_the_three_letters_of_its_language() {
         let check = |tag, code: Option<&str>| assert_eq!(iso_639_3(tag).as_deref(), code, "{tag}");
         check("de", Some("deu"));
         check("DE-at", Some("deu"));

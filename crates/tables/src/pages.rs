@@ -637,7 +637,7 @@ mod tests {
     use crate::table::Value;
 
     #[test]
-    fn ours_the_id_of_a_record_is_its_sixteen_bytes() {
+    fn the_id_of_a_record_is_its_sixteen_bytes() {
         let bytes = vec![
             0x67, 0xe5, 0x50, 0x44, 0x10, 0xb1, 0x42, 0x6f, 0x92, 0x47, 0xbb, 0x68, 0x0e, 0x5f,
             0xe0, 0xc8,

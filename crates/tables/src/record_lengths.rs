@@ -104,18 +104,18 @@ mod tests {
     }
 
     #[test]
-    fn ours_captures_between_pages_and_bad_lines_are_passed_over() {
+    fn captures_between_pages_and_bad_lines_are_passed_over() {
         check(&[1, 2, 0, 3, 4], &[2, 4], &[Some(3), Some(5)]);
     }
 
     #[test]
-    fn ours_a_page_that_the_log_does_not_have_costs_no_other_its_length() {
+    fn a_page_that_the_log_does_not_have_costs_no_other_its_length() {
         check(&[1, 2, 3], &[9, 2, 8, 3], &[None, Some(3), None, Some(4)]);
         check(&[], &[1], &[None]);
     }
 
     #[test]
-    fn ours_a_log_of_another_crawl_is_given_up() {
+    fn a_log_of_another_crawl_is_given_up() {
         let asked: Vec<u64> = (1000..1100).chain([1]).collect();
         check(&[1, 2, 3], &asked, &[None; 101]);
     }

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_map_that_spills_is_the_map_in_memory() {
+    fn a_map_that_spills_is_the_map_in_memory() {
         assert_eq!(check(1 << 20, 4), 0);
         assert!(check(5_000, 4) > 6);
         assert!(check(1, 2) > 500);

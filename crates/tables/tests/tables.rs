@@ -218,7 +218,7 @@ fn page_cells(dir: &Path, url: &str) -> Value {
 }
 
 #[test]
-fn ours_common_crawls_columns_come_first_with_its_names_and_types() {
+fn common_crawls_columns_come_first_with_its_names_and_types() {
     let dir = crawl();
     let (out, _) = exported(dir.path(), Format::Parquet);
     let reader = reader(&out, "pages");
@@ -294,7 +294,7 @@ fn csv_and_parquet_hold_the_same() {
 }
 
 #[test]
-fn ours_a_page_has_all_that_its_row_and_its_record_tell() {
+fn a_page_has_all_that_its_row_and_its_record_tell() {
     let dir = crawl();
     let name = dir.path().file_name().unwrap().to_str().unwrap();
     let found = page_cells(dir.path(), "https://www.example.co.uk:8443/a/B?q=\u{fc}&r");
@@ -325,7 +325,7 @@ fn ours_a_page_has_all_that_its_row_and_its_record_tell() {
 }
 
 #[test]
-fn ours_what_is_not_known_is_null() {
+fn what_is_not_known_is_null() {
     let dir = crawl();
     let address = page_cells(dir.path(), "http://[::1]:81/");
     assert_eq!(address["url_host_name"], "[::1]");
@@ -369,7 +369,7 @@ fn ours_what_is_not_known_is_null() {
 }
 
 #[test]
-fn ours_pages_are_sorted_compressed_and_described() {
+fn pages_are_sorted_compressed_and_described() {
     let dir = crawl();
     let (out, _) = exported(dir.path(), Format::Parquet);
     let keys: Vec<_> = parquet_cells(&out, "pages")
@@ -407,7 +407,7 @@ fn ours_pages_are_sorted_compressed_and_described() {
 }
 
 #[test]
-fn ours_without_links_there_is_no_table_of_them() {
+fn without_links_there_is_no_table_of_them() {
     let dir = crawl();
     fs::remove_file(dir.path().join("links.jsonl")).unwrap();
     let (out, written) = exported(dir.path(), Format::Csv);
@@ -416,7 +416,7 @@ fn ours_without_links_there_is_no_table_of_them() {
 }
 
 #[test]
-fn ours_a_folder_without_a_crawl_is_refused() {
+fn a_folder_without_a_crawl_is_refused() {
     let (dir, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let refused = export(dir.path(), out.path(), Format::Csv, Rounds::All)
         .unwrap_err()
@@ -425,7 +425,7 @@ fn ours_a_folder_without_a_crawl_is_refused() {
 }
 
 #[test]
-fn ours_hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
+fn hosts_have_the_coverage_verdict_by_the_last_row_of_each_url() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(
         dir.path().join("crawl.toml"),

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_every_path_leads_back_to_its_place() {
+    fn every_path_leads_back_to_its_place() {
         let shape = shape(7);
         for host in 0..3 {
             for number in 0..200 {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_link_but_those_to_gone_pages_leads_to_a_place() {
+    fn each_link_but_those_to_gone_pages_leads_to_a_place() {
         let shape = shape(8);
         for number in 0..200 {
             for edge in shape.links(Place {
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_another_seed_is_another_web() {
+    fn another_seed_is_another_web() {
         let paths = |seed| {
             let shape = shape(seed);
             (0..50)

@@ -142,7 +142,7 @@ mod tests {
     use super::SortedIndex;
 
     #[test]
-    fn ours_each_key_is_found_in_an_index_of_any_length() {
+    fn each_key_is_found_in_an_index_of_any_length() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index.cdxj");
         let line = |number: usize, offset: usize| {

@@ -90,7 +90,7 @@ mod tests {
     use super::{Rounds, Span};
 
     #[test]
-    fn ours_rounds_divide_the_time_of_a_crawl() {
+    fn rounds_divide_the_time_of_a_crawl() {
         let rounds = Rounds {
             ends: BTreeMap::from([(1, 10), (3, 30), (4, 40)]),
         };

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_long_and_deep_paths_stay_within_what_file_systems_take() {
+    fn long_and_deep_paths_stay_within_what_file_systems_take() {
         let long = format!("https://e.example/{}", "x".repeat(5_000));
         let other = format!("{long}y");
         let deep = format!("https://e.example/{}", "a/".repeat(500));

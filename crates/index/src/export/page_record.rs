@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_places_that_are_none_lose_nothing_else() {
+    fn places_that_are_none_lose_nothing_else() {
         check(
             "Grüße",
             &[(1, "A", 3), (1, "B", 1), (1, "C", 99)],

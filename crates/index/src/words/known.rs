@@ -180,7 +180,7 @@ mod tests {
     use crate::words::{Stemmer, words};
 
     #[test]
-    fn ours_what_one_text_taught_serves_the_next_of_its_language_alone() {
+    fn what_one_text_taught_serves_the_next_of_its_language_alone() {
         let stem = |language| {
             let words = words("Running", &Stemmer::of(Some(language)));
             words[0].stem.clone()

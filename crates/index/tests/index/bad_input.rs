@@ -241,7 +241,7 @@ fn queries_of_any_length() {
 }
 
 #[test]
-fn ours_a_query_costs_what_some_words_cost() {
+fn a_query_costs_what_some_words_cost() {
     let (_dir, index) = indexed(&[page("http://a.example/", "Tea", "words of tea")]);
     for query in [
         "abcdefgh/".repeat(450),

@@ -81,7 +81,7 @@ fn check(index: &SearchIndex, query: &str, filters: FacetFilters, expected: Expe
 }
 
 #[test]
-fn ours_the_newest_version_stands_for_the_others() {
+fn the_newest_version_stands_for_the_others() {
     let (_dir, index) = indexed(&manual());
     assert_eq!(found(&index, "create"), "/docs/15/create.html");
     // The text of all three is the same: the newest stands for it, not the first by its letters.
@@ -92,7 +92,7 @@ fn ours_the_newest_version_stands_for_the_others() {
 }
 
 #[test]
-fn ours_older_versions_are_found_where_they_are_asked_for() {
+fn older_versions_are_found_where_they_are_asked_for() {
     let (_dir, index) = indexed(&manual());
     for name in ["create", "drop"] {
         assert_eq!(
@@ -119,7 +119,7 @@ fn ours_older_versions_are_found_where_they_are_asked_for() {
 }
 
 #[test]
-fn ours_a_page_names_its_newest_version() {
+fn a_page_names_its_newest_version() {
     let (_dir, index) = indexed(&manual());
     let page = |path: &str| {
         index
@@ -143,7 +143,7 @@ fn ours_a_page_names_its_newest_version() {
 }
 
 #[test]
-fn ours_pages_that_fit_are_counted_by_what_they_are() {
+fn pages_that_fit_are_counted_by_what_they_are() {
     let (_dir, index) = indexed(&manual());
     let none = FacetFilters::default;
     check(
@@ -219,7 +219,7 @@ fn ours_pages_that_fit_are_counted_by_what_they_are() {
 }
 
 #[test]
-fn ours_nobody_who_asks_for_no_facets_pays_for_them() {
+fn nobody_who_asks_for_no_facets_pays_for_them() {
     let (_dir, index) = indexed(&manual());
     let answer = index.search("index", &SearchOptions::default()).unwrap();
     assert_eq!(answer.facets, None);
@@ -228,7 +228,7 @@ fn ours_nobody_who_asks_for_no_facets_pays_for_them() {
 }
 
 #[test]
-fn ours_pages_of_versions_come_in_one_order_however_they_are_asked_for() {
+fn pages_of_versions_come_in_one_order_however_they_are_asked_for() {
     let pages = (0..40).flat_map(|n| {
         ["v1.9", "v1.10", "main"].map(|version| {
             let words: String = (0..40).map(|word| format!("w{n}x{word} ")).collect();

@@ -215,7 +215,7 @@ fn a_copy_of_a_site_outside_of_the_crawl_is_indexed() {
 }
 
 #[test]
-fn ours_a_manual_page_says_what_it_describes_beneath_its_name() {
+fn a_manual_page_says_what_it_describes_beneath_its_name() {
     let described = |html: &str| judged(html, &[], None).unwrap().description;
     // As asciidoc writes them, DocBook, and man2html in another language.
     let asciidoc = "<title>tea-pot(1)</title><body class=manpage><div id=header>\
@@ -238,7 +238,7 @@ fn ours_a_manual_page_says_what_it_describes_beneath_its_name() {
 }
 
 #[test]
-fn ours_a_line_that_begins_with_the_name_in_the_title_says_what_a_page_describes() {
+fn a_line_that_begins_with_the_name_in_the_title_says_what_a_page_describes() {
     let described = |html: &str| judged(html, &[], None).unwrap().description;
     // A manual page as a terminal shows it, and DocBook's with the name as heading.
     let terminal = "<title>Tea manual - pour(1)</title><pre>\nPOUR(1)          POUR(1)\n\n\

@@ -46,7 +46,7 @@ fn words_in_titles_weigh_more() {
 }
 
 #[test]
-fn ours_a_heading_with_all_words_comes_before_headings_with_some() {
+fn a_heading_with_all_words_comes_before_headings_with_some() {
     let page = |url: &str, title: &str, headings: [&str; 3]| IndexedPage {
         headings: headings.map(|text| heading(2, text, "", 0)).to_vec(),
         ..page(url, title, &format!("{title}.\n{}", headings.join("\n")))
@@ -75,7 +75,7 @@ fn ours_a_heading_with_all_words_comes_before_headings_with_some() {
 }
 
 #[test]
-fn ours_a_description_with_all_words_counts_as_a_heading() {
+fn a_description_with_all_words_counts_as_a_heading() {
     let described = |url: &str, title: &str, description: &str| IndexedPage {
         description: description.to_owned(),
         ..page(
@@ -92,7 +92,7 @@ fn ours_a_description_with_all_words_counts_as_a_heading() {
 }
 
 #[test]
-fn ours_a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
+fn a_rare_word_of_a_short_page_outweighs_a_common_one_of_a_long_page() {
     // Of twenty words. What is asked for stands behind the beginning of the text, which weighs more.
     let filler = "One two three four five six seven eight nine ten. ".repeat(2);
     let mut pages = vec![
@@ -144,7 +144,7 @@ fn phrases_stand_as_typed() {
 }
 
 #[test]
-fn ours_the_words_of_a_phrase_that_is_taken_apart_are_counted_one_by_one() {
+fn the_words_of_a_phrase_that_is_taken_apart_are_counted_one_by_one() {
     let filler = "More of the same. ".repeat(30);
     let text = format!("A green door, a green wall. {filler}The tea there is green.");
     let (_dir, index) = indexed(&[page("http://a.example/", "Home", &text)]);
@@ -463,7 +463,7 @@ fn excerpts_lead_to_their_section() {
 }
 
 #[test]
-fn ours_excerpts_are_as_short_as_the_page_wants() {
+fn excerpts_are_as_short_as_the_page_wants() {
     let secret = IndexedPage {
         max_snippet: Some(0),
         ..page(

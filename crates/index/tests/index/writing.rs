@@ -45,7 +45,7 @@ fn a_search_sees_each_commit_and_no_more() {
 
 /// A reader has much to look at here, and each commit takes files away that it was just told of.
 #[test]
-fn ours_an_index_can_be_opened_while_it_is_written() {
+fn an_index_can_be_opened_while_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = IndexWriter::open(dir.path()).unwrap();
     for n in 0..8 {
@@ -96,7 +96,7 @@ fn what_was_not_committed_is_gone_after_a_kill_and_the_note_says_so() {
 }
 
 #[test]
-fn ours_a_page_is_committed_with_all_its_words_or_not_at_all() {
+fn a_page_is_committed_with_all_its_words_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&is_over);
@@ -256,7 +256,7 @@ fn reconciling_twice_changes_nothing() {
 }
 
 #[test]
-fn ours_what_is_pending_counts_as_the_last_entry_of_each_url_says() {
+fn what_is_pending_counts_as_the_last_entry_of_each_url_says() {
     let url = |name: &str| format!("http://a.example/{name}");
     let put = |name: &str, text: &str, links: &[(&str, &str)]| {
         let links = links.iter().map(|(to, text)| anchor(&url(to), text));

@@ -87,7 +87,7 @@ fn sitemap(web: &TestWeb, host: u32) -> Vec<Url> {
 }
 
 #[test]
-fn ours_truth_is_what_a_reader_of_the_wire_finds() {
+fn truth_is_what_a_reader_of_the_wire_finds() {
     for (seed, reach) in [
         (1, CrawlReach::Host),
         (2, CrawlReach::Any),
@@ -120,7 +120,7 @@ fn ours_truth_is_what_a_reader_of_the_wire_finds() {
 }
 
 #[test]
-fn ours_truth_knows_what_only_the_sitemap_names() {
+fn truth_knows_what_only_the_sitemap_names() {
     let web = TestWeb::builder().seed(4).pages(100).start();
     let truth = web.truth(CrawlReach::Host);
     assert!(!truth.by_sitemap.is_empty());
@@ -129,7 +129,7 @@ fn ours_truth_knows_what_only_the_sitemap_names() {
 }
 
 #[test]
-fn ours_the_smallest_web_has_one_of_every_kind() {
+fn the_smallest_web_has_one_of_every_kind() {
     let mix = LinkMix {
         shunned: 1,
         ..LinkMix::default()
@@ -154,7 +154,7 @@ fn ours_the_smallest_web_has_one_of_every_kind() {
 }
 
 #[test]
-fn ours_plain_webs_are_pages_and_nothing_else() {
+fn plain_webs_are_pages_and_nothing_else() {
     let web = TestWeb::builder()
         .hosts(3)
         .pages(500)

@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use crate::crawl::{Crawl, Page};
 
 #[test]
-fn ours_of_a_crawl_that_was_killed_what_is_whole_is_packaged() {
+fn of_a_crawl_that_was_killed_what_is_whole_is_packaged() {
     let mut crawl = Crawl::new(u64::MAX);
     for number in 0..6 {
         let url = format!("http://e.example/{number}");

@@ -40,7 +40,7 @@ pub(crate) fn of_three_rounds() -> Crawl {
 }
 
 #[test]
-fn ours_a_page_that_was_not_sent_again_has_the_title_and_text_of_the_capture_before() {
+fn a_page_that_was_not_sent_again_has_the_title_and_text_of_the_capture_before() {
     let package = of_three_rounds().package(None);
     let pages = package.pages();
     let of_tea = pages
@@ -55,7 +55,7 @@ fn ours_a_page_that_was_not_sent_again_has_the_title_and_text_of_the_capture_bef
 }
 
 #[test]
-fn ours_a_round_points_to_the_file_that_holds_what_it_refers_to() {
+fn a_round_points_to_the_file_that_holds_what_it_refers_to() {
     let crawl = of_three_rounds();
     let first = crawl.package(Some(1));
     assert_eq!((first.told.captures, first.told.pages), (1, 1));
@@ -96,7 +96,7 @@ fn ours_a_round_points_to_the_file_that_holds_what_it_refers_to() {
 }
 
 #[test]
-fn ours_what_is_no_file_of_an_earlier_round_is_refused() {
+fn what_is_no_file_of_an_earlier_round_is_refused() {
     let crawl = of_three_rounds();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.wacz");

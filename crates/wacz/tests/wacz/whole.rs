@@ -94,13 +94,13 @@ fn wacz_1_1_1_seeds_and_other_pages_have_lists_with_titles_and_texts() {
 }
 
 #[test]
-fn ours_the_same_crawl_gives_the_same_bytes() {
+fn the_same_crawl_gives_the_same_bytes() {
     let crawl = of_some_pages();
     assert!(crawl.package(None).bytes() == crawl.package(None).bytes());
 }
 
 #[test]
-fn ours_a_crawl_without_captures_and_a_foreign_name_are_refused() {
+fn a_crawl_without_captures_and_a_foreign_name_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("crawl.toml"), "").unwrap();
     let refused = |expected: fn(&WaczError) -> bool| {

@@ -229,7 +229,7 @@ mod tests {
     use super::{Occurrences, Occurs, Posting, PostingsWriter};
 
     #[test]
-    fn ours_words_have_the_same_pages_however_little_memory_there_is() {
+    fn words_have_the_same_pages_however_little_memory_there_is() {
         for max_in_memory in [0, 7, usize::MAX] {
             let dir = tempfile::tempdir().unwrap();
             let mut all = Occurrences::new(dir.path(), max_in_memory);

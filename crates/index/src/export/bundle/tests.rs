@@ -233,7 +233,7 @@ fn each_word_leads_to_its_pages() {
 }
 
 #[test]
-fn ours_a_word_of_most_titles_weighs_there_as_if_the_titles_lacked_it() {
+fn a_word_of_most_titles_weighs_there_as_if_the_titles_lacked_it() {
     let title = |n: u32| format!("Chapter {n} (Manual)");
     let site: Vec<IndexedPage> = (0..20)
         .map(|n| {
@@ -415,7 +415,7 @@ fn words_know_the_compounds_that_end_in_them() {
 }
 
 #[test]
-fn ours_pins_name_pages_that_are_there() {
+fn pins_name_pages_that_are_there() {
     let dir = tempfile::tempdir().unwrap();
     let rules = "synonyms = [['K8s', 'kubernetes']]\n\
         [[pins]]\nqueries = ['How to get here?']\nurl = 'http://a.example/visit'\n\

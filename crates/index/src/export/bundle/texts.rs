@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_changes_the_direction_of_text_is_left_out() {
+    fn what_changes_the_direction_of_text_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let mut texts = Texts::create(folder.path()).unwrap();
         let heading = Heading {
