@@ -107,7 +107,7 @@ pub(crate) fn check_bag(
     }
     let is_tag_file = |file: &(u64, String, String)| TAG_FILES.contains(&file.2.as_str());
     for (line, sha256, path) in tags.files.into_iter().filter(is_tag_file) {
-        // It is not known which of the two changed, because nothing else records their digests.
+        // Which of the two changed is unknown, because nothing else records their digests.
         if !is_as_listed(root, &path, &sha256, verification)? {
             let message = format!("the digest of {path}, or that file, is not as it was");
             verification.line(TAG_MANIFEST, line, message);

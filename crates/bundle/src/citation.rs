@@ -6,8 +6,8 @@ use crate::facts::CrawlFacts;
 
 pub(crate) const CITATION: &str = "CITATION.cff";
 
-/// Returns the text of the file; `None` if the crawl names nobody responsible, as the format
-/// requires an author.
+/// Returns the text of the file; `None` if the crawl names neither a person, an institution nor a
+/// contact, as the format requires an author.
 pub(crate) fn citation_file(facts: &CrawlFacts) -> Option<String> {
     let author = facts.author()?;
     let operator = &facts.report.crawl.operator;
@@ -34,7 +34,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns the citation as one line, to which a DOI and the digest of the manifest should be added.
+/// Returns the citation as one line. Its reader should add a DOI and the digest of the manifest.
 pub(crate) fn citation_line(facts: &CrawlFacts) -> String {
     let operator = &facts.report.crawl.operator;
     let (hosts, _) = facts.report.hosts_asked();

@@ -1,5 +1,5 @@
-//! `croissant.json`: Croissant 1.1 metadata, from which data set loaders learn the tables and their
-//! columns.
+//! `croissant.json`: Croissant 1.1 metadata that describes the tables and their columns to data set
+//! loaders.
 
 use crawl_tables::{ColumnKind, ColumnMeaning, table_columns};
 use serde_json::{Value, json};

@@ -10,14 +10,14 @@ use crawl_archive::{CAPTURES, FOLDER, INDEX};
 use crate::statements::{FACTS, Statement, Statements, fact, key, number};
 use crate::verification::Verification;
 
-/// What a statement is about: a place in the archive, an exchange (URL and time), an archived
+/// The subjects of statements: a place in the archive, an exchange (URL and time), an archived
 /// payload (URL and time), or a page (URL).
 const PLACE: u8 = 1;
 const EXCHANGE: u8 = 2;
 const PAYLOAD: u8 = 3;
 const PAGE: u8 = 4;
 
-/// Who makes a statement. Statements that others are compared with have the lower numbers.
+/// The sources of statements. Statements that others are compared with have the lower numbers.
 const CAPTURE: u8 = 0;
 const LOG_LINE: u8 = 1;
 const INDEX_LINE: u8 = 2;

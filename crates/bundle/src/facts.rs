@@ -69,7 +69,7 @@ impl CrawlFacts {
     }
 
     /// Returns whoever is responsible for the crawl: the person, else the institution, else the
-    /// contact; `None` if the configuration names nobody.
+    /// contact; `None` if the configuration names none.
     pub(crate) fn author(&self) -> Option<&str> {
         let operator = &self.report.crawl.operator;
         let candidates = [&operator.name, &operator.institution, &operator.contact];

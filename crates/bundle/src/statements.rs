@@ -28,11 +28,11 @@ const BYTES: usize = 16 + 1 + 4 + 8 + 4 * FACTS;
 
 type Encoded = [u8; BYTES];
 
-/// What one place of one file states about the thing with this key.
+/// A statement by one place of one file about the thing with this key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub(crate) key: u128,
-    /// Who makes the statement. Statements with equal keys are ordered by kind.
+    /// The source of the statement. Statements with equal keys are ordered by source.
     pub(crate) kind: u8,
     /// The number of the file.
     pub(crate) file: u32,

@@ -19,11 +19,11 @@ pub struct Verification {
     pub checked: Checked,
     /// The number of defects.
     pub defects: u64,
-    /// The first thousand of them.
+    /// The first 1,000 defects.
     pub findings: Vec<Finding>,
-    /// Remarks that are no defects.
+    /// Remarks that are not defects.
     pub notes: Vec<String>,
-    /// The parts in which no check could notice a change.
+    /// The parts whose changes no check could detect.
     pub unchecked: Vec<&'static str>,
 }
 
@@ -32,11 +32,11 @@ pub struct Verification {
 pub struct Checked {
     /// Files of a bundle, each checked against its digest.
     pub files: u64,
-    /// Total size of these files.
+    /// Total size of the `files`, in bytes.
     pub bytes: u64,
-    /// WARC files.
+    /// WARC files that were read.
     pub warc_files: u64,
-    /// WARC records.
+    /// WARC records that were read.
     pub records: u64,
     /// Lines of `archive/index.cdxj`.
     pub index_lines: u64,
@@ -49,12 +49,12 @@ pub struct Checked {
 /// A defect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The file, as seen from the directory.
+    /// The file, relative to the directory.
     pub file: String,
-    /// The line of it, from 1.
+    /// The line in the file, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The byte offset in the file at which the record starts.
+    /// The byte offset of the record in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// The description of the defect.
@@ -96,7 +96,7 @@ impl Verification {
         });
     }
 
-    /// Returns whether there are no defects.
+    /// Returns whether no defect was found.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.defects == 0

@@ -17,8 +17,7 @@ use crate::worker::Worker;
 /// Maps the places of a worker's records to their places in the gathered archive.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// Renamed files, by their original name: the new name, and the number of bytes by which their
-    /// records moved.
+    /// Renamed files, by their original name: the new name, and how many bytes their records moved.
     renamed: HashMap<String, (String, i64)>,
 }
 

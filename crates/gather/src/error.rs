@@ -47,9 +47,9 @@ pub enum GatherError {
     /// A directory was given twice.
     #[error("`{}` and `{}` are one directory", one.display(), other.display())]
     SameDirectory {
-        /// Its path as first given.
+        /// The path as first given.
         one: PathBuf,
-        /// Its path as given again.
+        /// The path as given again.
         other: PathBuf,
     },
     /// Two directories belong to different crawls.
@@ -74,7 +74,7 @@ pub enum GatherError {
     SettledTwice {
         /// The number of rows beyond the first of each URL.
         count: u64,
-        /// The first of these rows.
+        /// The first few of these rows.
         first: Vec<SettledTwice>,
     },
     /// A record of the archive can't be read.

@@ -46,12 +46,12 @@ pub use error::{GatherError, SettledTwice};
 /// The result of gathering a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gathered {
-    /// One row for each worker, in the order in which the directories were given.
-    /// [`Purpose::Reading`] also writes them to `workers.jsonl`.
+    /// A row for each worker, ordered like the given directories. [`Purpose::Reading`] also writes
+    /// the rows to `workers.jsonl`.
     pub workers: Vec<WorkerRow>,
 }
 
-/// What a directory is gathered for.
+/// The use of the gathered directory.
 #[derive(Clone, Debug)]
 pub enum Purpose<'a> {
     /// Reading its records.
@@ -66,7 +66,7 @@ pub enum Purpose<'a> {
     },
 }
 
-/// The folder of the program's own state. Other users may not read it.
+/// The folder of the program's own state, which is closed to other users.
 const STATE: &str = "state";
 const STATE_MODE: u32 = 0o700;
 

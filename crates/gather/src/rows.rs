@@ -16,7 +16,7 @@ use crate::error::GatherError;
 use crate::settled::{DuplicateRows, sound};
 use crate::worker::Worker;
 
-/// The file in which a crawl keeps the delays that operators set.
+/// The file of the delays that operators set, in a crawl's directory.
 const DELAYS: &str = "state/delays.jsonl";
 
 /// The worker that last sent a request to each host, by host key.

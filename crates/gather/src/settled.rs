@@ -67,7 +67,7 @@ impl DuplicateRows {
         Ok(())
     }
 
-    /// Returns whether a row is to be left out. Call it for rows in their order.
+    /// Returns whether to leave out a row. Call it for rows in their order.
     pub(crate) fn holds(&mut self, worker: usize, line: u64) -> io::Result<bool> {
         let is_listed = self.next == Some((worker, line));
         if is_listed {
@@ -154,7 +154,7 @@ pub(crate) fn find_duplicates(
     DuplicateRows::open(&duplicates).map_err(failed)
 }
 
-/// Returns the rows of one URL that are to be left out.
+/// Returns the rows of one URL to leave out.
 fn duplicates_in(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
     group.iter().enumerate().filter_map(|(at, entry)| {
         let rows_of_others = || group.iter().filter(|other| other.worker != entry.worker);

@@ -14,7 +14,7 @@ use toml::Table;
 
 use crate::error::GatherError;
 
-/// The table in which the program keeps its notes.
+/// The table of the program's own notes.
 pub(crate) const NOTES: &str = "crawl";
 /// The table and the key of a worker's name.
 pub(crate) const WORKER: (&str, &str) = ("frontier", "worker");
@@ -38,7 +38,7 @@ pub(crate) struct Worker {
     /// How its last run ended.
     pub(crate) ended: WaitingRow,
     pub(crate) waiting: Vec<WaitingRow>,
-    /// Its counts so far.
+    /// The counts so far.
     pub(crate) row: WorkerRow,
     /// The number of bytes to read of its `excluded.jsonl`; `None` for the whole file.
     pub(crate) excluded_bytes: Option<u64>,

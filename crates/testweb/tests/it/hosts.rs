@@ -10,7 +10,7 @@ use crawl_testweb::{ConnectionMode, TestWeb, gaps};
 use crate::client::{get, get_with, talk};
 
 #[test]
-fn hosts_share_a_port_or_an_address_as_asked() {
+fn hosts_share_a_port_or_an_address() {
     let ips = |web: &TestWeb| {
         (0..6)
             .map(|h| web.address(h).ip())
@@ -55,8 +55,11 @@ fn doors_refuse_stay_silent_and_open_again() {
     let web = TestWeb::builder()
         .connection_mode(0, ConnectionMode::Refused)
         .start();
-    let ask = || get_with(web.address(0), "/", "").map(|got| got.status);
-    assert_eq!(ask().unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    let get_status = || get_with(web.address(0), "/", "").map(|got| got.status);
+    assert_eq!(
+        get_status().unwrap_err().kind(),
+        ErrorKind::ConnectionRefused
+    );
     web.connection_mode(0, ConnectionMode::Silent).unwrap();
     let mut stream = TcpStream::connect(web.address(0)).unwrap();
     stream
@@ -70,9 +73,12 @@ fn doors_refuse_stay_silent_and_open_again() {
         ErrorKind::WouldBlock
     );
     web.connection_mode(0, ConnectionMode::Open).unwrap();
-    assert_eq!(ask().unwrap(), 200);
+    assert_eq!(get_status().unwrap(), 200);
     web.connection_mode(0, ConnectionMode::Refused).unwrap();
-    assert_eq!(ask().unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(
+        get_status().unwrap_err().kind(),
+        ErrorKind::ConnectionRefused
+    );
     assert_eq!(web.log().len(), 1, "only what was read is logged");
 }
 
@@ -126,7 +132,7 @@ fn gaps_follow_from_the_log() {
 }
 
 #[test]
-fn names_come_with_what_resolves_them() {
+fn names_come_with_their_addresses() {
     let web = TestWeb::builder().hosts(2).domain("web.test").start();
     let port = web.address(1).port();
     assert_eq!(web.url(1, "/p"), format!("http://h1.web.test:{port}/p"));

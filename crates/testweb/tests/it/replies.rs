@@ -1,4 +1,4 @@
-//! Scripts: what they put on the wire.
+//! Scripts: what they send to the client.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ fn web(script: impl Into<Script>) -> TestWeb {
     TestWeb::builder().script(0, "/x", script).start()
 }
 
-/// Everything that a scripted path puts on the wire.
+/// Returns all bytes that a scripted path sends.
 fn wire(script: impl Into<Script>) -> String {
     let web = web(script);
     String::from_utf8_lossy(&talk(web.address(0), GET).unwrap()).into_owned()
@@ -35,7 +35,7 @@ fn a_sequence_goes_on_to_its_last_reply() {
 }
 
 #[test]
-fn raw_misbehaviour_is_on_the_wire_as_told() {
+fn raw_steps_are_sent_as_scripted() {
     let answer = Answer::html("<p>abcdef").header("connection", "close");
     assert!(wire(Reply::garbage()).contains("I speak no HTTP"));
     assert_eq!(wire(Reply::close()), "");
@@ -66,7 +66,7 @@ fn resets_are_resets() {
 }
 
 #[test]
-fn endless_replies_go_on_until_the_client_leaves() {
+fn endless_replies_end_when_the_client_disconnects() {
     for reply in [Reply::endless_body(), Reply::endless_headers()] {
         let web = web(reply);
         let mut stream = TcpStream::connect(web.address(0)).unwrap();
