@@ -109,7 +109,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
                 }
             }
         };
-        defects.extend(problem.map(|problem| TableDefect { file, problem }));
+        defects.extend(what.map(|what| TableDefect { file, what }));
     }
     Ok(defects)
 }
