@@ -22,7 +22,7 @@ const HEAD: &str = "\
 pub(crate) fn public_config(text: &str) -> Result<String, BundleError> {
     let mut config: Table = text.parse().map_err(|error: toml::de::Error| {
         let message = error.message().to_owned();
-        BundleError::Config { message }
+        BundleError::Config { what: message }
     })?;
     if let Some(Value::Table(notes)) = config.get_mut(NOTES) {
         notes.remove(MARK);

@@ -73,7 +73,7 @@ pub(crate) fn readme(facts: &CrawlFacts, files: &[BundledFile]) -> String {
     hosts(facts, &mut text);
     let _ = writeln!(text, "## Files\n\n| file | bytes | what |\n|---|---|---|");
     for file in files {
-        let description = meaning(&file.path).description;
+        let description = meaning(&file.path).what;
         let _ = writeln!(
             text,
             "| `{}` | {} | {description} |",

@@ -83,7 +83,7 @@ pub(crate) struct Planner<'s> {
 #[derive(Debug)]
 pub(crate) struct Budget {
     words: Cell<u32>,
-    /// Remaining suggested of words that no page has.
+    /// Remaining corrections of words that no page has.
     guesses: Cell<u32>,
     beginnings: Cell<u32>,
 }
@@ -361,7 +361,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns suggested of a word that no page has.
+    /// Returns corrections of a word that no page has.
     fn unknown(&self, mut unit: Unit, word: &Word, all: &[Word]) -> tantivy::Result<Vec<Unit>> {
         let parts = all.iter().filter(|part| {
             part.kind == WordRelation::Part
@@ -380,7 +380,7 @@ impl Planner<'_> {
         if !is_short || !Budget::take(&self.budget.guesses) {
             return Ok(vec![unit]);
         }
-        let near = self.lexicon.suggested_of(&word.text)?;
+        let near = self.lexicon.corrections_of(&word.text)?;
         if near.is_empty() {
             if let Some((first, second)) = self.lexicon.halves_of(&word.text)? {
                 return Ok(vec![self.corrected(first)?, self.corrected(second)?]);

@@ -273,12 +273,12 @@ impl<'t> Words<'t> {
         }
         let word = self.known.intern(written);
         self.push(word, range.clone(), at, WordRelation::Plain);
-        let parts = self.known.parts(known);
+        let parts = self.known.parts(word);
         for n in 0..parts {
-            let part = self.known.part(known, n);
+            let part = self.known.part(word, n);
             let part = range.start + part.start..range.start + part.end;
-            let word = self.known.intern(&self.text[part.clone()]);
-            self.push(word, part, at + n, WordRelation::Part);
+            let part_word = self.known.intern(&self.text[part.clone()]);
+            self.push(part_word, part, at + n, WordRelation::Part);
         }
         self.position = at + parts.max(1);
     }

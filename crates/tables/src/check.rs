@@ -109,7 +109,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
                 }
             }
         };
-        defects.extend(what.map(|what| TableDefect { file, what }));
+        defects.extend(problem.map(|what| TableDefect { file, what }));
     }
     Ok(defects)
 }

@@ -16,7 +16,8 @@ pub(crate) struct Weights {
     pub(crate) keywords: (f32, f32),
     pub(crate) anchors: (f32, f32),
     pub(crate) path: (f32, f32),
-    /// See [`ScoredTerms`](crate::bm25f::ScoredTerms) for this and the other weights of its fields.
+    /// See [`ScoredTerms`](crate::bm25f::ScoredTerms) for `saturation`, `whole`, `text_alone`,
+    /// `passage` and `heading`.
     pub(crate) saturation: f32,
     pub(crate) whole: f32,
     /// The factor for pages with one of two words, so small that pages with both come first.

@@ -207,19 +207,19 @@ fn each_word_leads_to_its_pages() {
     let mut all = BTreeSet::new();
     for (n, page) in (0..).zip(&pages) {
         let stemmer = Stemmer::of(page.language.as_deref());
-        let mut words: BTreeMap<String, bool> = BTreeMap::new();
+        let mut expected_words: BTreeMap<String, bool> = BTreeMap::new();
         for (text, is_title) in [
             (page.text.as_str(), false),
             (&path_words(page.path()), false),
             (&page.title, true),
         ] {
-            words.extend(
+            expected_words.extend(
                 words(text, &stemmer)
                     .into_iter()
                     .map(|word| (word.text, is_title)),
             );
         }
-        for (word, in_title) in words {
+        for (word, in_title) in expected_words {
             let word_data = &shards[made.shard_of(&word)][&word];
             let (title, weight, pieces) = word_data.pages[&n];
             assert_eq!(title, in_title, "{word}");
