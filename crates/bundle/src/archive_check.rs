@@ -23,7 +23,7 @@ const GZIP_HEAD: [u8; 8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
 pub(crate) fn warc_names(dir: &Path) -> Result<Vec<String>, VerifyError> {
     let folder = dir.join(FOLDER);
     let entries = match fs::read_dir(&folder) {
-        Err(why) if is_damage(&why) => return Ok(Vec::new()),
+        Err(error) if is_damage(&error) => return Ok(Vec::new()),
         entries => entries.map_err(VerifyError::read(&folder))?,
     };
     let mut names = Vec::new();
@@ -49,21 +49,21 @@ pub(crate) fn check_warc(
     let path = dir.join(FOLDER).join(name);
     let shown = format!("{FOLDER}/{name}");
     let mut heads = match MemberHeads::open(&path) {
-        Err(why) if is_damage(&why) => {
-            verification.file(&shown, format!("it can't be read: {why}"));
+        Err(error) if is_damage(&error) => {
+            verification.file(&shown, format!("it can't be read: {error}"));
             return Ok(());
         }
         heads => heads.map_err(VerifyError::read(&path))?,
     };
-    let records = WarcReader::open(&path).map_err(|why| VerifyError::of(&path, why))?;
+    let records = WarcReader::open(&path).map_err(|error| VerifyError::of(&path, error))?;
     verification.checked.warc_files += 1;
     let mut under_way: Option<UnderWay> = None;
     for record in records {
         let record = match record {
             Ok(record) => record,
-            Err(why @ ReadError::Io { .. }) => return Err(VerifyError::of(&path, why)),
-            Err(why) => {
-                torn(&shown, &why, is_tail, verification);
+            Err(error @ ReadError::Io { .. }) => return Err(VerifyError::of(&path, error)),
+            Err(error) => {
+                torn(&shown, &error, is_tail, verification);
                 continue;
             }
         };
@@ -117,8 +117,8 @@ fn hand_over(name: &str, capture: &UnderWay, cross: &mut CrossCheck) -> Result<(
 }
 
 /// Reports a record that can't be read. The last file of a killed crawl may end in one.
-fn torn(file: &str, why: &ReadError, is_tail: bool, verification: &mut Verification) {
-    let (offset, what) = match why {
+fn torn(file: &str, error: &ReadError, is_tail: bool, verification: &mut Verification) {
+    let (offset, what) = match error {
         ReadError::Torn { offset, source, .. } => (
             *offset,
             format!("its gzip member is damaged ({source}); nothing behind it is read"),
@@ -130,7 +130,7 @@ fn torn(file: &str, why: &ReadError, is_tail: bool, verification: &mut Verificat
         ReadError::TooLong { offset, bytes, .. } => {
             (*offset, format!("a record of {bytes} bytes is not read"))
         }
-        why => (0, why.to_string()),
+        error => (0, error.to_string()),
     };
     match is_tail {
         true => verification
@@ -286,13 +286,13 @@ fn each_line(
     let path = dir.join(FOLDER).join(list);
     let shown = format!("{FOLDER}/{list}");
     let file = match open_regular(&path) {
-        Err(why) if why.kind() == ErrorKind::NotFound && is_ended => {
+        Err(error) if error.kind() == ErrorKind::NotFound && is_ended => {
             verification.file(&shown, "it is missing");
             return Ok(());
         }
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(why) if is_damage(&why) => {
-            verification.file(&shown, format!("it can't be read: {why}"));
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if is_damage(&error) => {
+            verification.file(&shown, format!("it can't be read: {error}"));
             return Ok(());
         }
         file => file.map_err(VerifyError::read(&path))?,

@@ -142,7 +142,7 @@ fn read_manifest(
     let path = root.join(name);
     let mut files: Vec<(u64, String, String)> = Vec::new();
     let file = match open_regular(&path) {
-        Err(why) if is_damage(&why) => {
+        Err(error) if is_damage(&error) => {
             verification.file(name, "it is missing");
             return Ok(Manifest { files });
         }
@@ -201,10 +201,10 @@ fn is_as_listed(
             }
             format!("its SHA-256 is {actual_sha256}, and the manifest says {sha256}")
         }
-        Err(why) if is_damage(&why) => {
-            format!("it is listed and can't be read: {why}")
+        Err(error) if is_damage(&error) => {
+            format!("it is listed and can't be read: {error}")
         }
-        Err(why) => return Err(VerifyError::read(&root.join(path))(why)),
+        Err(error) => return Err(VerifyError::read(&root.join(path))(error)),
     };
     verification.file(path, message);
     Ok(false)

@@ -66,8 +66,8 @@ fn verify_bundle(root: &Path, scratch: &Path) -> Result<Verification, VerifyErro
                 defects.map(|defect| (format!("{TABLES}/{}", defect.file), None, defect.what)),
             );
         }
-        Err(TablesError::Records(why)) => return Err(why.into()),
-        Err(why) => problems.push((TABLES.to_owned(), None, why.to_string())),
+        Err(TablesError::Records(error)) => return Err(error.into()),
+        Err(error) => problems.push((TABLES.to_owned(), None, error.to_string())),
     }
     problems.extend(
         check_descriptions(&data)?
@@ -153,10 +153,10 @@ fn check_descriptions(data: &Path) -> Result<Vec<(String, String)>, VerifyError>
     let path = data.join(RO_CRATE);
     let text = match read_text(&path, MAX_RO_CRATE_BYTES) {
         Ok(text) => text,
-        Err(why) => {
+        Err(error) => {
             return Ok(vec![(
                 RO_CRATE.to_owned(),
-                format!("it can't be read: {why}"),
+                format!("it can't be read: {error}"),
             )]);
         }
     };

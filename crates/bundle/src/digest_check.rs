@@ -18,8 +18,8 @@ pub(crate) fn check_digests(
     verification: &mut Verification,
 ) -> Result<bool, VerifyError> {
     let list = match DigestList::read(dir) {
-        Err(why) if is_damage(&why) => {
-            verification.file(DIGESTS, format!("it can't be read: {why}"));
+        Err(error) if is_damage(&error) => {
+            verification.file(DIGESTS, format!("it can't be read: {error}"));
             return Ok(false);
         }
         list => list.map_err(VerifyError::read(&dir.join(DIGESTS)))?,
@@ -40,14 +40,14 @@ pub(crate) fn check_digests(
         match file_difference(dir, row, list.is_whole) {
             Ok(None) => {}
             Ok(Some(message)) => verification.file(&row.file, message),
-            Err(why) if why.kind() == ErrorKind::PermissionDenied => {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 unreadable.insert(row.file.as_str());
             }
-            Err(why) if is_damage(&why) => {
-                let message = format!("{DIGESTS} lists it, and it can't be read: {why}");
+            Err(error) if is_damage(&error) => {
+                let message = format!("{DIGESTS} lists it, and it can't be read: {error}");
                 verification.file(&row.file, message);
             }
-            Err(why) => return Err(VerifyError::read(&dir.join(&row.file))(why)),
+            Err(error) => return Err(VerifyError::read(&dir.join(&row.file))(error)),
         }
         verification.checked.files += 1;
         verification.checked.bytes += row.bytes;

@@ -46,14 +46,14 @@ pub fn verify_directory(dir: &Path, scratch: &Path) -> Result<Verification, Veri
             let name = path.strip_prefix(dir).unwrap_or(&path);
             verification.file(&name.to_string_lossy(), format!("it {what}"));
         }
-        Err(why) => verification.file(".", why.to_string()),
+        Err(error) => verification.file(".", error.to_string()),
         Ok(()) => {}
     }
     let config = read_text(&dir.join("crawl.toml"), MAX_CONFIG_BYTES);
     match config.map(|text| text.parse::<toml::Table>()) {
         Ok(Ok(_)) => {}
-        Ok(Err(why)) => verification.file("crawl.toml", why.message().to_owned()),
-        Err(why) => verification.file("crawl.toml", format!("it can't be read: {why}")),
+        Ok(Err(error)) => verification.file("crawl.toml", error.message().to_owned()),
+        Err(error) => verification.file("crawl.toml", format!("it can't be read: {error}")),
     }
     let mut cross = CrossCheck::new(dir, scratch);
     let results = &mut verification;

@@ -61,7 +61,7 @@ pub fn write_bundle(dir: &Path, out: &Path, bundler: &str) -> Result<WrittenBund
     CrawlSettings::read(dir).map_err(VerifyError::from)?;
     check_ended(dir)?;
     let facts = CrawlFacts::read(dir, bundler)?;
-    check_entries(dir).map_err(|why| damaged(dir, why.to_string()))?;
+    check_entries(dir).map_err(|error| damaged(dir, error.to_string()))?;
     let mut payload = Payload::create(out.join(DATA))?;
     let path = dir.join(CONFIG);
     let config = read_text(&path, MAX_CONFIG_BYTES).map_err(BundleError::read(&path))?;
@@ -181,7 +181,7 @@ fn archive_files(dir: &Path) -> Result<Vec<String>, BundleError> {
     let mut names = warc_names(dir)?;
     for list in [CAPTURES, INDEX] {
         match dir.join(FOLDER).join(list).symlink_metadata() {
-            Err(why) if why.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
             _ => names.push(list.to_owned()),
         }
     }

@@ -78,7 +78,7 @@ impl Payload {
             bytes: 0,
         };
         match fill(&mut out) {
-            Err(BundleError::Stream(why)) => return Err(BundleError::write(&to)(why)),
+            Err(BundleError::Stream(error)) => return Err(BundleError::write(&to)(error)),
             filled => filled?,
         }
         let (hash, bytes) = (out.hash, out.bytes);

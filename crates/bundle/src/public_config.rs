@@ -18,7 +18,7 @@ const HEAD: &str = "\
 ";
 
 /// Returns the text of a `crawl.toml` without secrets, proxy credentials and the mark by which the
-/// program recognizes its user's own configuration.
+/// program recognises its user's own configuration.
 pub(crate) fn public_config(text: &str) -> Result<String, BundleError> {
     let mut config: Table = text.parse().map_err(|error: toml::de::Error| {
         let message = error.message().to_owned();

@@ -21,9 +21,9 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     let report = report(dir)?;
     let summed = as_read(&report);
     match read_text(&dir.join(REPORT), MAX_REPORT_BYTES) {
-        Err(why) => verification.file(REPORT, format!("it can't be read: {why}")),
+        Err(error) => verification.file(REPORT, format!("it can't be read: {error}")),
         Ok(text) => match serde_json::from_str::<Value>(&text) {
-            Err(why) => verification.file(REPORT, format!("it is no JSON: {why}")),
+            Err(error) => verification.file(REPORT, format!("it is no JSON: {error}")),
             Ok(stored) => {
                 let mut differences = Vec::new();
                 let values = compare(&stored, Some(&summed), "", &mut differences);
@@ -38,8 +38,8 @@ pub(crate) fn check_report(dir: &Path, verification: &mut Verification) -> Resul
     let hosts = report.hosts.iter().filter(|host| host.coverage.is_some());
     let mut hosts = hosts.map(as_read);
     let file = match open_regular(&path) {
-        Err(why) => {
-            verification.file(HOSTS, format!("it can't be read: {why}"));
+        Err(error) => {
+            verification.file(HOSTS, format!("it can't be read: {error}"));
             return Ok(());
         }
         Ok(file) => file,

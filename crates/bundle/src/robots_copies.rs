@@ -36,7 +36,7 @@ pub(crate) fn each_robots_copy<E: From<VerifyError>>(
 ) -> Result<(), E> {
     for name in warc_names(dir)? {
         let path = dir.join(FOLDER).join(&name);
-        let records = WarcReader::open(&path).map_err(|why| VerifyError::of(&path, why))?;
+        let records = WarcReader::open(&path).map_err(|error| VerifyError::of(&path, error))?;
         let mut response: Option<WarcRecord> = None;
         for record in records {
             let record = match record {

@@ -24,9 +24,9 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
 ) -> Result<(), VerifyError> {
     let path = dir.join(name);
     let file = match open_regular(&path) {
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(why) if is_damage(&why) => {
-            verification.file(name, format!("it can't be read: {why}"));
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if is_damage(&error) => {
+            verification.file(name, format!("it can't be read: {error}"));
             return Ok(());
         }
         file => file.map_err(VerifyError::read(&path))?,
@@ -42,8 +42,8 @@ pub(crate) fn check_rows<T: DeserializeOwned + Serialize>(
                 }
                 row
             }
-            (_, Some(Err(why))) => {
-                verification.line(name, number, format!("it is no row: {why}"));
+            (_, Some(Err(error))) => {
+                verification.line(name, number, format!("it is no row: {error}"));
                 continue;
             }
             (_, None) if !is_ended => {

@@ -200,7 +200,7 @@ fn merge(
 fn next(run: &mut BufReader<File>) -> io::Result<Option<Encoded>> {
     let mut bytes = [0; BYTES];
     match run.read_exact(&mut bytes) {
-        Err(why) if why.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
         read => read.map(|()| Some(bytes)),
     }
 }

@@ -118,7 +118,7 @@ pub(crate) fn find_duplicates(
     scratch: &Path,
 ) -> Result<DuplicateRows, GatherError> {
     let sorted = sort_rows(workers, scratch)?;
-    let failed = |why| GatherError::io(scratch)(why);
+    let failed = |error| GatherError::io(scratch)(error);
     let mut lines = BufReader::new(File::open(&sorted).map_err(failed)?);
     fs::remove_file(&sorted).map_err(failed)?;
     let mut duplicates = LineSort::new(scratch, "told.tmp", MAX_SORTED_BYTES);
@@ -170,7 +170,7 @@ fn duplicates_in(group: &[Entry]) -> impl Iterator<Item = (usize, u64)> {
 }
 
 fn sort_rows(workers: &[Worker], scratch: &Path) -> Result<PathBuf, GatherError> {
-    let failed = |why| GatherError::io(scratch)(why);
+    let failed = |error| GatherError::io(scratch)(error);
     let mut sort = LineSort::new(scratch, "urls.tmp", MAX_SORTED_BYTES);
     let mut push = |url: &str, kind: &str, detail: &str, worker: usize, line: u64| {
         // A URL has no tabs or newlines, but no other content of a row may break a line either.

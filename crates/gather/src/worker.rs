@@ -153,7 +153,7 @@ fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
     for lock in LOCKS {
         let path = dir.join(lock);
         let file = match File::open(&path) {
-            Err(why) if why.kind() == ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
             file => file.map_err(GatherError::io(&path))?,
         };
         match file.try_lock() {
@@ -163,7 +163,7 @@ fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
                     dir: dir.to_owned(),
                 });
             }
-            Err(TryLockError::Error(why)) => return Err(GatherError::io(&path)(why)),
+            Err(TryLockError::Error(error)) => return Err(GatherError::io(&path)(error)),
         }
     }
     Ok(held)
@@ -172,8 +172,8 @@ fn hold(dir: &Path) -> Result<Vec<File>, GatherError> {
 fn config(dir: &Path) -> Result<Table, GatherError> {
     let path = dir.join("crawl.toml");
     let text = read_text(&path, MAX_CONFIG_BYTES).map_err(GatherError::io(&path))?;
-    text.parse().map_err(|why: toml::de::Error| {
-        let message = why.message().to_owned();
+    text.parse().map_err(|error: toml::de::Error| {
+        let message = error.message().to_owned();
         RecordsError::Config {
             path,
             what: message,
@@ -200,7 +200,7 @@ fn shared_as(dir: &Path) -> Result<Option<SharedAs>, GatherError> {
     let shared = serde_json::from_str(&text);
     shared
         .map(Some)
-        .map_err(|why| GatherError::io(&path)(why.into()))
+        .map_err(|error| GatherError::io(&path)(error.into()))
 }
 
 /// Returns the name given to the worker, or else the name of its folder.

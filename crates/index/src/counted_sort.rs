@@ -101,7 +101,7 @@ pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     let file = match options.open(&path) {
         // A killed process left the file before unlinking it. Only one writer at a time uses this
         // folder.
-        Err(why) if why.kind() == ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             fs::remove_file(&path)?;
             options.open(&path)?
         }
@@ -180,7 +180,7 @@ impl SortedCounts {
 fn read_key(run: &mut BufReader<File>) -> io::Result<Option<(Box<[u8]>, u32)>> {
     let mut sizes = [0; 8];
     match run.read_exact(&mut sizes) {
-        Err(why) if why.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         read => read?,
     }
     let [l0, l1, l2, l3, c0, c1, c2, c3] = sizes;

@@ -65,7 +65,7 @@ pub(crate) fn worth(page: &IndexedPage) -> u64 {
     if links >= MIN_LINKS && page.text.len() < links * TEXT_PER_LINK {
         worth = worth & IS_CHANGES | LINKS;
     }
-    // Rustdoc's source listings are recognized by their file names.
+    // Rustdoc's source listings are recognised by their file names.
     if SOURCE_FOLDERS.iter().any(|folder| path.contains(folder)) || path.ends_with(".rs.html") {
         worth = worth & IS_CHANGES | (worth % IS_CHANGES * SOURCE / 100);
     }

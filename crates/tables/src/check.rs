@@ -84,7 +84,7 @@ pub fn check_tables(dir: &Path, folder: &Path) -> Result<Vec<TableDefect>, Table
     for (name, expected) in expected {
         let file = format!("{name}.parquet");
         let problem = match sums_of_parquet(&folder.join(&file)) {
-            Err(why) => Some(format!("it can't be read: {why}")),
+            Err(error) => Some(format!("it can't be read: {error}")),
             Ok(found) if found.rows != expected.rows => {
                 let (found, rows) = (found.rows, expected.rows);
                 Some(format!(

@@ -27,7 +27,7 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 "#;
 const TAIL: &str = "</graph>\n</graphml>\n";
 
-/// Column names that Gephi recognizes as an edge list.
+/// Column names that Gephi recognises as an edge list.
 const HOSTS_HEAD: &str = "Source,Target,Weight\r\n";
 
 /// A link graph that was written.

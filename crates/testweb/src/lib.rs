@@ -8,7 +8,7 @@
 //! times, on a scale that is unaffected by clock changes.
 //!
 //! The web never opens a connection, never listens outside of loopback, and depends on no other
-//! crate of the crawler, so its behavior follows from the standards alone.
+//! crate of the crawler, so its behaviour follows from the standards alone.
 //!
 //! ```
 //! use std::io::{Read, Write};

@@ -75,8 +75,8 @@ impl EarlierFile {
         };
         let name = path.file_name().and_then(|name| name.to_str());
         let filename = name.ok_or_else(|| refused("its name is no text".to_owned()))?;
-        let file = open_regular(path).map_err(|why| refused(why.to_string()))?;
-        let rounds = rounds_of(&file).map_err(|why| refused(why.to_string()))?;
+        let file = open_regular(path).map_err(|error| refused(error.to_string()))?;
+        let rounds = rounds_of(&file).map_err(|error| refused(error.to_string()))?;
         if rounds.is_empty() {
             return Err(refused("it does not say which rounds it holds".to_owned()));
         }

@@ -1,9 +1,9 @@
-//! The weights of everything that counts in favor of a page.
+//! The weights of everything that counts in favour of a page.
 
 use crate::bm25f::{FieldWeight, Nearness, TextAlone};
 use crate::schema::Texts;
 
-/// The weights of everything that counts in favor of a page. A field has two numbers: its weight,
+/// The weights of everything that counts in favour of a page. A field has two numbers: its weight,
 /// and how much the field's length reduces it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights {

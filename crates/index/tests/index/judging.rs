@@ -34,7 +34,7 @@ fn judged(html: &str, headers: &[&str], usage: Option<&str>) -> Result<IndexedPa
         is_in_crawl: &|url| url.host() != "live.example",
     };
     let mut resolve = |base: &CanonicalUrl, href: &str| canonicalize(Some(base), href).ok();
-    judge(&document, &mut resolve).map_err(|why| why.to_string())
+    judge(&document, &mut resolve).map_err(|error| error.to_string())
 }
 
 #[track_caller]

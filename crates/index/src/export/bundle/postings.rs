@@ -134,7 +134,7 @@ impl SortedOccurrences {
 fn read_occurrence(from: &mut BufReader<File>) -> io::Result<Option<(u32, Occurs)>> {
     let mut bytes = [0; OCCURRENCE_BYTES];
     match from.read_exact(&mut bytes) {
-        Err(why) if why.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         read => read?,
     }
     let occurs = Occurs {
