@@ -105,7 +105,7 @@ fn a_gap_that_two_workers_break_between_them_is_a_breach() {
     let (to, gathered) = made.gather(&["w1", "w2"]).unwrap();
     let report = audit(&to).unwrap();
     // The request at 2,000 starts 750 ms after the other worker's end at 1,250; the one at 9,500
-    // starts during the first worker's.
+    // starts while a request of the first worker is in flight.
     assert_eq!(
         rules(&report),
         [("gap", vec![2, 3]), ("in-flight", vec![6, 5])]

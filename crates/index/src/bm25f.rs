@@ -51,7 +51,7 @@ pub(crate) struct ScoredTerms {
     pub(crate) whole: f32,
     /// The number of distinctive words in the query. A page with fewer has its score multiplied by
     /// `partial`.
-    pub(crate) telling: usize,
+    pub(crate) distinctive: usize,
     pub(crate) partial: f32,
     /// The occurrences of a word that yield half the maximum score.
     pub(crate) saturation: f32,
@@ -102,7 +102,7 @@ pub(crate) struct ScoredWord {
     /// The weight of the word by its rarity: a power of `idf`.
     pub(crate) rarity: f32,
     /// True if the word counts towards those that a page must have.
-    pub(crate) is_telling: bool,
+    pub(crate) is_distinctive: bool,
     /// True for a name of several parts (`user_agent`). A heading with the name gains like one with
     /// the parts typed separately.
     pub(crate) is_name: bool,
@@ -152,7 +152,7 @@ struct Sheet<T> {
 struct Tally {
     score: f32,
     rarity: f32,
-    telling: usize,
+    distinctive: usize,
 }
 
 impl Bm25fQuery {
@@ -192,14 +192,14 @@ impl Bm25fQuery {
                 let tally = sheet.at(page);
                 tally.score += word.rarity * much / (terms.saturation + much);
                 tally.rarity += word.rarity;
-                tally.telling += usize::from(word.is_telling);
+                tally.distinctive += usize::from(word.is_distinctive);
             });
         }
         let mut ranked = Vec::new();
         sheet.drain(|page, tally| {
             let part = if all > 0.0 { tally.rarity / all } else { 1.0 };
-            if tally.telling >= terms.least || part >= terms.least_part {
-                let is_partial = tally.telling < terms.telling;
+            if tally.distinctive >= terms.least || part >= terms.least_part {
+                let is_partial = tally.distinctive < terms.distinctive;
                 let factor = if is_partial { terms.partial } else { 1.0 };
                 ranked.push((page, tally.score * part.powf(terms.whole) * factor));
             }

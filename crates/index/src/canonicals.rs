@@ -3,8 +3,9 @@
 //!
 //! A page yields to the indexed page that its canonical URL leads to, through redirects and further
 //! canonical URLs. If that chain leads to no indexed page (a 404, a disallowed or unknown URL), the
-//! last page in the chain is indexed under its own URL. Of pages that name each other in a circle
-//! exactly one is indexed: the one with the shortest URL, or the first of these in byte order.
+//! last page in the chain is indexed under its own URL. Exactly one of the pages that name each
+//! other in a circle is indexed: the one with the shortest URL, or the first of several in byte
+//! order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

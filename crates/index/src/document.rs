@@ -13,7 +13,7 @@ use crate::tokens::of_language;
 use crate::words::{Stemmer, Words};
 use crawl_index_entry::IndexedPage;
 
-/// Maximum folders of a path by which a page can be found.
+/// Maximum folders of a path that are indexed for `site:`.
 const MAX_FOLDERS: usize = 16;
 /// Number of words that count as the start of the main text.
 const LEAD_WORDS: usize = 60;

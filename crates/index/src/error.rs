@@ -91,7 +91,7 @@ impl IndexError {
 
     pub(crate) fn damaged(dir: &Path, message: impl Into<String>) -> IndexError {
         let mut message = message.into();
-        // It may quote the file.
+        // The message may quote the file.
         message.truncate(message.floor_char_boundary(MAX_DAMAGE_BYTES));
         IndexError::Damaged {
             dir: dir.to_path_buf(),

@@ -64,13 +64,13 @@ pub struct FacetFilters {
 }
 
 impl FacetFilters {
-    /// Returns whether there are no filters.
+    /// Returns whether no filter is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == FacetFilters::default()
     }
 
-    /// Returns a query for each filter, all of which a page must match.
+    /// Returns one query per filter. A page must match all the queries.
     pub(crate) fn look_ups(&self, fields: &Fields) -> Vec<Box<dyn Lookup>> {
         let exact = |field, value: &str| {
             let term = Term::from_field_text(field, value);

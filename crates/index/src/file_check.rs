@@ -237,7 +237,7 @@ fn check_counts<F: Read + Seek>(
     segment: &SegmentMeta,
     open: impl Fn(&Path) -> io::Result<F>,
 ) -> Result<(), IndexError> {
-    // One byte for each document and field.
+    // The file has a byte for each document and field.
     let path = segment.relative_path(SegmentComponent::FieldNorms);
     let norms = open(&path).and_then(|mut norms| norms.seek(SeekFrom::End(0)));
     let norms = norms.map_err(IndexError::disk(&dir.join(path)))?;

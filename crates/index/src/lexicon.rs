@@ -33,7 +33,7 @@ pub(crate) fn writes_compounds(language: &str) -> bool {
 /// The words of the pages that a searcher sees.
 pub(crate) struct Lexicon<'s> {
     searcher: &'s Searcher,
-    /// The fields in which to look up words, the main text first.
+    /// The fields to search for words, the main text first.
     fields: [Field; 7],
     /// The field of text outside the main text, used only for words that the other fields lack.
     beside: Field,

@@ -14,7 +14,7 @@ const MAX_TERMS: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) terms: Vec<QueryTerm>,
-    /// Hosts and folders, one of which must contain the page.
+    /// Hosts and folders. At least one must contain the page.
     pub(crate) sites: Vec<String>,
     /// Hosts and folders that must not contain the page.
     pub(crate) not_sites: Vec<String>,

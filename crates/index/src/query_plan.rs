@@ -213,8 +213,8 @@ impl Planner<'_> {
         for unit in &units {
             wanted.mark(unit, has_others && unit.is_everywhere);
         }
-        let telling = units.iter().filter(|unit| !unit.is_common).count();
-        let is_pair = telling == 2
+        let distinctive = units.iter().filter(|unit| !unit.is_common).count();
+        let is_pair = distinctive == 2
             && units
                 .iter()
                 .all(|unit| !unit.is_in_phrase && unit.run.is_empty());

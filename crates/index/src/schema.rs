@@ -37,7 +37,7 @@ struct Format {
 /// The fields of a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
-    /// The URL, by which a page is replaced and deleted.
+    /// The URL, the key for replacing and deleting a page.
     pub(crate) url: Field,
     /// [`KIND_PAGE`] or [`KIND_DUPLICATE`].
     pub(crate) kind: Field,
@@ -67,7 +67,7 @@ pub(crate) struct Fields {
     pub(crate) fetched_at: Field,
 }
 
-/// The fields in which words are looked up.
+/// The text fields that queries search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Texts {
     pub(crate) title: Field,

@@ -11,7 +11,7 @@ use crawl_index_entry::IndexedPage;
 /// Maximum pages to read for a word with its minus.
 const MAX_PAGES_READ: usize = 20;
 
-/// Resolves each minus in a query. It is part of the word if pages write the word with it, or if
+/// Resolves each minus in a query. A minus is part of the word if pages write the word with it, or if
 /// the query has only excluded terms.
 pub(crate) fn with_resolved_minus(
     mut query: Query,

@@ -100,7 +100,7 @@ struct FoundWord {
 #[derive(Clone, Copy, Debug)]
 enum FoundForm {
     Known(KnownWord),
-    /// One or two characters. There are too many pairs to remember their forms.
+    /// A character or a pair. There are too many pairs to remember their forms.
     Characters,
 }
 

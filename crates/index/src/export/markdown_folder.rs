@@ -38,7 +38,7 @@ impl PageSource<'_> {
 pub struct MarkdownReport {
     /// Files that were written.
     pub pages: u64,
-    /// Pages whose text may not be shown (`nosnippet`, `max-snippet`). Their files have only title
+    /// Pages that don't allow their text to be shown (`nosnippet`, `max-snippet`). Their files have only title
     /// and URL.
     pub without_text: u64,
     /// Pages whose archived body was unavailable. Their text is that of the index, without links,

@@ -141,7 +141,7 @@ fn pieces(text: &str) -> Vec<&str> {
     }
 }
 
-/// Returns the place at which to split a text: at its end, or after the last line or word that
+/// Returns where to split a text: at its end, or after the last line or word that
 /// fits.
 fn end_of_first(text: &str) -> usize {
     if text.len() <= MAX_TEXT_BYTES {

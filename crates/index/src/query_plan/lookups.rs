@@ -34,9 +34,9 @@ impl Planner<'_> {
         }
         let free = words.iter().filter(|unit| !unit.is_in_phrase);
         let all_common = free.clone().all(|unit| unit.is_common) && runs.is_empty();
-        let is_telling = |unit: &Unit| !unit.is_in_phrase && (all_common || !unit.is_common);
-        let telling = free.clone().filter(|unit| is_telling(unit)).count();
-        let least = match (fit, telling) {
+        let is_distinctive = |unit: &Unit| !unit.is_in_phrase && (all_common || !unit.is_common);
+        let distinctive = free.clone().filter(|unit| is_distinctive(unit)).count();
+        let least = match (fit, distinctive) {
             (Strictness::Any | Strictness::Apart | Strictness::Relaxed, _) => 1,
             (Strictness::Most, n @ 0..=2) => n,
             (Strictness::Most, n) => (n * 3).div_ceil(5),
@@ -49,15 +49,15 @@ impl Planner<'_> {
                     forms: unit.forms.clone(),
                     idf: unit.idf,
                     rarity: unit.idf.powf(WEIGHTS.rarity_power),
-                    is_telling: is_telling(unit),
+                    is_distinctive: is_distinctive(unit),
                     is_name: unit.is_name,
                     shared_in: unit.shared_in.clone(),
                 })
                 .collect(),
             places: weighted_fields(texts),
-            least: least.min(telling),
+            least: least.min(distinctive),
             whole: WEIGHTS.whole,
-            telling,
+            distinctive,
             partial: match fit {
                 Strictness::Relaxed => WEIGHTS.one_of_pair,
                 _ => 1.0,

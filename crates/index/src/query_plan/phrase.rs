@@ -1,4 +1,4 @@
-//! The words of phrases, by which pages with the phrase are ranked.
+//! The words of phrases, which rank the pages that contain the phrase.
 
 use super::{Budget, Planner, Unit};
 use crate::query::QueryTerm;

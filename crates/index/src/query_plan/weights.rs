@@ -100,7 +100,7 @@ pub(crate) const WEIGHTS: Weights = Weights {
     linked: 0.016,
 };
 
-/// Returns the fields in which to look up words, with their weights.
+/// Returns the fields to search for words, with their weights.
 pub(super) fn weighted_fields(texts: &Texts) -> Vec<FieldWeight> {
     let of = |field, (weight, length)| FieldWeight {
         field,

@@ -52,7 +52,7 @@ pub(super) struct KnownWords {
 struct Places {
     written: Range<u32>,
     text: Range<u32>,
-    /// Empty if there is no stem.
+    /// Empty if the word has no stem.
     stem: Range<u32>,
     parts: Range<u32>,
 }
