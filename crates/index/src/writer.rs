@@ -195,9 +195,9 @@ impl IndexWriter {
         Ok(commit)
     }
 
-    /// Commits, then tokenizes further pages with one thread per processor. This is worthwhile only
-    /// for many pages, because each thread writes its own segments. `None` if the commit was
-    /// stopped: see [`Commit::Stopped`].
+    /// Commits, then tokenizes further pages with one thread per processor, at most `MAX_THREADS`.
+    /// This is worthwhile only for many pages, because each thread writes its own segments. `None`
+    /// if the commit was stopped: see [`Commit::Stopped`].
     ///
     /// # Errors
     /// If the disk fails.
