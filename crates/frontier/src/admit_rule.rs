@@ -370,14 +370,23 @@ mod tests {
             change(&mut place);
             Some((place, false))
         };
-        assert_eq!(improved(|it| it.priority = 8), to(|it| it.priority = 8));
-        assert_eq!(improved(|it| it.priority = 10), None);
-        assert_eq!(improved(|it| it.is_seed = true), to(|it| it.is_seed = true));
         assert_eq!(
-            improved(|it| it.kind = UrlKind::Sitemap),
-            to(|it| it.kind = UrlKind::Sitemap)
+            improved(|admission| admission.priority = 8),
+            to(|place| place.priority = 8)
         );
-        assert_eq!(improved(|it| it.kind = UrlKind::Resource), None);
+        assert_eq!(improved(|it| it.priority = 10), None);
+        assert_eq!(
+            improved(|admission| admission.is_seed = true),
+            to(|place| place.is_seed = true)
+        );
+        assert_eq!(
+            improved(|admission| admission.kind = UrlKind::Sitemap),
+            to(|place| place.kind = UrlKind::Sitemap)
+        );
+        assert_eq!(
+            improved(|admission| admission.kind = UrlKind::Resource),
+            None
+        );
     }
 
     #[test]
