@@ -28,7 +28,7 @@ pub trait SendGuard: Send + Sync {
 /// group is read at its own moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Living workers that were not told to stop, including this one.
+    /// Living workers that are not being drained, including this one.
     pub living: u64,
     /// Living workers of this worker's group.
     pub group_living: u64,
@@ -46,7 +46,7 @@ pub struct Survey {
     pub own_links_wait: bool,
     /// The numbers of the groups whose links this worker has to forward.
     pub to_forward: Vec<i32>,
-    /// Whether this worker was told to hand over its buckets and stop.
+    /// Whether this worker has to hand over its buckets and stop.
     pub is_drained: bool,
     /// This worker's buckets that have to move to another group.
     pub moving: Vec<i32>,

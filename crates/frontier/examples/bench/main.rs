@@ -141,7 +141,7 @@ fn admit(
             last_tenth = (links - links_then) as f64 / (now - then).as_secs_f64();
             (tenth, tenth_began) = (tenth + 1, (links, now));
             eprintln!(
-                "{known:>11} known {last_tenth:>9.0} links/s {:>5.1} CPU us/link {:>6} MiB, slowest commit {} ms",
+                "{known_urls:>11} known {last_tenth:>9.0} links/s {:>5.1} CPU us/link {:>6} MiB, slowest commit {} ms",
                 machine::processor_seconds() * 1e6 / links as f64,
                 machine::memory_mib(),
                 slowest.as_millis(),
@@ -187,7 +187,7 @@ fn lease_and_settle(
     while leases.peek().is_some() {
         let mut transaction = frontier.begin()?;
         for lease in leases.by_ref().take(plan.pages_per_commit) {
-            transaction.settle_until(lease, Outcome::Fetched { status: 200 }, a_visit(0))?;
+            transaction.settle_until(lease, Outcome::Fetched { status: 200 }, visit(0))?;
         }
         transaction.commit()?;
     }

@@ -150,7 +150,7 @@ clauses! {
         let later = Admission { priority: 200, ..link("/a", 3) };
         admit(bench.frontier(), [later]);
         assert_eq!(order(bench.frontier()), "/b /a");
-        // Deferred and revived in one transaction, it goes behind.
+        // A URL deferred and revived in one transaction is queued last.
         let first = lease(bench.frontier());
         let mut transaction = bench.frontier().begin().unwrap();
         transaction.settle(first, Outcome::Deferred(trap)).unwrap();

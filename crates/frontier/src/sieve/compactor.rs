@@ -174,7 +174,7 @@ impl Compactor {
     fn end(&self, work: impl FnOnce() -> Result<(), FrontierError>) {
         let ended = catch_unwind(AssertUnwindSafe(work));
         let ended = ended.unwrap_or_else(|_| Err(self.failure("a thread panicked")));
-        if let Err(why) = ended {
+        if let Err(error) = ended {
             tracing::error!(error = %error, "the sieve can't be written");
             let message = error.to_string();
             let mut jobs = self.jobs();
@@ -269,7 +269,7 @@ impl Compactor {
         runs_to_merge(&sizes, self.gather as u64).map(|group| view.runs[group].to_vec())
     }
 
-    /// Merges runs. Returns false if it was told to stop before the end.
+    /// Merges runs. Returns false if stopped before the end.
     fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, FrontierError> {
         let max_records = runs.iter().map(|run| run.entry.records).sum();
         let mut merge = Merge::new(runs).map_err(|why| self.run_list.run_failed(why))?;

@@ -165,8 +165,8 @@ fn a_truncated_run_is_named() {
     let whole = fs::read(&path).unwrap();
     for length in [0, 1, 63, 64, 4096, whole.len() / 2, whole.len() - 1] {
         fs::write(&path, &whole[..length]).unwrap();
-        let why = bench.get(1).unwrap_err().to_string();
-        assert!(why.contains("00000001.run"), "{why}");
+        let message = bench.get(1).unwrap_err().to_string();
+        assert!(message.contains("00000001.run"), "{message}");
     }
     fs::remove_file(&path).unwrap();
     assert!(

@@ -65,7 +65,7 @@ fn a_foreign_directory_is_refused_and_left_alone() {
     let error = refusal(dir.path());
     assert!(
         matches!(&error, OpenError::Foreign { found, .. } if found == "`thesis.tex`"),
-        "{why}"
+        "{error}"
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 
@@ -76,7 +76,7 @@ fn a_foreign_directory_is_refused_and_left_alone() {
     db.keyspace("meta", Default::default).unwrap();
     drop(db);
     let error = refusal(dir.path());
-    assert!(!matches!(error, OpenError::Io { .. }), "{why}");
+    assert!(!matches!(error, OpenError::Io { .. }), "{error}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn another_layout_is_named() {
         drop((meta, db));
         let message = refusal(dir).to_string();
         let expected = format!("has layout {layout}, this program reads layout 3");
-        assert!(message.ends_with(&expected), "{why}");
+        assert!(message.ends_with(&expected), "{message}");
     }
 }
 
@@ -114,7 +114,7 @@ fn runs_without_a_store_are_damage() {
     let error = refusal(bench.dir.path());
     assert!(
         matches!(&error, OpenError::Corrupt { what, .. } if what == "`store` is missing"),
-        "{why}"
+        "{error}"
     );
 }
 
@@ -148,7 +148,7 @@ fn a_damaged_run_is_named_and_never_a_panic() {
         let error = refusal(dir);
         assert!(
             matches!(&error, OpenError::Corrupt { what, .. } if what.contains(name)),
-            "{why}"
+            "{error}"
         );
         let mut flipped = whole.clone();
         flipped[0] ^= 1;
@@ -294,6 +294,6 @@ fn counters_that_do_not_agree_are_damage() {
     let message = refusal(dir).to_string();
     assert!(
         message.ends_with("its queues hold 2 URLs where 1 were counted"),
-        "{why}"
+        "{message}"
     );
 }

@@ -82,7 +82,7 @@ impl Closed {
             let error = refusal(self.dir.path());
             assert!(
                 matches!(&error, OpenError::Corrupt { what, .. } if what.ends_with(reason)),
-                "{why}"
+                "{error}"
             );
         }
         assert_eq!(fs::read(path).unwrap(), bytes, "nothing was cut");
@@ -173,7 +173,7 @@ fn damage_in_an_older_journal_is_refused() {
         fs::write(&newer, vec![0; end]).unwrap();
         let message = refusal(closed.dir.path()).to_string();
         let reason = "it was written whole before the next one";
-        assert!(message.ends_with(reason), "{why}");
+        assert!(message.ends_with(reason), "{message}");
     }
     // The store may leave a journal with unused space.
     let mut bytes = closed.bytes.clone();
@@ -206,7 +206,7 @@ fn a_synced_commit_lost_from_the_journal_is_refused() {
         for _ in 0..2 {
             let message = refusal(dir).to_string();
             let expected = "a commit that was synced is missing from its journal";
-            assert!(message.ends_with(expected), "{table}: {why}");
+            assert!(message.ends_with(expected), "{table}: {message}");
         }
     }
 }

@@ -109,7 +109,7 @@ fn fill(dir: &Path) {
 }
 
 #[test]
-fn a_copy_contains_no_byte_of_what_was_left_out() {
+fn a_copy_contains_no_byte_of_the_urls_left_out() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     assert!(holds(dir.path(), HOST));
