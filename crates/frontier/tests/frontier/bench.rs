@@ -136,7 +136,7 @@ fn tear_a_commit(journal: &Path) {
 
 /// Returns a frontier that was created and never used. Creation takes hundreds of syncs, so it is
 /// done only once. It is opened a second time because the store then keeps its journal small.
-fn begun() -> TempDir {
+fn new_frontier() -> TempDir {
     static FILES: OnceLock<Vec<(PathBuf, Vec<u8>)>> = OnceLock::new();
     let files = FILES.get_or_init(|| {
         let dir = TempDir::new().unwrap();

@@ -281,7 +281,7 @@ fn transact(
     true
 }
 
-fn keep(transaction: &mut dyn Transaction, what: u8) {
+fn keep(transaction: &mut dyn Transaction, value: u8) {
     let host = HostKey::parse(&format!("h{}.example", value % 2)).unwrap();
     transaction.keep_host(&host, value.into(), &[value]);
     transaction.keep_robots(&origin(usize::from(value % 2)), &[value]);
