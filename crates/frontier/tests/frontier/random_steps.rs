@@ -178,7 +178,7 @@ fn view(frontier: &dyn Frontier) -> String {
         for url in all_urls().into_iter().filter(|url| url.origin() == origin) {
             let record = frontier.known(&url).unwrap();
             let visit = frontier.visit(&url).unwrap();
-            lines.push(format!("{url} {known:?} {visit:?}"));
+            lines.push(format!("{url} {record:?} {visit:?}"));
         }
     }
     lines.join("\n")
