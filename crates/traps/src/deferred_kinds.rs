@@ -14,7 +14,8 @@ pub(super) struct DeferredKind {
     /// Whether all URLs of the kind are deferred, because of trap signs. If false, only URLs found
     /// on pages with nothing new are.
     pub(super) by_looks: bool,
-    /// The parameters that never brought anything. Only URLs with one of these are deferred.
+    /// The parameters that never brought anything. If set, only URLs with such a parameter are
+    /// deferred.
     pub(super) names: Option<Vec<String>>,
     /// The number of URLs deferred so far, and the number of the next one that is fetched as a
     /// probe.

@@ -39,7 +39,7 @@ pub(super) struct Text {
     pub(super) followed: Option<Box<Followed>>,
 }
 
-/// What pages with the same content led to, if they had nothing new.
+/// The URLs found on pages with the same content, if these pages had nothing new.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     pub(super) level: u8,

@@ -38,7 +38,7 @@ struct Rule {
     different: u32,
 }
 
-/// What is needed to compare a page.
+/// The values that pages are compared by.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     url: u64,
@@ -256,7 +256,7 @@ impl Rule {
         } else {
             format!("{step} {about}")
         };
-        format!("{what}: {same} of {same} pairs of pages were the same; asked for as {other}")
+        format!("{subject}: {same} of {same} pairs of pages were the same; asked for as {other}")
     }
 }
 
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(rules(&again), (0, 0));
         let ids = [(&*path(one), 20, 1), (&*path(other), 20, 1)];
         assert_eq!(rules(&ids), (1, 1));
-        // One id at two places in the query.
+        // The same id at two places in the query.
         let [front, back] = [format!("/p?{one}&x=1"), format!("/p?x=1&{one}")];
         assert_eq!(rules(&[(&front, 20, 1), (&back, 20, 1)]), (0, 1));
     }

@@ -1,8 +1,8 @@
 //! Traps: endless sets of URLs that bring nothing new, recognised by the pages fetched so far.
 //!
-//! A trap is recognised by several signs together: pages with nothing new, found on pages with
-//! nothing new, each of which leads to more of its kind, with URLs that look like those of
-//! calendars, sessions or selections. A single sign neither delays nor defers anything.
+//! A trap is recognised by several signs together: its pages have nothing new, were found on pages
+//! with nothing new, and lead to more of their kind, and their URLs look like calendars, sessions
+//! or selections. A single sign neither delays nor defers anything.
 //!
 //! Pass each fetched page to [`Traps::observe`], and the URLs first found on it to
 //! [`Traps::record_children`]. [`Traps::disposition`] then decides whether a URL is fetched or
@@ -52,11 +52,11 @@ const WORDS_A_NEW_ONE: usize = 12;
 /// Pages with fewer words are always compared word by word: that is cheap, and they are often
 /// stubs.
 const FEW_WORDS: u32 = 50;
-/// Of a deferred kind, the 128th URL is fetched anyway, then the 512th, the 2,048th, and so on.
+/// The 128th URL of a deferred kind is fetched anyway, then the 512th, the 2,048th, and so on.
 const FIRST_PROBE: u64 = 128;
 const PROBE_FACTOR: u64 = 4;
-/// The minimum number of pages with one text, and the minimum level without trap signs, at which
-/// pages that lead to each other are deferred.
+/// The minimum number of pages with one text, and their minimum level without trap signs, for pages
+/// that lead to each other to count as a trap.
 const TEXT_ROW: u32 = 3;
 const TEXT_LEVEL: u8 = 2;
 
@@ -98,7 +98,7 @@ pub struct PageJudgement {
     pub new_words: Option<u32>,
 }
 
-/// What to do with the next URL.
+/// The treatment of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Fetch the URL.
@@ -177,9 +177,8 @@ impl Traps {
         self.changing.clear();
     }
 
-    /// Returns the known words of the page's host if the page has to be compared with them. The
-    /// caller can then compare without blocking other users of these traps; otherwise
-    /// [`Traps::observe`] compares.
+    /// Returns the known words of the page's host if the page has to be compared. The caller can
+    /// then compare without blocking these traps; otherwise [`Traps::observe`] compares.
     #[must_use]
     pub fn words_to_compare(
         &self,
@@ -209,7 +208,7 @@ impl Traps {
             return unjudged;
         }
         let key = url.host_key();
-        let host = self.hosts.of_page(&key);
+        let host = self.hosts.for_page(&key);
         let mut is_changed = false;
         if let PageAnswer::Text(gist) = answer {
             if host.names.has_met(url) {
@@ -249,7 +248,7 @@ impl Traps {
         };
         let mut has_turned = false;
         for place in std::iter::once(template).chain(family) {
-            let whole = Some(place) != family;
+            let is_template = Some(place) != family;
             let pattern = shape
                 .family()
                 .filter(|_| !is_template)
@@ -279,7 +278,7 @@ impl Traps {
         let one_more = (level + 1).min(MAX_LEVEL);
         let (level, is_barren) = match (page_yield, answer) {
             (Yield::New, _) => (0, false),
-            // One or two redirects are harmless.
+            // Up to two redirects are harmless.
             (Yield::Onwards, PageAnswer::Redirect(_, 0)) => (level, true),
             _ => (one_more, true),
         };
@@ -541,7 +540,7 @@ fn is_doubtful(
 /// Compares a page with earlier pages of its host: by its new words if it is doubtful, otherwise by
 /// its whole text.
 fn read(host: &mut HostMemory, gist: &PageFingerprint, new_words: Option<u32>) -> Yield {
-    let enough = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
+    let threshold = MIN_NEW_WORDS.max(gist.words as usize / WORDS_A_NEW_ONE);
     let has_new_words = new_words.is_none_or(|words| words as usize > threshold);
     let pages = host.texts.entry(gist.said, Text::default);
     pages.pages = pages.pages.saturating_add(1);

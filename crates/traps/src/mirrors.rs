@@ -18,7 +18,7 @@ const MAX_ORIGINS: usize = 4;
 const MAX_PAIRS: usize = 1024;
 /// Pages with fewer words resemble too many others.
 const MIN_WORDS: u32 = 20;
-/// Maximum number of bits in which the simhashes of one page fetched twice differ.
+/// Maximum number of differing bits between the simhashes of one page fetched twice.
 const NEAR_BITS: u32 = 3;
 
 #[derive(Debug)]

@@ -37,7 +37,7 @@ struct SharedWords {
     bytes: AtomicUsize,
 }
 
-/// The words, and the pages that were last compared with them.
+/// The words of a host, and the pages compared last.
 #[derive(Debug)]
 struct Compared {
     novelty: Novelty,
@@ -83,9 +83,8 @@ impl HostWords {
 /// The recent shingles of one host: a hash table of 16-bit tags. Each bucket has the latest first,
 /// so a full bucket drops the least recently seen one.
 ///
-/// A tag contains the bits by which its bucket is split when the table grows, and at least 11 bits
-/// that distinguish it from others. About one in a hundred new shingles is mistaken for a known
-/// one.
+/// A tag contains the bits that split its bucket when the table grows, and at least 11 bits that
+/// distinguish shingles. About one in a hundred new shingles is mistaken for a known one.
 #[derive(Debug, Default)]
 pub(super) struct Novelty {
     /// A power of two in number. Tag 0 marks an empty slot.
@@ -96,7 +95,7 @@ pub(super) struct Novelty {
 impl Novelty {
     /// Returns the number of new words of a page, including images, and adds them.
     ///
-    /// One new word makes five shingles new, and so does a place where words were left out.
+    /// A new word makes five shingles new, and so does an omission.
     pub(super) fn count_new(&mut self, gist: &PageFingerprint) -> usize {
         self.make_room(gist.shingles.len() + gist.images.len());
         // The slots of each bucket that this page filled: what a page repeats is as new as the
@@ -271,7 +270,7 @@ mod tests {
         };
         novelty.count_new(&page(0));
         for n in 1..1000 {
-            // 100 words of its own, and 4 shingles that extend into the menu.
+            // The 100 new words, and 4 shingles that extend into the menu.
             let new_words = novelty.count_new(&page(n));
             assert!((70..=110).contains(&new_words), "page {n}: {new_words}");
         }

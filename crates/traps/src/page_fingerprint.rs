@@ -39,7 +39,7 @@ pub struct PageFingerprint {
     pub text: u64,
     /// The hash of the content: the text without dates and words of the page's own URL.
     pub said: u64,
-    /// Nearly equal texts differ in few of these bits.
+    /// The simhash of the text: nearly equal texts differ in few bits.
     pub simhash: u64,
     /// The number of words that are new on the host, if they were compared.
     pub(super) new_words: Option<u32>,
@@ -67,7 +67,7 @@ impl PageFingerprint {
 pub struct FingerprintReader {
     /// Hashes of the words of the page's URL.
     own: Vec<u64>,
-    /// The bits selected by the last six bits of those hashes.
+    /// A bit set with a bit for each hash in `own`, to skip most comparisons.
     own_bits: u64,
     text: u64,
     said: u64,
@@ -261,7 +261,7 @@ fn is_number_of_a_date(word: &[u8]) -> bool {
     (word.len() <= 2 || year) && word.iter().all(u8::is_ascii_digit)
 }
 
-/// Whether a word, which begins with these three letters, is the name of a month or weekday.
+/// Whether a word is the name of a month or weekday, given its first three letters.
 #[inline(never)]
 fn is_name(beginning: [u8; 3], word: &[u8]) -> bool {
     let named = NAMES_OF_DAYS.iter().find(|name| *name.0 == beginning);
@@ -294,7 +294,8 @@ const NAMES_OF_DAYS: [(&[u8; 3], &[u8]); 19] = [
     (b"sun", b"day"),
 ];
 
-/// True at the hashes of the first letters of those names. Few other words share one.
+/// True at the `place_of` the first letters of each name in `NAMES_OF_DAYS`. Few other words share
+/// one.
 static MAY_BEGIN_A_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut name = 0;

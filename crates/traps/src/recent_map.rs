@@ -144,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys of few slots, so that most of them collide.
+        /// Keys with few slots, so that most keys collide.
         #[test]
         fn the_map_equals_a_list_of_the_latest_entries(
             capacity in 1..20_usize,

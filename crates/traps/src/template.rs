@@ -13,7 +13,7 @@ const LITTLE_ROW: u32 = 8 * PLAIN_ROW;
 /// The minimum level for URLs without trap signs: consecutive pages, each found only on the one
 /// before.
 const PLAIN_LEVEL: u8 = 8;
-/// Of a proven template (see `is_proven`), one page in this many is compared word by word.
+/// One page in this many of a proven template (see `is_proven`) is compared word by word.
 const SAMPLE: u64 = 8;
 /// The maximum number of counted wrong deferrals. Each doubles the number of pages that makes a
 /// trap.
@@ -84,7 +84,7 @@ impl fmt::Display for Trap {
     }
 }
 
-/// What one page of a template brought.
+/// The yield of one page of a template.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Yield {
     /// Something new.
@@ -97,7 +97,7 @@ pub(super) enum Yield {
     Onwards,
 }
 
-/// What the pages of a template brought so far.
+/// The account of a template: what its pages brought so far.
 #[derive(Debug)]
 pub(super) struct Template {
     pattern: String,
@@ -208,7 +208,7 @@ impl Template {
     }
 
     /// Whether the template's URLs are queued behind others: the last pages brought nothing new.
-    /// One page is enough if there are trap signs.
+    /// With trap signs, a single page is enough.
     pub(super) fn is_watched(&self) -> bool {
         self.row > 1 || (self.row > 0 && self.signs.any())
     }
@@ -226,7 +226,7 @@ impl Template {
     }
 
     /// Returns the kind of trap if there is enough evidence: several consecutive pages with nothing
-    /// new, found on each other, each of which led to more of them.
+    /// new that were found on each other and each led to more.
     pub(super) fn verdict(&self) -> Option<Trap> {
         let factor = 1_u32 << self.chances;
         // The level also counts pages of other templates on the way.
@@ -386,7 +386,7 @@ mod tests {
         ] {
             assert_eq!(row(signs, 3, 1, 3).verdict(), Some(trap));
         }
-        // Signs of single pages count for all pages, except parameters, which all of them have.
+        // Signs of single pages count for the template, except parameters.
         for (path, trap) in [
             ("/x/x/x", Trap::RepeatedPath),
             ("/2031/05/07", Trap::Calendar),

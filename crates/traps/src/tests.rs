@@ -105,7 +105,7 @@ fn crawl_by(most: usize, site: Site<'_>, prepare: Prepare<'_>) -> Crawled {
             level,
             answer,
         };
-        let opinion = traps.observe(&visit);
+        let judgement = traps.observe(&visit);
         let html = html.unwrap_or_default();
         let (redirects, links): (u8, Vec<&str>) = match html.strip_prefix("-> ") {
             Some(target) => (redirects + 1, vec![target]),
@@ -450,7 +450,7 @@ fn a_deferred_kind_is_revived_by_something_new() {
     );
     started.restore(b"nonsense\n\t\t");
     started.restore(b"parked 2\nnonsense\n\t\t");
-    let (opinion, _) = visit(&mut traps, probe, &prose("a concert", 30));
+    let (judgement, _) = visit(&mut traps, probe, &prose("a concert", 30));
     assert!(judgement.has_turned && !judgement.is_barren);
     assert_eq!(traps.standing(&url(999), None, 1), Disposition::Fetch);
     // The next time it takes twice as many pages.

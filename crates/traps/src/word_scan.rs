@@ -9,7 +9,7 @@ const WIDTH: usize = 16;
 /// The scanned beginning of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    /// One bit per byte, set for bytes of words.
+    /// A bit for each byte, set if the byte belongs to a word.
     pub(super) words: u64,
     /// The number of scanned bytes: the whole text, 32 bytes, or those before an ampersand.
     pub(super) length: usize,

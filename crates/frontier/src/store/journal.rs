@@ -205,7 +205,8 @@ impl<R: Read> BatchReader<R> {
         }
         let items = u32::from_le_bytes(items);
         if u64::from(items).saturating_mul(MIN_ITEM_BYTES) > self.reader.limit() {
-            // The remaining bytes can't contain this many items. This keeps the search for a batch at each byte fast.
+            // The remaining bytes can't contain this many items. This keeps the search for a batch
+            // at each byte fast.
             return Ok(false);
         }
         for _ in 0..items {

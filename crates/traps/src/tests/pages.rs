@@ -48,7 +48,7 @@ fn a_repeated_text_defers_its_links_from_the_third_page_on() {
     check(1, 2, &["/3"], "", true);
     check(1, 1, &["/3"], "", false);
     check(1, 2, &[], "", false);
-    // With trap signs, a level of one is enough.
+    // A level of one is enough if there are trap signs.
     check(1, 1, &["/3"], "?a=1", true);
     check(0, 0, &["/3"], "?a=1", false);
 }
@@ -58,7 +58,7 @@ fn a_host_is_known_once_a_spelling_is_learned() {
     let host = HostKey::parse("a.example").unwrap();
     for defers in [false, true] {
         let mut traps = Traps::new(SpellingRules::default(), defers);
-        let known: Vec<_> = (1..=3)
+        let states: Vec<_> = (1..=3)
             .map(|n| {
                 let text = prose(&n.to_string(), 60);
                 visited(&mut traps, &format!("/{n}/"), 0, &text, &[]);
@@ -140,8 +140,8 @@ fn one_in_eight_proven_pages_is_compared_word_by_word() {
     }
     let weight = traps.hosts.weigh();
     assert!(weight < 50_000, "{weight}");
-    // Pages that repeat the first page and add a word. They pass for new until one of them is
-    // compared; later ones are compared too.
+    // Pages that repeat the first page and add a word. Such pages pass for new until one is
+    // compared; later pages are compared too.
     let is_chosen = |page: u32| {
         let url = format!("http://a.example/{page}/a/");
         stable_hash::of(url.as_bytes()).is_multiple_of(8)
