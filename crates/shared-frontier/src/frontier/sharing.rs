@@ -134,7 +134,7 @@ impl WorkerFrontier for SharedFrontier {
         let tables = &self.tables;
         let TakenBuckets {
             buckets,
-            asked,
+            sent_at,
             seq,
             totals,
         } = take_buckets(tables, most)?;
@@ -148,7 +148,7 @@ impl WorkerFrontier for SharedFrontier {
         let origins = origins.collect();
         let totals = sum(writer.totals, totals);
         self.change(&mut writer, totals, |memory| {
-            tables.owned.add(buckets, asked);
+            tables.owned.add(buckets, sent_at);
             memory.leases.join(queues, totals);
         });
         writer.seq = writer.seq.max(seq);
@@ -368,8 +368,8 @@ impl SharedFrontier {
         });
         let others: Vec<_> = others
             .map(|(group, params)| {
-                let asked = group.query(Sql::Survey, &params);
-                (group, params, asked)
+                let request = group.query(Sql::Survey, &params);
+                (group, params, request)
             })
             .collect();
         let own = params(groups.own, owned.crawl, owned.buckets());
@@ -379,8 +379,8 @@ impl SharedFrontier {
             survey.ok_or_else(|| tables.corrupt("worker"))
         };
         let mut surveys = vec![read(groups.own, &rows)?];
-        for (group, params, asked) in others {
-            let rows = group.wait(asked, Sql::Survey, &params)?;
+        for (group, params, request) in others {
+            let rows = group.wait(request, Sql::Survey, &params)?;
             surveys.push(read(group.number, &rows)?);
         }
         Ok(surveys)
