@@ -69,7 +69,7 @@ pub(crate) fn judged(
     let limit = config.time_limit();
     let facts = thread.run(async move { within(limit, facts(&facts_client)).await })?;
     for warning in clock_warnings(facts.ahead, facts.took) {
-        tracing::warn!("the frontier at {}: {said}", thread.address);
+        tracing::warn!("the frontier at {}: {warning}", thread.address);
     }
     if facts.version < OLDEST_ENGINE {
         return Err(OpenError::TooOld {

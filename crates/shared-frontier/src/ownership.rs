@@ -175,7 +175,7 @@ impl Ownership {
         let lost_count = lost_count.count();
         if name == 0 || lost_count > 0 {
             let _ = self.lose(&format!(
-                "the leases of {lost} of {} buckets ended before a heartbeat came",
+                "the leases of {lost_count} of {} buckets ended before a heartbeat came",
                 buckets.len()
             ));
             return Ok(());
