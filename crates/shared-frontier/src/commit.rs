@@ -18,7 +18,7 @@ pub(crate) const CRAWL_META: &str = "crawl ";
 /// The rows of a transaction, as a list for each column.
 #[derive(Default)]
 pub(crate) struct CommitBatch {
-    /// The number of the commit among those of this worker.
+    /// The commit's number among the commits of this worker.
     pub(crate) number: i64,
     /// Pages and bytes over all lives of the worker, if they changed.
     pages: Option<i64>,
@@ -185,7 +185,7 @@ impl CommitBatch {
             && self.crawl_meta.name.is_empty()
     }
 
-    /// Makes the commit conditional on the epochs of these buckets, and counts the changes in them.
+    /// Makes the commit conditional on the epochs of these buckets, and counts their changes.
     pub(crate) fn fence(
         &mut self,
         buckets: BTreeMap<i32, StateChanges>,

@@ -57,7 +57,7 @@ pub(crate) type Answer<T> = Result<T, tokio_postgres::Error>;
 /// The configuration of connections to an engine.
 #[derive(Clone)]
 pub(crate) struct EngineConfig {
-    /// One for each host of the connection string, in order.
+    /// A configuration for each host of the connection string, in order.
     hosts: Vec<Config>,
     guarded: GuardedConnect,
 }
@@ -297,8 +297,8 @@ impl Session {
         self.client.execute(self.prepared(sql).await?, params).await
     }
 
-    /// Returns a prepared statement. Statements executed at once are sent in order only if all of
-    /// them were prepared before.
+    /// Returns a prepared statement. Statements executed at once are sent in order only if all were
+    /// prepared before.
     pub(crate) async fn prepared(&self, sql: Sql) -> Answer<&Statement> {
         let at = sql as usize;
         let prepare = || self.client.prepare(Sql::TEXTS[at]);

@@ -16,8 +16,8 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// A PostgreSQL connection string in URL form: `postgres://crawler@db.example.org/crawl`.
 ///
-/// It may name several hosts, of which the first one that responds is used, and the libpq
-/// parameters that the driver knows. Three parameters are handled here:
+/// The string may name several hosts (the first that responds is used), and the libpq parameters
+/// that the driver knows. Three parameters are handled here:
 ///
 /// - `sslmode`: `verify-full` (the default if a host is not on this machine) or `disable`;
 /// - `sslrootcert`: a PEM file with root certificates, instead of the system's;
@@ -286,12 +286,15 @@ mod tests {
             "%2Frun%2Fpostgresql",
         ] {
             check(
-                &format!("postgres://crawler@{here}/crawl"),
+                &format!("postgres://crawler@{local}/crawl"),
                 Encryption::None,
             );
         }
         for remote in ["db.example.org", "192.0.2.7", "127.0.0.1,db.example.org"] {
-            check(&format!("postgres://crawler@{there}/crawl"), verified(None));
+            check(
+                &format!("postgres://crawler@{remote}/crawl"),
+                verified(None),
+            );
         }
         let on_loopback = "postgres://127.0.0.1/crawl?";
         check(&format!("{on_loopback}sslmode=verify-full"), verified(None));
@@ -353,8 +356,8 @@ mod tests {
             "postgres://me@db.example.org/crawl?s3cret",
         ] {
             let error = ConnectionString::parse(text).unwrap_err();
-            let mut shown = format!("{refused} {refused:?}");
-            let mut source = std::error::Error::source(&refused);
+            let mut shown = format!("{error} {error:?}");
+            let mut source = std::error::Error::source(&error);
             while let Some(why) = source {
                 shown += &format!(" {why}");
                 source = why.source();

@@ -11,7 +11,7 @@ use crate::error::OpenError;
 
 /// Maximum size of a password file, in bytes.
 const MAX_PASSWORD_FILE_BYTES: u64 = 1 << 20;
-/// The mode bits that let other users read or write a file.
+/// The mode bits for access by other users.
 const OTHERS: u32 = 0o077;
 
 /// A password. Never shown in any output.
@@ -41,8 +41,8 @@ impl fmt::Debug for Password {
 pub struct Credentials {
     /// The password.
     pub password: Option<Password>,
-    /// The file to search if there is no password, in libpq's format. Only its owner may have
-    /// access to it.
+    /// The password file (in libpq's format) to search if `password` is `None`. Only its owner may
+    /// have access to it.
     pub password_file: Option<PathBuf>,
 }
 
@@ -215,7 +215,7 @@ mod tests {
         written("*:*:*:me:s3cret\n", 0o600);
         let found_password = of_file().unwrap();
         assert!(found_password == Some(Password::new("s3cret")));
-        assert!(!format!("{found:?}").contains("s3cret"));
+        assert!(!format!("{found_password:?}").contains("s3cret"));
         written("a.example:*:*:me:s3cret\n", 0o600);
         let refused = of_file().unwrap_err().to_string();
         assert!(

@@ -93,7 +93,7 @@ pub(crate) fn judged(
     Ok((client, facts.took))
 }
 
-/// What an engine reports about itself.
+/// Facts that an engine reports.
 #[derive(Default)]
 struct EngineFacts {
     version: i32,

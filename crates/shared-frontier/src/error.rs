@@ -33,9 +33,9 @@ pub enum OpenError {
         "no root certificates from {place}: {what}\nhint: name a PEM file with the certificate of those who sign for the engine: sslrootcert=FILE"
     )]
     Roots {
-        /// Where root certificates were searched for.
+        /// The place searched for root certificates.
         place: String,
-        /// What failed there.
+        /// The failure there.
         what: String,
     },
     /// The password file can't be used.

@@ -17,8 +17,8 @@ use crate::open_groups::{Group, find_groups};
 use crate::rows::{LinkKey, Reader, sum, url_at};
 use crate::sql::export;
 
-/// The name under which each group stores where the crawl was moved to. With this note, no worker
-/// continues the crawl.
+/// The name under which each group stores where the crawl was moved to. No worker continues a crawl
+/// with this note.
 pub(crate) const EXPORTED: &str = "exported";
 
 /// The name of a worker's own record of listed buckets, which is useless elsewhere.

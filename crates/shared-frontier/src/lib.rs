@@ -12,10 +12,10 @@
 //! A worker works in one group, and no transaction spans two ([`SharedFrontier::open_groups`],
 //! [`move_buckets`]).
 //!
-//! The crate never contacts a host and knows nothing about politeness. It blocks its callers'
-//! threads and serves its connections on a thread of its own, so it works with and without an async
-//! runtime. Connections off loopback are encrypted, and the engine's certificate is verified. The
-//! crate reads no environment variables: the password is in [`Options`].
+//! The crate never contacts a host and knows nothing about politeness. Calls block; connections are
+//! served on a separate thread, so callers need no async runtime but may have one. Connections off
+//! loopback are encrypted, and the engine's certificate is verified. The crate reads no environment
+//! variables: the password is in [`Options`].
 
 mod check;
 mod commit;

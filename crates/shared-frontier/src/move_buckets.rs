@@ -16,8 +16,8 @@
 //! 5. All other groups record the new home, the rows at the source are removed, and links that
 //!    arrived there in the meantime are forwarded.
 //!
-//! If groups contradict each other, the valid one is the group with the highest epoch among those
-//! that consider themselves the bucket's home.
+//! If groups contradict each other, the bucket's home is the group with the highest epoch that
+//! considers itself the home.
 
 mod copied_tables;
 mod move_group;
@@ -427,9 +427,9 @@ mod tests {
     fn of_contradicting_groups_the_one_with_the_highest_epoch_serves() {
         for (found, expected) in [
             (vec![(0, 0, 3), (1, 0, 1)], Some((0, 3))),
-            // It was moved from 0 to 1, which 0 does not know.
+            // Moved from 0 to 1, which 0 does not know.
             (vec![(0, 0, 3), (1, 1, 4)], Some((1, 4))),
-            // It was moved back to 0, which 1 does not know.
+            // Moved back to 0, which 1 does not know.
             (vec![(0, 0, 8), (1, 1, 7), (2, 1, 4)], Some((0, 8))),
             (vec![(0, 1, 8), (1, 0, 7)], None),
         ] {

@@ -1,8 +1,8 @@
 //! The groups of a crawl: finds existing ones and creates new ones.
 //!
 //! Each engine has a row of the crawl with the number of its group and the number of groups. The
-//! first start numbers the groups as they are named. They become valid once all of them were
-//! created: an interrupted start is repeated, and a start that finds a group missing is refused.
+//! first start numbers the groups as they are named. The groups become valid once all were created:
+//! an interrupted start is repeated, and a start that finds a group missing is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -366,7 +366,7 @@ pub(crate) async fn crawl(client: &Client, name: &str, new: &NewCrawl) -> Answer
         if let Some(row) = find(client, name).await? {
             return Ok(row);
         }
-        // Of two concurrent callers, the second finds the row of the first, or its number in use,
+        // The second of two concurrent callers finds the row of the first, or its number in use,
         // and reads again.
         let begin = "WITH begun AS (
                 INSERT INTO crawl_frontier.crawl (map, homes, number, buckets, workers,

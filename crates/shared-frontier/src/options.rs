@@ -19,7 +19,7 @@ pub struct Options {
     /// The settings that must be the same for all workers of a crawl, one per line.
     pub settings: String,
     /// The id of this worker's last life ([`SharedFrontier::life`]), if that life is known to be
-    /// over. Its leases are then ended at once instead of waited for.
+    /// over. Opening then ends that life's leases instead of waiting for them to expire.
     ///
     /// [`SharedFrontier::life`]: crawl_frontier::shared::WorkerFrontier::life
     pub last_life: Option<String>,

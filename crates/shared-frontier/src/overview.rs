@@ -76,7 +76,7 @@ pub struct WorkerOverview {
     pub is_alive: bool,
     /// Whether the worker is idle until new links arrive.
     pub rests: bool,
-    /// Whether the worker was told to hand over its hosts and stop.
+    /// Whether the worker has to hand over its hosts and stop.
     pub is_drained: bool,
     /// The time since the worker's last heartbeat.
     pub heard: Duration,
@@ -166,7 +166,7 @@ impl CrawlOverview {
     }
 }
 
-/// Tells a worker to hand its hosts over to the others and stop. Returns whether a living worker of
+/// Makes a worker hand its hosts over to the others and stop. Returns whether a living worker of
 /// that name was found in the named groups.
 ///
 /// # Errors

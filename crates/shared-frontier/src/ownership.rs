@@ -41,7 +41,7 @@ pub(crate) struct OwnedBucket {
     pub(crate) taken: Instant,
 }
 
-/// One life of a worker.
+/// A life of a worker.
 pub(crate) struct WorkerLife {
     /// See [`Ownership::worker`].
     pub(crate) worker: String,
@@ -58,7 +58,8 @@ struct Held {
 }
 
 impl Ownership {
-    /// Creates an ownership of a worker's name without buckets, taken by a message sent at `sent_at`.
+    /// Creates an ownership of a worker's name without buckets, taken by a message sent at
+    /// `sent_at`.
     pub(crate) fn new(crawl: i32, life: WorkerLife, term: Duration, sent_at: Instant) -> Ownership {
         Ownership {
             crawl,

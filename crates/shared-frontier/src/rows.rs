@@ -47,7 +47,7 @@ pub(crate) struct LinkKey {
     pub(crate) b: i32,
     /// The sender's life.
     pub(crate) sender: String,
-    /// The number of the link among those sent in that life.
+    /// The link's sequence number within that life.
     pub(crate) number: i64,
 }
 

@@ -94,8 +94,8 @@ statements! {
     /// Returns the group that serves each bucket, in bucket order: crawl.
     Map = "SELECT home FROM crawl_frontier.bucket WHERE crawl = $1 ORDER BY b";
     /// Returns the homes of workers, as stored in the first group: crawl. Each row also has the
-    /// version of the homes; if there are no homes yet, the name is null. A worker with a recent
-    /// home may not have started yet.
+    /// version of the homes; the name is null before the first home is assigned. A worker with a
+    /// recent home may not have started yet.
     Homes = "SELECT c.homes, w.name, w.home, w.since > clock_timestamp() - interval '1 minute',
             w.owner, w.allowed
         FROM crawl_frontier.crawl c LEFT JOIN crawl_frontier.worker_home w ON w.crawl = c.number
@@ -338,8 +338,8 @@ statements! {
         FROM unnest($2::int[], $3::int[], $4::bigint[], $5::bigint[])
             AS k(b, worker, origin, fingerprint)
         WHERE r.crawl = $1 AND r.b = k.b AND r.worker = k.worker";
-    /// Removes completed buckets from the list of those to reopen: crawl, then lists of bucket and
-    /// worker's number.
+    /// Removes completed buckets from the list of buckets to reopen: crawl, then lists of bucket
+    /// and worker's number.
     EndBucketsToReopen = "DELETE FROM crawl_frontier.bucket_to_reopen r
         USING unnest($2::int[], $3::int[]) AS k(b, worker)
         WHERE r.crawl = $1 AND r.b = k.b AND r.worker = k.worker";

@@ -16,7 +16,7 @@ use crate::options::Options;
 use crate::rows::Reader;
 use crate::sql::Sql;
 
-/// The group that stores data kept only once. It exists for as long as the crawl does.
+/// The group that stores data kept only once. This group exists for as long as the crawl does.
 pub(crate) const FIRST_GROUP: i32 = 0;
 
 /// The number of attempts at a change while others make theirs.

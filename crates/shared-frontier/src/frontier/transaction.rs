@@ -34,7 +34,7 @@ pub(super) struct SharedTransaction<'f> {
     changed: HashMap<Fingerprint, Change>,
     settled: HashSet<Fingerprint>,
     visits: HashMap<Fingerprint, StoredVisit>,
-    /// Links to hosts of other workers, and the resulting states as far as this worker knows.
+    /// Links to hosts of other workers, and the states that their owners should then have.
     links: Vec<(i32, Admission)>,
     sent_states: HashMap<Fingerprint, CurrentState>,
     /// Records read for admissions and not yet used. `None` for an unknown URL.

@@ -42,7 +42,7 @@ pub(super) const COPIED: [CopiedTable; 5] = [
 
 impl CopiedTable {
     /// Returns the statement that reads a part: crawl, bucket, previous key, maximum number of
-    /// rows. Its result is the rows as JSON, their number, and the last key.
+    /// rows. The result has the rows as JSON, their number, and the last key.
     pub(super) fn read(&self) -> String {
         let (name, columns) = (self.name, self.columns);
         let keys = self.keys.join(", ");
