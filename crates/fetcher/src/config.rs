@@ -49,6 +49,9 @@ pub struct FetchConfig {
     pub resolve: Vec<ResolveOverride>,
     /// Name servers that are asked instead of the system's; the hosts file is not read then.
     pub name_servers: Vec<SocketAddr>,
+    /// Maximum look-ups per second to each name server that is not on loopback. A look-up queries
+    /// both address families. `None` or 0: no limit.
+    pub name_server_rate: Option<f64>,
     /// The fields that single hosts are sent beyond those of every host.
     pub access: Vec<HostAccess>,
     /// Loopback and private addresses are asked like any other. Addresses that can belong
@@ -91,6 +94,7 @@ impl FetchConfig {
             proxy: None,
             resolve: Vec::new(),
             name_servers: Vec::new(),
+            name_server_rate: Some(100.0),
             access: Vec::new(),
             allow_private: false,
             allow_public: true,

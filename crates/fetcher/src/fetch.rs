@@ -101,7 +101,11 @@ impl Fetcher {
         let rules = Arc::new(rules);
         let names = Names::new(
             Arc::clone(&rules),
-            Source::new(&config.name_servers, config.connect_timeout),
+            Source::new(
+                &config.name_servers,
+                config.name_server_rate,
+                config.connect_timeout,
+            ),
         );
         let mut overridden = HashMap::new();
         for known in &config.resolve {

@@ -33,8 +33,6 @@ const MAX_TRIES: u32 = 3;
 const ONE_TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Wait for the other address family after one family answered (RFC 8305 section 3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
-/// Maximum look-ups per second to one name server. A look-up asks for both address families.
-const LOOK_UPS_PER_SECOND: f64 = 100.0;
 /// The life of an answer of the system, which tells no TTL.
 const SYSTEM_ANSWER_AGE: Duration = Duration::from_secs(60);
 
@@ -65,6 +63,8 @@ pub(crate) struct NoAddresses {
 pub(crate) struct Source {
     /// Asked instead of the system's name servers.
     servers: Vec<SocketAddr>,
+    /// Maximum look-ups per second to each name server off loopback; `None` or 0: no limit.
+    rate: Option<f64>,
     one_try: Duration,
     /// `None` where the system names no name server: then it is asked for every name.
     resolver: OnceLock<Option<NameServers>>,
@@ -74,9 +74,10 @@ pub(crate) struct Source {
 
 impl Source {
     /// Asks so that an answer, or the word that there is none, comes within `time`.
-    pub(crate) fn new(servers: &[SocketAddr], time: Duration) -> Source {
+    pub(crate) fn new(servers: &[SocketAddr], rate: Option<f64>, time: Duration) -> Source {
         Source {
             servers: servers.to_vec(),
+            rate,
             one_try: (time / (MAX_TRIES + 1)).min(ONE_TRY_TIMEOUT),
             resolver: OnceLock::new(),
             hosts: OnceLock::new(),
@@ -89,7 +90,7 @@ impl Source {
         // Made when it is needed first: only then there is a runtime for certain.
         let resolver = self
             .resolver
-            .get_or_init(|| NameServers::new(&self.servers, self.one_try));
+            .get_or_init(|| NameServers::new(&self.servers, self.rate, self.one_try));
         match resolver {
             Some(name_servers) if is_global(name) || !self.servers.is_empty() => {
                 let hosts = self.hosts.get_or_init(|| match self.servers.is_empty() {
@@ -136,7 +137,7 @@ struct NameServers {
 
 impl NameServers {
     /// Returns `None` if there are no name servers, or the resolver can't be built.
-    fn new(servers: &[SocketAddr], one_try: Duration) -> Option<NameServers> {
+    fn new(servers: &[SocketAddr], rate: Option<f64>, one_try: Duration) -> Option<NameServers> {
         let (config, mut options) = if servers.is_empty() {
             match read_system_conf() {
                 Ok(system) => system,
@@ -163,7 +164,7 @@ impl NameServers {
         // `Source` reads the hosts file: the resolver would query servers for the family it lacks.
         options.use_hosts_file = ResolveHosts::Never;
         let servers = config.name_servers().iter().map(|server| server.ip);
-        let rate = look_ups_per_second(servers);
+        let rate = rate.and_then(|rate| look_ups_per_second(servers, rate));
         let provider = TokioRuntimeProvider::default();
         let mut builder = TokioResolver::builder_with_config(config, provider);
         *builder.options_mut() = options;
@@ -221,9 +222,9 @@ impl NameServers {
 
 /// The maximum look-ups per second to all name servers together. Those on loopback don't count: they
 /// forward queries by their own rules. `None`: no limit.
-fn look_ups_per_second(servers: impl Iterator<Item = IpAddr>) -> Option<f64> {
+fn look_ups_per_second(servers: impl Iterator<Item = IpAddr>, rate: f64) -> Option<f64> {
     let elsewhere = servers.filter(|server| !server.is_loopback()).count();
-    (elsewhere > 0).then_some(elsewhere as f64 * LOOK_UPS_PER_SECOND)
+    (elsewhere > 0).then_some(elsewhere as f64 * rate)
 }
 
 /// Parses a name label by label: hosts of URLs may have labels that `Name::from_str` rejects, such
@@ -445,7 +446,7 @@ mod tests {
     #[test]
     fn ours_name_servers_elsewhere_are_asked_a_hundred_names_a_second_each() {
         let rate = |servers: &[&str]| {
-            look_ups_per_second(servers.iter().map(|server| server.parse().unwrap()))
+            look_ups_per_second(servers.iter().map(|server| server.parse().unwrap()), 100.0)
         };
         assert_eq!(rate(&["192.0.2.1"]), Some(100.0));
         assert_eq!(rate(&["192.0.2.1", "2001:db8::1", "::1"]), Some(200.0));

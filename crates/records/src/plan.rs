@@ -6,9 +6,10 @@ mod sizes;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::path::Path;
 
-use crawl_archive::rows::{ExcludedRow, PageUsage};
+use crawl_archive::rows::{ExcludedRow, PageUsage, RequestRow};
 use serde::{Deserialize, Serialize};
 
 use self::sizes::{BytesRange, KnownPages, PageSizes};
@@ -142,8 +143,10 @@ pub struct PlanSettings {
     pub per_host: u32,
     /// Pages of one host, at most.
     pub max_pages_per_host: Option<u64>,
-    /// Requests a second in all, at most.
+    /// Maximum requests per second in all.
     pub max_rate: Option<f64>,
+    /// Maximum requests per second to one IP address that is not on loopback.
+    pub address_rate: Option<f64>,
     /// The statements of the robots.txt files.
     pub origins: Vec<PlanOrigin>,
 }
@@ -160,7 +163,13 @@ pub fn plan(
     let sizes = earlier.map(PageSizes::read).transpose()?;
     let sizes = sizes.unwrap_or_default();
     let known = sizes.known_pages(dir)?;
-    let (mut gaps, mut rules) = (last_gaps(dir)?, rules(dir)?);
+    let (
+        Requests {
+            mut gaps,
+            addresses,
+        },
+        mut rules,
+    ) = (Requests::read(dir)?, rules(dir)?);
     let report = report(dir)?;
     let asked = report.hosts.iter().filter(|host| host.coverage.is_some());
     let none = KnownPages::default();
@@ -178,15 +187,14 @@ pub fn plan(
     let sum = |of: fn(&HostPlan) -> u64| hosts.iter().map(of).sum::<u64>();
     let mut excluded = report.excluded.by_reason;
     excluded.remove(PLANNED);
-    let requests = sum(|host| host.requests);
     Ok(Plan {
         format: 1,
         seeds: report.crawl.seeds,
         purpose: settings.purpose.clone(),
         pages: sum(|host| host.pages),
         excluded,
-        requests,
-        hours: all_hours(&hosts, requests, settings.max_rate),
+        requests: sum(|host| host.requests),
+        hours: all_hours(&hosts, &addresses, settings),
         bytes: BytesRange::sum(&bytes),
         asked: report.requests.total,
         hosts,
@@ -259,11 +267,17 @@ fn known_words(host: &HostReport, is_listed: bool) -> &'static str {
     }
 }
 
-/// Hosts are asked at the same time, so the slowest one decides, or the rate in all.
-fn all_hours(hosts: &[HostPlan], requests: u64, max_rate: Option<f64>) -> Estimate {
-    let rate = max_rate.filter(|rate| *rate > 0.0);
-    let by_rate = rate.map_or(0.0, |rate| requests as f64 / rate / 3600.0);
-    let longest = |hours: &mut dyn Iterator<Item = f64>| hours.fold(by_rate, f64::max);
+/// Hosts are crawled concurrently, so the slowest one decides, or a rate that several share.
+fn all_hours(
+    hosts: &[HostPlan],
+    addresses: &HashMap<String, IpAddr>,
+    settings: &PlanSettings,
+) -> Estimate {
+    let requests = hosts.iter().map(|host| host.requests).sum();
+    let by_rate = hours_at(requests, settings.max_rate);
+    let by_address = hours_at(most_requests(hosts, addresses), settings.address_rate);
+    let least_hours = f64::max(by_rate, by_address);
+    let longest = |hours: &mut dyn Iterator<Item = f64>| hours.fold(least_hours, f64::max);
     let expected: Option<Vec<f64>> = hosts.iter().map(|host| host.hours.expected).collect();
     let expected = expected.filter(|hours| !hours.is_empty());
     let slowest = hosts
@@ -274,11 +288,14 @@ fn all_hours(hosts: &[HostPlan], requests: u64, max_rate: Option<f64>) -> Estima
         least: longest(&mut hosts.iter().map(|host| host.hours.least)),
         most: None,
         why: match slowest {
-            Some(host) if host.hours.least >= by_rate => {
+            Some(host) if host.hours.least >= least_hours => {
                 format!(
                     "hosts are asked at the same time, and {} takes longest",
                     host.host
                 )
+            }
+            Some(_) if by_address > by_rate => {
+                "the rate to an address that several hosts share decides".to_owned()
             }
             Some(_) => "the rate in all decides".to_owned(),
             None => "no host was asked".to_owned(),
@@ -286,20 +303,55 @@ fn all_hours(hosts: &[HostPlan], requests: u64, max_rate: Option<f64>) -> Estima
     }
 }
 
-/// The last gap that was asked for of each host and lasts, and by what.
-fn last_gaps(dir: &Path) -> Result<HashMap<String, (u64, String)>, RecordsError> {
-    let mut gaps = HashMap::new();
-    for row in requests(dir)? {
-        match row {
-            Ok(row) if row.gap_asked > 0 && LASTING_GAPS.contains(&row.why.as_str()) => {
-                gaps.insert(row.host, (row.gap_asked, row.why));
-            }
-            // What is no row is told by the report.
-            Ok(_) | Err(RecordsError::Row { .. }) => {}
-            Err(why) => return Err(why),
+/// Returns the hours that this many requests take at a rate per second; 0 without one.
+fn hours_at(requests: u64, rate: Option<f64>) -> f64 {
+    let rate = rate.filter(|rate| *rate > 0.0);
+    rate.map_or(0.0, |rate| requests as f64 / rate / 3600.0)
+}
+
+/// Returns the requests to the address off loopback that gets most of them.
+fn most_requests(hosts: &[HostPlan], addresses: &HashMap<String, IpAddr>) -> u64 {
+    let mut by_address: HashMap<IpAddr, u64> = HashMap::new();
+    for host in hosts {
+        let address = addresses.get(&host.host);
+        if let Some(address) = address.filter(|address| !address.is_loopback()) {
+            *by_address.entry(*address).or_default() += host.requests;
         }
     }
-    Ok(gaps)
+    by_address.into_values().max().unwrap_or_default()
+}
+
+/// What the requests of a planning run showed of each host.
+#[derive(Default)]
+struct Requests {
+    /// The last lasting gap in milliseconds, and the rule that asked for it.
+    gaps: HashMap<String, (u64, String)>,
+    /// The address of the last request.
+    addresses: HashMap<String, IpAddr>,
+}
+
+impl Requests {
+    fn read(dir: &Path) -> Result<Requests, RecordsError> {
+        let mut hosts = Requests::default();
+        for row in requests(dir)? {
+            match row {
+                Ok(row) => hosts.note(row),
+                // The report counts bad rows.
+                Err(RecordsError::Row { .. }) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(hosts)
+    }
+
+    fn note(&mut self, row: RequestRow) {
+        if let Some(address) = row.address.and_then(|address| address.parse().ok()) {
+            self.addresses.insert(row.host.clone(), address);
+        }
+        if row.gap_asked > 0 && LASTING_GAPS.contains(&row.why.as_str()) {
+            self.gaps.insert(row.host, (row.gap_asked, row.why));
+        }
+    }
 }
 
 /// The rules that bar URLs of each host.
@@ -337,4 +389,48 @@ fn rules(dir: &Path) -> Result<HashMap<String, Vec<PlanRule>>, RecordsError> {
         (host, rules)
     });
     Ok(listed.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::{HostPlan, PlanSettings, all_hours};
+
+    fn hours(address: &str, settings: &PlanSettings) -> (f64, String) {
+        let hosts = ["a.example", "b.example"].map(|host| HostPlan {
+            host: host.to_owned(),
+            requests: 7_200,
+            ..HostPlan::default()
+        });
+        let address = address.parse().unwrap();
+        let addresses = hosts.iter().map(|host| (host.host.clone(), address));
+        let hours = all_hours(&hosts, &addresses.collect::<HashMap<_, _>>(), settings);
+        (hours.least, hours.why)
+    }
+
+    #[test]
+    fn hosts_at_one_address_share_its_rate() {
+        let settings = PlanSettings {
+            address_rate: Some(1.0),
+            max_rate: Some(2.0),
+            ..PlanSettings::default()
+        };
+        let (least, why) = hours("192.0.2.1", &settings);
+        assert_eq!(least, 4.0);
+        assert_eq!(
+            why,
+            "the rate to an address that several hosts share decides"
+        );
+        // Loopback has no rate per address.
+        let (least, why) = hours("127.0.0.1", &settings);
+        assert_eq!((least, why.as_str()), (2.0, "the rate in all decides"));
+    }
+
+    #[test]
+    fn without_a_rate_the_slowest_host_decides() {
+        let (least, why) = hours("192.0.2.1", &PlanSettings::default());
+        assert_eq!(least, 0.0);
+        assert!(why.contains("takes longest"), "{why}");
+    }
 }

@@ -257,6 +257,7 @@ pub(super) fn fetch_config(
         max_body: fetch.max_body.0,
         body_memory: fetch.body_memory.0,
         name_servers: fetch.name_server.iter().map(|server| server.0).collect(),
+        name_server_rate: fetch.name_server_rate.0.map(|rate| rate.0),
         access: checked.access.clone(),
         proxy: (!fetch.proxy.is_empty()).then(|| fetch.proxy.clone()),
         resolve: resolve.collect(),

@@ -76,6 +76,7 @@ fn terms(settings: &Settings, origins: Vec<OriginRules>) -> PlanSettings {
         per_host: settings.politeness.per_host,
         max_pages_per_host: settings.scope.max_pages_per_host.0.map(|pages| pages.0),
         max_rate: settings.politeness.max_rate.0.map(|rate| rate.0),
+        address_rate: settings.politeness.address_rate.0.map(|rate| rate.0),
         origins: origins.collect(),
     }
 }

@@ -698,6 +698,11 @@ tables! {
         /// An address, with a port where it is not 53. The hosts file is not read then.
         #[arg(value_name = "ADDR")]
         name_server: Vec<NameServer> = Vec::new(), Guarded("where requests go");
+        /// Maximum look-ups per second to each name server
+        ///
+        /// 0 turns the limit off. Name servers on loopback have no limit.
+        #[arg(value_name = "X")]
+        name_server_rate: Limit<Factor> = Limit(Some(Factor(100.0))), GoesOn;
         /// Trust the certificates in this PEM file too (may be repeated)
         ///
         /// For servers whose certificates a CA of your own signed.

@@ -4,7 +4,7 @@ use super::*;
 use crate::failure_kind::FailureKind;
 
 fn check(addresses: &[&str], expect: Result<&[&str], &str>) {
-    let names = Names::new(Arc::default(), Source::new(&[], Duration::ZERO));
+    let names = Names::new(Arc::default(), Source::new(&[], None, Duration::ZERO));
     let addresses: Vec<IpAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
     let found = names.permitted("a.example", &addresses);
     let found = found.map_err(|why| why.to_string());
@@ -62,7 +62,7 @@ fn an_answer_holds_for_its_ttl_within_bounds() {
 /// or asked for.
 #[tokio::test]
 async fn a_name_that_led_elsewhere_before_is_refused_once_it_leads_home() {
-    let names = Names::new(Arc::default(), Source::new(&[], Duration::ZERO));
+    let names = Names::new(Arc::default(), Source::new(&[], None, Duration::ZERO));
     let leads_to = async |address: &str| {
         let addresses = Ok(vec![address.parse().unwrap()]);
         let ttl = Some(Duration::from_secs(300));
@@ -93,7 +93,7 @@ async fn ours_a_typed_name_is_private_from_the_beginning_or_not_at_all() {
     for then in [&public[..], &[home[0], public[0]]] {
         let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
         let rules = Arc::new(AddressRules::new(false, false, &typed, None));
-        let met = Names::new(rules, Source::new(&[], Duration::ZERO));
+        let met = Names::new(rules, Source::new(&[], None, Duration::ZERO));
         let names = met.for_typed();
         assert!(names.permitted("seed.example", &home).is_ok());
         assert!(
@@ -120,7 +120,7 @@ async fn rfc8305_3_late_addresses_are_kept_and_judged() {
     };
     let typed = [crawl_weburl::canonicalize(None, "http://seed.example/").unwrap()];
     let rules = Arc::new(AddressRules::new(false, true, &typed, None));
-    let names = Names::new(rules, Source::new(&[], Duration::ZERO)).for_typed();
+    let names = Names::new(rules, Source::new(&[], None, Duration::ZERO)).for_typed();
     let partial = Arc::new(Known::of(kept(&[private])));
     let key = "seed.example".to_owned();
     names.known.insert(key.clone(), Arc::clone(&partial)).await;
