@@ -58,7 +58,7 @@ fn rfc9110_8_4_each_coding() {
 }
 
 #[test]
-fn ours_deflate_without_its_wrapper_is_read() {
+fn deflate_without_its_wrapper_is_read() {
     check(&["deflate"], raw(TEXT), TEXT, &DecodeEnd::Whole);
 }
 
@@ -72,7 +72,7 @@ fn rfc9110_8_4_several_codings_in_the_order_applied() {
 }
 
 #[test]
-fn ours_more_than_four_codings_are_refused() {
+fn more_than_four_codings_are_refused() {
     let what = "5 content codings, more than 4".to_owned();
     check(
         &["gzip,gzip,gzip,gzip,gzip"],
@@ -220,7 +220,7 @@ fn rfc7932_9_1_large_windows_are_refused() {
 }
 
 #[test]
-fn ours_a_gzip_file_is_known_by_its_first_bytes() {
+fn a_gzip_file_is_known_by_its_first_bytes() {
     let limits = DecodeLimits::default();
     assert_eq!(decode_gzip(&gzip(TEXT).into(), &limits).bytes, TEXT);
     assert_eq!(decode_gzip(&Bytes::from_static(TEXT), &limits).bytes, TEXT);

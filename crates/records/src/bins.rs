@@ -151,7 +151,7 @@ mod tests {
     use super::{Histogram, MAX_TIME_BINS, TimeAxis};
 
     #[test]
-    fn ours_a_bin_holds_its_start_and_not_its_end() {
+    fn a_bin_holds_its_start_and_not_its_end() {
         let mut histogram = Histogram::new(&[1, 10]);
         for value in [0, 1, 9, 10, u64::MAX] {
             histogram.add(value);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_time_axis_has_few_bins_whatever_the_span() {
+    fn a_time_axis_has_few_bins_whatever_the_span() {
         let check = |first: u64, last: u64, width: u64, bins: usize| {
             let axis = TimeAxis::new(first, last);
             assert_eq!((axis.width_ms, axis.bins), (width, bins), "{first} {last}");

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_is_whole_where_all_was_answered() {
+    fn a_host_is_whole_where_all_was_answered() {
         check(0, |_| {}, expect!["none"]);
         check(0, |it| it.is_asked = true, expect!["whole"]);
         let rows = [(Some(404), None), (Some(410), None), (Some(301), None)];
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_the_scope_and_the_site_leave_out_is_not_missing() {
+    fn what_the_scope_and_the_site_leave_out_is_not_missing() {
         for reason in [
             "scope", "robots", "meta", "header", "nofollow", "usage", "action",
         ] {
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_without_any_page_is_empty() {
+    fn a_host_without_any_page_is_empty() {
         let disallowed = excluded("robots", "Disallow: /", Some(2));
         let all_disallowed = |it: &mut HostOutcomes| {
             it.is_asked = true;
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_host_without_a_page_is_not_empty_if_its_turn_never_came() {
+    fn a_host_without_a_page_is_not_empty_if_its_turn_never_came() {
         let budget = waiting(2, "budget", Some("max-pages"));
         check(
             0,
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_whoever_turns_us_away_more_often_than_not_blocks_us() {
+    fn whoever_turns_us_away_more_often_than_not_blocks_us() {
         let refused = [
             (Some(403), None),
             (Some(200), Some("login_page")),
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_twenty_refusals_in_a_row_are_a_block_that_began_midway() {
+    fn twenty_refusals_in_a_row_are_a_block_that_began_midway() {
         let refused = |count| vec![(Some(403), None); count];
         check(
             99,
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_robots_txt_that_can_t_be_had_or_is_refused_blocks() {
+    fn a_robots_txt_that_can_t_be_had_or_is_refused_blocks() {
         let wait = |it: &mut HostOutcomes| {
             it.waiting(&waiting(1, "robots", Some("robots.txt answered 503")));
         };
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_each_thing_that_is_missing_has_its_reason() {
+    fn each_thing_that_is_missing_has_its_reason() {
         let rows = [
             (None, Some("timeout: after 60 s")),
             (Some(503), None),

@@ -36,7 +36,7 @@ mod tests {
     use crate::header_fields::Fields;
 
     #[test]
-    fn ours_of_a_page_whose_coding_breaks_off_that_is_read_which_the_crawl_read() {
+    fn of_a_page_whose_coding_breaks_off_that_is_read_which_the_crawl_read() {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(b"<a href=/gone>").unwrap();
         let mut gzip = gzip.finish().unwrap();

@@ -355,7 +355,7 @@ mod tests {
     /// Of eight that were drawn one answers 404, one is a PDF, two lead to a page that nobody drew,
     /// and of one there is no row.
     #[test]
-    fn ours_a_sample_speaks_of_its_frame() {
+    fn a_sample_speaks_of_its_frame() {
         let mut rows = SampleRows::default();
         let none = || json!({});
         rows.add(&row(
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_nothing_is_estimated_before_the_draw() {
+    fn nothing_is_estimated_before_the_draw() {
         let mut rows = SampleRows::default();
         rows.add(&row("http://a.example/", certain(), json!({})));
         // Rows of no draw, which only damage can leave.
@@ -439,7 +439,7 @@ mod tests {
     /// One page of the frame is gone and all that were drawn are alike: shares have an interval,
     /// lengths have none, and JSON brings that back.
     #[test]
-    fn ours_pages_that_are_alike_give_lengths_without_an_interval() {
+    fn pages_that_are_alike_give_lengths_without_an_interval() {
         let mut rows = SampleRows::default();
         let gone = json!({"status": 404});
         rows.add(&row("http://a.example/", certain(), json!({})));

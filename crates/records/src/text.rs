@@ -309,7 +309,7 @@ mod tests {
     use crate::sample::SampleReport;
 
     #[test]
-    fn ours_a_host_is_complete_of_its_sample_where_there_is_one() {
+    fn a_host_is_complete_of_its_sample_where_there_is_one() {
         let mut report = Report::default();
         assert_eq!(report.coverage_line(), "no host was asked");
         report

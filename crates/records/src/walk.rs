@@ -177,7 +177,7 @@ mod tests {
     /// Two walkers whose rows come mixed. One comes to a page by a redirect, one to what robots.txt
     /// excludes.
     #[test]
-    fn ours_a_walk_is_told_by_its_steps() {
+    fn a_walk_is_told_by_its_steps() {
         let mut steps = WalkSteps::default();
         for (walker, step, how, why, url) in [
             (1, 1, "start", None, "http://a.example/"),

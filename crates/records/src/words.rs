@@ -91,7 +91,7 @@ mod tests {
     use super::{answer_words, evidence_words, failure_words, outcome_words, status_words};
 
     #[test]
-    fn ours_a_person_reads_words() {
+    fn a_person_reads_words() {
         assert_eq!(status_words(404), "not found (404)");
         assert_eq!(status_words(200), "ok (200)");
         assert_eq!(status_words(799), "status 799");

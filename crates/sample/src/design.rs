@@ -107,7 +107,7 @@ mod tests {
     use super::{StratumRule, rank};
 
     #[test]
-    fn ours_a_rank_is_what_another_program_computes() {
+    fn a_rank_is_what_another_program_computes() {
         // python3 -c "import hashlib; print(hashlib.sha256(b'1\nhttp://a.example/').hexdigest()[:16])"
         assert_eq!(
             format!("{:016x}", rank("1", "http://a.example/")),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_url_belongs_to_the_stratum_that_the_rule_names() {
+    fn a_url_belongs_to_the_stratum_that_the_rule_names() {
         use StratumRule::{Crawl, Depth, Host, Path};
         for (rule, url, stratum) in [
             (Crawl, "http://a.example/x", "crawl"),

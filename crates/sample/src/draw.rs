@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_each_stratum_gives_its_pages_of_least_rank_in_whatever_order_they_came(
+        fn each_stratum_gives_its_pages_of_least_rank_in_whatever_order_they_came(
             by in rules(),
             pages in 2_usize..7,
             seed in "[a-z]{0,4}",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_folders_with_few_pages_are_one_stratum() {
+    fn folders_with_few_pages_are_one_stratum() {
         let design = SampleDesign {
             pages: 3,
             by: StratumRule::Path,
@@ -287,7 +287,7 @@ mod tests {
 
     /// Over many seeds each page is drawn equally often, whatever its name.
     #[test]
-    fn ours_each_page_of_a_stratum_is_as_likely_as_any_other() {
+    fn each_page_of_a_stratum_is_as_likely_as_any_other() {
         const SEEDS: u32 = 4_000;
         let urls: Vec<_> = (0..20).map(|number| (page(0, 0, number), 1)).collect();
         let mut times = [0_u32; 20];
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_damaged_draw_is_none() {
+    fn a_damaged_draw_is_none() {
         assert!(Draw::read(b"{").is_none());
     }
 }

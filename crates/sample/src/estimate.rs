@@ -364,7 +364,7 @@ mod tests {
     /// Worked by hand: one of six pages is of the value, in a stratum of a tenth of the frame. Strata
     /// that are alike would have a variance of 10,530, and its own says 1,078.
     #[test]
-    fn ours_a_rare_value_in_a_small_stratum_leaves_the_interval_wide() {
+    fn a_rare_value_in_a_small_stratum_leaves_the_interval_wide() {
         let mut estimate = RatioEstimate::default();
         for value in [0.0, 0.0, 0.0] {
             estimate.add(drawn("large", 3, 900), value, 1.0);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_page_that_did_not_answer_counts_as_none_of_the_kind() {
+    fn a_page_that_did_not_answer_counts_as_none_of_the_kind() {
         let (mut told, mut untold) = (RatioEstimate::default(), RatioEstimate::default());
         for value in [1.0, 0.0, 1.0, 1.0] {
             told.add(drawn("a", 6, 60), value, 1.0);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_drawn_whole_is_known() {
+    fn what_is_drawn_whole_is_known() {
         let mut estimate = RatioEstimate::default();
         assert_eq!(estimate.share(), None);
         assert_eq!(estimate.mean(), None);
@@ -412,7 +412,7 @@ mod tests {
     /// The strata are alike in themselves, and only what was read in any case makes the ratio no
     /// round number: the variance is that of rounding, not a small one.
     #[test]
-    fn ours_pages_that_are_alike_give_no_interval_without_width() {
+    fn pages_that_are_alike_give_no_interval_without_width() {
         for certain in 1..40 {
             for strata in [&["a"][..], &["a", "b", "c"]] {
                 let mut estimate = RatioEstimate::default();
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_single_page_of_a_stratum_tells_nothing_of_the_others() {
+    fn a_single_page_of_a_stratum_tells_nothing_of_the_others() {
         let mut estimate = RatioEstimate::default();
         for value in [0.0, 1.0, 1.0] {
             estimate.add(drawn("a", 3, 30), value, 1.0);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_numbers_that_no_draw_has_are_taken_for_the_nearest() {
+    fn numbers_that_no_draw_has_are_taken_for_the_nearest() {
         for (of_drawn, of) in [(0, 0), (0, 5), (u64::MAX, 1), (1, u64::MAX)] {
             let mut estimate = RatioEstimate::default();
             estimate.add(drawn("a", of_drawn, of), 1.0, 1.0);
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_share_of_none_has_an_upper_end() {
+    fn a_share_of_none_has_an_upper_end() {
         let mut estimate = RatioEstimate::default();
         let page = drawn("a", 50, 5000);
         for _ in 0..50 {
@@ -488,7 +488,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ours_a_share_lies_in_its_interval_and_that_in_zero_to_one(
+        fn a_share_lies_in_its_interval_and_that_in_zero_to_one(
             pages in prop::collection::vec((0_u8..3, any::<bool>(), any::<bool>()), 1..60),
             more in 0_u64..100,
         ) {

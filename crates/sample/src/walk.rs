@@ -83,7 +83,7 @@ mod tests {
     use super::WalkDesign;
 
     #[test]
-    fn ours_a_step_is_what_another_program_computes() {
+    fn a_step_is_what_another_program_computes() {
         // python3 -c "import hashlib; d = hashlib.sha256(b'1\n2\n7').digest();
         // print(int.from_bytes(d[:8], 'big') / 2**64, int.from_bytes(d[8:16], 'big') * 10 >> 64)"
         let design = WalkDesign::default();
@@ -101,7 +101,7 @@ mod tests {
 
     /// Over many steps each link is followed equally often, and as many restart as are to.
     #[test]
-    fn ours_each_link_is_as_likely_as_any_other() {
+    fn each_link_is_as_likely_as_any_other() {
         const STEPS: u64 = 20_000;
         let design = WalkDesign {
             restart: 0.2,

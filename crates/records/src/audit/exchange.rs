@@ -270,7 +270,7 @@ mod tests {
     use super::{Fields, file};
 
     #[test]
-    fn ours_an_encoded_file_that_ends_too_early_is_none_unless_the_crawl_cut_it() {
+    fn an_encoded_file_that_ends_too_early_is_none_unless_the_crawl_cut_it() {
         let text = b"User-agent: *\nDisallow: /p\n".repeat(4000);
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::none());
         deflate.write_all(&text).unwrap();

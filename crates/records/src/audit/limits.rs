@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_site_goes_before_its_group_key_by_key() {
+    fn a_site_goes_before_its_group_key_by_key() {
         let limits = limits(
             "[group.a]\nhosts = [\"Example.org\", \"b.example\"]\ndelay = \"5s\"\nper-host = 2\n\
              [site.\"www.example.org\"]\ndelay = \"10s\"\n[site.\"example\"]\nper-host = 3\n",
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_was_read_again_holds_from_then_on() {
+    fn what_was_read_again_holds_from_then_on() {
         let before = |delay, per_host, site: Option<u64>| {
             let site = site.map(|delay| RereadSite {
                 delay: Some(delay),

@@ -107,7 +107,7 @@ fn a_delay_that_was_set_while_it_ran_is_what_it_is_held_to() {
 }
 
 #[test]
-fn ours_each_request_is_held_to_the_settings_of_its_time() {
+fn each_request_is_held_to_the_settings_of_its_time() {
     let log = |gap| {
         let page = |start| Sent {
             gap_asked: gap,
@@ -171,7 +171,7 @@ fn ours_each_request_is_held_to_the_settings_of_its_time() {
 /// More may be in flight since settings were read again: those that wait for the gap under way and
 /// the one that follows at once begin in any order.
 #[test]
-fn ours_a_place_that_was_never_taken_is_left_to_the_request_that_needs_it() {
+fn a_place_that_was_never_taken_is_left_to_the_request_that_needs_it() {
     let asked = |(start, end), gap_asked| Sent {
         gap_asked,
         ..page((start, end), "/")
@@ -464,7 +464,7 @@ fn rfc9309_2_4_no_older_than_its_life() {
 }
 
 #[test]
-fn ours_the_pace_of_robots_txt() {
+fn the_pace_of_robots_txt() {
     let log = |body, start| [robots((0, 100), 200, body), page((start, start + 10), "/")];
     let delay = "User-agent: *\nCrawl-delay: 5\n";
     check(&log(delay, 5099), expect!["1 gaps, 1 pages"]);

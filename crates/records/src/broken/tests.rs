@@ -460,7 +460,7 @@ fn redirects_without_an_end_are_broken() {
 /// A loop is told by the row that was written last, which is chance; an old row of another round
 /// may tell of it too.
 #[test]
-fn ours_a_loop_is_named_by_the_same_page_in_each_round() {
+fn a_loop_is_named_by_the_same_page_in_each_round() {
     let told = |error: &[&str]| {
         let made: Vec<Made> = ["/a", "/b", "/c"]
             .into_iter()
@@ -518,7 +518,7 @@ fn what_a_redirect_s_row_says_needs_no_archive() {
 }
 
 #[test]
-fn ours_a_broken_page_is_one_line_with_its_first_sources() {
+fn a_broken_page_is_one_line_with_its_first_sources() {
     let mut made = vec![page(
         "/",
         None,

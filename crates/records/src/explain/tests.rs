@@ -54,7 +54,7 @@ fn check(dir: &TempDir, url: &str, expect: Expect) {
 }
 
 #[test]
-fn ours_a_line_without_end_hides_nothing_and_is_told() {
+fn a_line_without_end_hides_nothing_and_is_told() {
     let dir = crawl();
     let path = dir.path().join("pages.jsonl");
     let rows = fs::read(&path).unwrap();

@@ -113,7 +113,7 @@ fn each_row_is_counted_once_in_each_figure() {
 }
 
 #[test]
-fn ours_links_of_one_host_are_drawn_between_its_folders() {
+fn links_of_one_host_are_drawn_between_its_folders() {
     let dir = tempfile::tempdir().unwrap();
     let urls = ["/", "/a/1", "/a/2", "/b/1"].map(|path| format!("http://a.example{path}"));
     let requests = urls
@@ -149,7 +149,7 @@ fn ours_links_of_one_host_are_drawn_between_its_folders() {
 }
 
 #[test]
-fn ours_figures_do_not_grow_with_the_hosts() {
+fn figures_do_not_grow_with_the_hosts() {
     let dir = tempfile::tempdir().unwrap();
     let hosts: Vec<_> = (0..300).map(|host| format!("h{host:03}.example")).collect();
     let requests: Vec<_> = hosts
@@ -179,7 +179,7 @@ fn ours_figures_do_not_grow_with_the_hosts() {
 }
 
 #[test]
-fn ours_a_crawl_without_rows_has_figures() {
+fn a_crawl_without_rows_has_figures() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("crawl.toml"), "").unwrap();
     let figures = read(dir.path());

@@ -62,7 +62,7 @@ fn check(per_host: u32, requests: &[Times], expect: Expect) {
 }
 
 #[test]
-fn ours_a_host_has_one_name_in_all_rows() {
+fn a_host_has_one_name_in_all_rows() {
     // As docs/rows.md has it: without the port, but on loopback.
     let check = |urls: &[&str], expected: &[&str]| {
         let mut hosts = HostSums::new(1);
@@ -130,7 +130,7 @@ fn gaps_are_from_end_to_start() {
 }
 
 #[test]
-fn ours_places_in_flight_have_gaps_of_their_own() {
+fn places_in_flight_have_gaps_of_their_own() {
     // The first row ended last.
     let requests = [
         (10, 20, 0, None),

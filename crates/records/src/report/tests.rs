@@ -120,7 +120,7 @@ fn crawl_of_two_rounds() -> tempfile::TempDir {
 }
 
 #[test]
-fn ours_each_url_counts_once_by_its_last_visit() {
+fn each_url_counts_once_by_its_last_visit() {
     let dir = crawl_of_two_rounds();
     let report = report(dir.path()).unwrap();
     let pages = &report.pages;
@@ -426,7 +426,7 @@ fn page_of_the_report_has_links_and_leaves_hosts_out_that_were_never_asked() {
 }
 
 #[test]
-fn ours_nothing_that_a_server_said_turns_the_text_around() {
+fn nothing_that_a_server_said_turns_the_text_around() {
     let dir = crawl();
     let mut row = page("http://e.example/", None, 0, Some("a/\u{202e}lmth"));
     row["error"] = json!("bad_head: x\u{2066}y\u{1b}[2J");
@@ -445,7 +445,7 @@ fn directory_without_a_crawl_is_refused() {
 }
 
 #[test]
-fn ours_the_last_row_of_a_url_decides_its_coverage() {
+fn the_last_row_of_a_url_decides_its_coverage() {
     let dir = crawl();
     let first = page("http://e.example/", Some(500), 1, None);
     let mut second = page("http://e.example/", Some(200), 1, None);
@@ -461,7 +461,7 @@ fn ours_the_last_row_of_a_url_decides_its_coverage() {
 }
 
 #[test]
-fn ours_hosts_jsonl_has_what_report_json_has_of_hosts_with_a_verdict() {
+fn hosts_jsonl_has_what_report_json_has_of_hosts_with_a_verdict() {
     let dir = crawl();
     let elsewhere = json!({"url": "http://out.example/p", "reason": "scope", "rule": "host",
         "line": null, "found_on": null});
@@ -482,7 +482,7 @@ fn ours_hosts_jsonl_has_what_report_json_has_of_hosts_with_a_verdict() {
 
 /// The columns of a table in the documentation are those of the rows, in their order.
 #[test]
-fn ours_every_column_of_hosts_jsonl_is_documented() {
+fn every_column_of_hosts_jsonl_is_documented() {
     let docs = include_str!("../../../../docs/rows.md");
     let (_, section) = docs.split_once("\n## hosts.jsonl\n").unwrap();
     let table = section
@@ -501,7 +501,7 @@ fn ours_every_column_of_hosts_jsonl_is_documented() {
 }
 
 #[test]
-fn ours_the_text_names_the_first_seeds_and_the_number_of_the_others() {
+fn the_text_names_the_first_seeds_and_the_number_of_the_others() {
     let mut report = Report::default();
     report.crawl.seeds = (0..25)
         .map(|seed| format!("http://s{seed}.example/"))
@@ -521,7 +521,7 @@ fn ours_the_text_names_the_first_seeds_and_the_number_of_the_others() {
 }
 
 #[test]
-fn ours_addresses_are_counted_that_several_workers_asked() {
+fn addresses_are_counted_that_several_workers_asked() {
     let dir = crawl();
     let of = |worker: Option<&str>, address: &str| {
         let mut row = request("http://e.example/", "page", 1000, Some(200));

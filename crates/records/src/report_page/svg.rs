@@ -350,7 +350,7 @@ mod tests {
     use super::{MAX_LABEL, round_up, short, shortened};
 
     #[test]
-    fn ours_axes_end_at_round_numbers() {
+    fn axes_end_at_round_numbers() {
         let tops = [0, 1, 2, 3, 5, 7, 11, 41, 61, 100, 10_910].map(round_up);
         assert_eq!(tops, [1, 1, 2, 4, 6, 8, 12, 60, 80, 100, 12_000]);
         assert_eq!(round_up(u64::MAX), u64::MAX);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_long_label_keeps_its_beginning_and_its_end() {
+    fn a_long_label_keeps_its_beginning_and_its_end() {
         assert_eq!(shortened("www.example.org"), "www.example.org");
         let long = shortened(&format!("www.{}.example.org", "a".repeat(200)));
         assert_eq!(long.chars().count(), MAX_LABEL - 1);

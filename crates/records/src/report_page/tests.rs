@@ -96,7 +96,7 @@ fn sums_of_the_plots_are_those_of_report_json() {
 }
 
 #[test]
-fn ours_each_plot_has_its_words_and_its_table() {
+fn each_plot_has_its_words_and_its_table() {
     let dir = crawl();
     let (_, html) = page(dir.path());
     let figures = all_between(&html, "<figure ", "</figure>");
@@ -119,7 +119,7 @@ fn ours_each_plot_has_its_words_and_its_table() {
 }
 
 #[test]
-fn ours_the_page_runs_nothing_and_asks_for_nothing() {
+fn the_page_runs_nothing_and_asks_for_nothing() {
     let dir = crawl();
     let (_, html) = page(dir.path());
     for sign in [
@@ -147,13 +147,13 @@ fn ours_the_page_runs_nothing_and_asks_for_nothing() {
 }
 
 #[test]
-fn ours_the_same_rows_give_the_same_page() {
+fn the_same_rows_give_the_same_page() {
     let dir = crawl();
     assert_eq!(page(dir.path()), page(dir.path()));
 }
 
 #[test]
-fn ours_the_page_tells_an_owner_what_was_asked_and_how_to_be_left_out() {
+fn the_page_tells_an_owner_what_was_asked_and_how_to_be_left_out() {
     let dir = crawl();
     let (_, html) = page(dir.path());
     let site = all_between(&html, "<b>h0.example</b>", "</details>")[0];
@@ -171,7 +171,7 @@ fn ours_the_page_tells_an_owner_what_was_asked_and_how_to_be_left_out() {
 }
 
 #[test]
-fn ours_the_page_does_not_grow_with_the_crawl() {
+fn the_page_does_not_grow_with_the_crawl() {
     let dir = tempfile::tempdir().unwrap();
     let rows = |count: usize| {
         let requests = (0..count).map(|number| {
@@ -200,7 +200,7 @@ fn ours_the_page_does_not_grow_with_the_crawl() {
 
 /// A crawl that drew ten pages of two hosts, one of them with a hostile type.
 #[test]
-fn ours_the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
+fn the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
     let dir = tempfile::tempdir().unwrap();
     let toml = "seed = [\"http://h0.example/\"]\n[sample]\nsample = 5\nsample-by = \"host\"\n\
                 sample-seed = \"<wave> 2\"\nframe-depth = 1\n";
@@ -243,7 +243,7 @@ fn ours_the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
 }
 
 #[test]
-fn ours_the_page_of_a_walk_claims_no_interval() {
+fn the_page_of_a_walk_claims_no_interval() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(
         dir.path().join("crawl.toml"),

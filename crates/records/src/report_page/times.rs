@@ -55,7 +55,7 @@ mod tests {
     use crate::bins::TimeAxis;
 
     #[test]
-    fn ours_times_are_told_in_two_units_at_most() {
+    fn times_are_told_in_two_units_at_most() {
         assert_eq!(moment(1_795_219_199_123), "2026-11-20 23:59");
         let spans = [
             0,
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_moment_is_too_late_to_be_told() {
+    fn no_moment_is_too_late_to_be_told() {
         assert!(!moment(u64::MAX).is_empty());
         assert!(marks(TimeAxis::new(0, u64::MAX)).len() <= 4);
     }
 
     #[test]
-    fn ours_a_time_axis_has_four_marks_at_most() {
+    fn a_time_axis_has_four_marks_at_most() {
         let check = |span: u64, first: &str, count: usize| {
             let marks = marks(TimeAxis::new(1_795_219_199_000, 1_795_219_199_000 + span));
             assert_eq!((marks[0].1.as_str(), marks.len()), (first, count), "{span}");

@@ -8,7 +8,7 @@ use super::{BARS_P, audit};
 /// The files after a power cut: zeros where a robots.txt's row stood, and a page that was
 /// disallowed by it or not.
 #[test]
-fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
+fn lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
     let dir = tempfile::tempdir().unwrap();
     let sent = [
         robots((0, 100), 404, ""),
@@ -52,7 +52,7 @@ fn ours_lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
 
 /// A request that can't have been allowed by a row that is lost stays a breach.
 #[test]
-fn ours_a_lost_row_explains_no_more_than_it_can() {
+fn a_lost_row_explains_no_more_than_it_can() {
     let dir = tempfile::tempdir().unwrap();
     let other = |sent: Sent, path| Sent { path, ..sent };
     let sent = [
