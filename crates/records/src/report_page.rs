@@ -1,4 +1,4 @@
-//! The report as one page: for the appendix of a paper, and for the owner of a site.
+//! The report as an HTML page: for the appendix of a paper, and for site owners.
 
 mod plots;
 mod sample;
@@ -29,14 +29,14 @@ use crate::words::{answer_words, failure_words, outcome_words, status_words};
 use sites::verdict;
 use times::{moment, span};
 
-/// Rows of a table of counts; the rest is one more.
+/// Maximum rows in a table of counts; one more row sums up the rest.
 const MAX_ROWS: usize = 100;
-/// Broken pages that are listed before the reader asks for them.
+/// Number of broken pages shown before the list is expanded.
 const MAX_OPEN_BROKEN: usize = 10;
-/// Seeds that are named.
+/// Maximum number of seeds listed.
 const MAX_SEEDS: usize = 20;
 
-/// Draws the page. Whatever came from a server is escaped.
+/// Renders the page. All text from servers is escaped.
 pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) -> String {
     let title = match report.crawl.seeds.first() {
         Some(seed) => format!("Crawl of {}", safe_line(seed)),
@@ -176,7 +176,7 @@ fn how_politely(report: &Report, figures: &Figures) -> Markup {
     let count: u64 = waits.clone().map(|waits| waits.count).sum();
     let longest = waits.map(|waits| waits.longest_asked_ms).max().unwrap_or(0);
     let gaps: u64 = report.hosts.iter().map(|host| host.gaps.count).sum();
-    let most = figures
+    let most_requests = figures
         .hosts
         .iter()
         .map(|host| host.most_in_a_minute)
@@ -312,10 +312,10 @@ fn host_row(host: &HostReport) -> Markup {
 
 fn counts<K: Display + Ord>(title: &str, counts: &BTreeMap<K, u64>) -> Markup {
     let mut rows: Vec<_> = counts.iter().collect();
-    let mut others = 0;
+    let mut rest = 0;
     if rows.len() > MAX_ROWS {
         rows.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        others = rows
+        rest = rows
             .split_off(MAX_ROWS)
             .iter()
             .map(|(_, count)| **count)
@@ -326,12 +326,12 @@ fn counts<K: Display + Ord>(title: &str, counts: &BTreeMap<K, u64>) -> Markup {
         @for (name, count) in rows {
             tr { td { (safe_line(&name.to_string())) } td.n { (grouped(*count)) } }
         }
-        @if others > 0 { tr { td { "others" } td.n { (grouped(others)) } } }
+        @if rest > 0 { tr { td { "rest" } td.n { (grouped(rest)) } } }
     };
     html! { @if !counts.is_empty() { (table(title, "t", &list)) } }
 }
 
-/// The last rounds of the crawl.
+/// Renders the last rounds of the crawl.
 fn rounds(report: &Report) -> Markup {
     let rounds = &report.pages.rounds;
     let list = html! {
@@ -342,7 +342,7 @@ fn rounds(report: &Report) -> Markup {
     html! { @if !rounds.is_empty() { (table("Rounds", "t", &list)) } }
 }
 
-/// The labels that seeds carry, those with most pages first.
+/// Renders the labels of seeds, those with the most pages first.
 fn labels(report: &Report) -> Markup {
     let mut labels: Vec<_> = report.pages.by_label.iter().collect();
     labels.sort_by_key(|(_, of_label)| std::cmp::Reverse(of_label.total));

@@ -15,14 +15,14 @@ pub enum Rounds {
     /// The last visit to each URL.
     #[default]
     Last,
-    /// The last visit to each URL up to this round, from 1.
+    /// The last visit to each URL up to this round, starting at 1.
     UpTo(u32),
     /// Every visit.
     All,
 }
 
-/// Filters the rows of a crawl by round. With several rounds it takes 32 bytes for each row
-/// of `pages.jsonl`.
+/// Filters the rows of a crawl by round. With several rounds it takes 32 bytes per row of
+/// `pages.jsonl`.
 #[derive(Debug)]
 pub struct RoundView {
     last_round: u32,
@@ -48,7 +48,7 @@ struct VisitedUrl {
 }
 
 impl RoundView {
-    /// Reads `pages.jsonl` and `excluded.jsonl` of the crawl in `dir`, where it has several rounds.
+    /// Reads `pages.jsonl` and `excluded.jsonl` of the crawl in `dir`, if it has several rounds.
     ///
     /// # Errors
     /// File system errors. Malformed lines are skipped.
@@ -70,7 +70,7 @@ impl RoundView {
     #[must_use]
     pub fn holds_page(&self, line: u64, row: &PageRow) -> bool {
         let several = self.several.as_ref();
-        row.round <= self.last_round && several.is_none_or(|it| it.pages.holds(line))
+        row.round <= self.last_round && several.is_none_or(|several| several.pages.holds(line))
     }
 
     /// Returns whether to keep a row of `links.jsonl`: it comes from the last visit that read its page.
@@ -78,7 +78,7 @@ impl RoundView {
     #[must_use]
     pub fn holds_link(&self, row: &LinkRow) -> bool {
         let Some(round) = row.round else { return true };
-        let read = self.several.as_ref().and_then(|it| it.url(&row.from));
+        let read = self.several.as_ref().and_then(|several| several.url(&row.from));
         round <= self.last_round && read.is_none_or(|url| url.read == round)
     }
 
@@ -86,9 +86,9 @@ impl RoundView {
     #[must_use]
     pub fn holds_excluded(&self, line: u64, row: &ExcludedRow) -> bool {
         let Some(round) = row.round else { return true };
-        let is_last = self.several.as_ref().is_none_or(|it| {
-            let later = it.url(&row.url).is_some_and(|url| url.visited > round);
-            it.excluded.holds(line) && !later
+        let is_last = self.several.as_ref().is_none_or(|several| {
+            let later = several.url(&row.url).is_some_and(|url| url.visited > round);
+            several.excluded.holds(line) && !later
         });
         round <= self.last_round && is_last
     }
@@ -188,27 +188,27 @@ mod tests {
         )
     }
 
-    fn held(dir: &Path, rounds: Rounds) -> [Vec<String>; 3] {
+    fn kept(dir: &Path, rounds: Rounds) -> [Vec<String>; 3] {
         let view = RoundView::read(dir, rounds).unwrap();
-        let mut held = [Vec::new(), Vec::new(), Vec::new()];
+        let mut kept = [Vec::new(), Vec::new(), Vec::new()];
         let mut rows = pages(dir).unwrap();
         while let Some(row) = rows.next_sound() {
             let row = row.unwrap();
             if view.holds_page(rows.line(), &row) {
-                held[0].push(format!("{} {}", row.url, row.round));
+                kept[0].push(format!("{} {}", row.url, row.round));
             }
         }
         let rows = links(dir).unwrap().map(Result::unwrap);
         let rows = rows.filter(|row| view.holds_link(row));
-        held[1].extend(rows.map(|row| format!("{}>{}", row.from, row.to)));
+        kept[1].extend(rows.map(|row| format!("{}>{}", row.from, row.to)));
         let mut rows = excluded(dir).unwrap();
         while let Some(row) = rows.next_sound() {
             let row = row.unwrap();
             if view.holds_excluded(rows.line(), &row) {
-                held[2].push(format!("{} {}", row.url, row.round.unwrap_or(0)));
+                kept[2].push(format!("{} {}", row.url, row.round.unwrap_or(0)));
             }
         }
-        held
+        kept
     }
 
     #[test]

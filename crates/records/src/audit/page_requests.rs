@@ -1,4 +1,4 @@
-//! robots.txt first, and nothing that it disallows: each request for a page.
+//! Checks each page request: robots.txt comes first, and disallowed URLs are not fetched.
 
 use crawl_policy::Verdict;
 use crawl_weburl::CanonicalUrl;
@@ -9,11 +9,11 @@ use super::robots_copies::BindingRules;
 use super::{AuditRun, EARLIER_RUN, JUST_THEN, NOT_ARCHIVED, SETTLING_MS};
 use crate::error::RecordsError;
 
-/// One page may follow an answer whose copy is too old by then, within a day.
+/// Maximum age, in milliseconds, of the copy that the one page after a stale response may use.
 const MAX_LIFE_MS: u64 = 24 * 3600 * 1000;
 
 impl AuditRun<'_> {
-    /// Holds a request for a page against the copy that was in force when it began.
+    /// Checks a page request against the copy in force when it started.
     pub(super) fn bound(
         &mut self,
         host: usize,
@@ -53,7 +53,7 @@ impl AuditRun<'_> {
         Ok(())
     }
 
-    /// Judges a request by one answer for its origin's robots.txt.
+    /// Judges a request by one response for its origin's robots.txt.
     fn judged(
         &mut self,
         origin: usize,
@@ -114,7 +114,7 @@ impl AuditRun<'_> {
         Ok(CheckResult::Kept)
     }
 
-    /// A breach, if it is known what the crawl was held to then.
+    /// Returns a breach if the settings at that time are known, otherwise undecided.
     fn if_held(&self, sent: &SentRequest, rule: &'static str, what: String) -> CheckResult {
         match self.limits.held_at(sent.start) {
             true => CheckResult::Broke(rule, what),
@@ -123,7 +123,7 @@ impl AuditRun<'_> {
     }
 }
 
-/// The rule of a verdict.
+/// Describes the rule of a verdict.
 pub(super) fn words(verdict: &Verdict<'_>) -> String {
     match &verdict.rule {
         Some(rule) => format!("`{}` on line {}", rule.text, rule.line),

@@ -1,4 +1,4 @@
-//! Small sites with broken links, kept in three ways.
+//! Small sites with broken links, recorded in three ways.
 #![expect(
     clippy::needless_pass_by_value,
     reason = "an expectation is written where it is used"
@@ -31,7 +31,7 @@ struct Made {
     fields: &'static [(&'static str, &'static str)],
     body: &'static str,
     withheld: bool,
-    /// The target that the row of a redirect names, and its error.
+    /// The target in the row of a redirect.
     redirect: Option<&'static str>,
     error: Option<&'static str>,
 }
@@ -66,7 +66,7 @@ fn url(path: &str) -> String {
     }
 }
 
-/// A redirect whose row says where it leads.
+/// A redirect whose row names its target.
 fn redirect(path: &'static str, via: Option<&'static str>, to: &'static str) -> Made {
     Made {
         redirect: Some(to),
@@ -150,7 +150,7 @@ type LinkMade = (
     Option<&'static str>,
 );
 
-/// A crawl that kept its rows, and perhaps links and an archive.
+/// A crawl with rows, and optionally links and an archive.
 fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut archive = archives
@@ -175,19 +175,19 @@ fn crawl(made: &[Made], links: Option<&[LinkMade]>, archives: bool) -> tempfile:
 }
 
 fn check(dir: &Path, source: &str, expect: Expect) {
-    let found = broken(dir).unwrap();
-    assert_eq!(found.source, source);
-    let links: usize = found.pages.iter().map(|page| page.links.len()).sum();
-    assert_eq!(found.links, links as u64);
-    let json = serde_json::to_string(&found).unwrap();
+    let links_found = broken(dir).unwrap();
+    assert_eq!(links_found.source, source);
+    let links: usize = links_found.pages.iter().map(|page| page.links.len()).sum();
+    assert_eq!(links_found.links, links as u64);
+    let json = serde_json::to_string(&links_found).unwrap();
     assert_eq!(
         serde_json::from_str::<super::BrokenLinks>(&json).unwrap(),
-        found
+        links_found
     );
-    expect.assert_eq(&EveryLink(&found).to_string());
+    expect.assert_eq(&EveryLink(&links_found).to_string());
 }
 
-/// Two broken pages: one by two links and a chain of redirects, one on a host that is dead.
+/// Two broken pages: one with two links and a chain of redirects, one on a dead host.
 fn site() -> Vec<Made> {
     vec![
         page(
@@ -287,7 +287,7 @@ fn what_led_there_first_is_named_where_nothing_else_was_kept() {
     );
 }
 
-/// A second round: the first page lost its link, another is as it was, a third is broken.
+/// A second round: the first page lost its link, another is unchanged, a third is broken.
 fn two_rounds() -> Vec<Made> {
     let same = Made {
         status: 304,
@@ -351,7 +351,7 @@ fn pages_are_read_as_they_are_now() {
 fn what_is_not_broken_is_not_named() {
     let fine = [
         page("/", None, "<a href=/x>x</a>"),
-        // It was, and is no longer.
+        // Broken once, but no longer.
         answered("/x", Some("/"), 500),
         page("/x", Some("/"), "").in_round(2, Some("new")),
     ];
@@ -362,7 +362,7 @@ fn what_is_not_broken_is_not_named() {
         no page is broken
     "#]],
     );
-    // A page that nobody links to any more is broken all the same.
+    // A page without any links left is still broken.
     let left = [
         page("/", None, "<a href=/x>x</a>"),
         page("/x", Some("/"), ""),
@@ -419,7 +419,7 @@ fn what_can_not_be_read_is_counted() {
     );
 }
 
-/// A loop of two, a URL that redirects to itself, a chain that is too long, and one that ends.
+/// A loop of two, a self-redirect, a chain that is too long, and one that ends.
 fn loops() -> Vec<Made> {
     vec![
         page(
@@ -457,11 +457,11 @@ fn redirects_without_an_end_are_broken() {
     );
 }
 
-/// A loop is told by the row that was written last, which is chance; an old row of another round
-/// may tell of it too.
+/// The error of a loop is in the row written last, which varies; a row of an older round may have
+/// it too.
 #[test]
 fn a_loop_is_named_by_the_same_page_in_each_round() {
-    let told = |error: &[&str]| {
+    let report = |error: &[&str]| {
         let made: Vec<Made> = ["/a", "/b", "/c"]
             .into_iter()
             .zip(["/b", "/c", "/a"])
@@ -477,7 +477,7 @@ fn a_loop_is_named_by_the_same_page_in_each_round() {
         let dir = crawl(&made, None, true);
         EveryLink(&broken(dir.path()).unwrap()).to_string()
     };
-    let first = told(&["/a"]);
+    let first = report(&["/a"]);
     expect![[r#"
         1 page is broken, 2 links lead there
 
@@ -491,7 +491,7 @@ fn a_loop_is_named_by_the_same_page_in_each_round() {
     "#]]
     .assert_eq(&first);
     for rows in [&["/b"][..], &["/c"], &["/a", "/b"], &["/c", "/b"]] {
-        assert_eq!(told(rows), first, "{rows:?}");
+        assert_eq!(report(rows), first, "{rows:?}");
     }
 }
 

@@ -58,7 +58,7 @@ fn two_crawls_are_told_apart_in_all_that_they_have() {
             page("http://a.example/y", None, "sha1:0", 1),
             page("http://a.example/z", Some(200), "sha1:3", 1),
             page("http://b.example/", Some(200), "sha1:4", 1),
-            // The last row of a URL counts.
+            // The last row of a URL wins.
             page("http://a.example/x", Some(404), "sha1:9", 2),
         ],
         &[

@@ -58,19 +58,19 @@ fn a_line_without_end_hides_nothing_and_is_told() {
     let dir = crawl();
     let path = dir.path().join("pages.jsonl");
     let rows = fs::read(&path).unwrap();
-    // A hole of as many zeros as a power cut likes to leave.
+    // A hole of zeros, as a power failure may leave it.
     let mut file = fs::File::create(&path).unwrap();
     file.seek(SeekFrom::Start(3 * MAX_LINE_BYTES as u64))
         .unwrap();
     file.write_all(b"\n").unwrap();
     file.write_all(&rows).unwrap();
     let url = canonicalize(None, "http://e.example/").unwrap();
-    let found = explain(dir.path(), &url, now()).unwrap();
-    assert_eq!((found.state, found.unreadable_lines), ("fetched", 1));
-    let said = found.to_string();
+    let explanation = explain(dir.path(), &url, now()).unwrap();
+    assert_eq!((explanation.state, explanation.unreadable_lines), ("fetched", 1));
+    let text = explanation.to_string();
     assert!(
-        said.contains("lines of row files that can't be read: 1\n"),
-        "{said}"
+        text.contains("lines of row files that can't be read: 1\n"),
+        "{text}"
     );
 }
 

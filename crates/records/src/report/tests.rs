@@ -1,4 +1,4 @@
-//! Reports of crawls that are written here.
+//! Reports of generated crawls.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -98,7 +98,7 @@ fn what_stands_in_a_page_s_place_is_an_outcome_of_its_own() {
     assert_eq!(pages.failed, 3, "a login page is what the server has");
 }
 
-/// A crawl of two rounds: a page that stayed, one that vanished, and one that came back.
+/// A crawl of two rounds: one page is unchanged, one vanished, and one came back.
 fn crawl_of_two_rounds() -> tempfile::TempDir {
     let dir = crawl();
     let mut rows = Vec::new();
@@ -455,7 +455,7 @@ fn the_last_row_of_a_url_decides_its_coverage() {
     second["round"] = json!(2);
     lines(dir.path(), "pages.jsonl", &[first, second], "");
     assert!(report(dir.path()).unwrap().is_whole());
-    // Without the end of a run nobody knows what else there was.
+    // Without the end of the run, it is unknown what else there was.
     fs::remove_file(dir.path().join("waiting.jsonl")).unwrap();
     assert!(!report(dir.path()).unwrap().is_whole());
 }
@@ -480,7 +480,7 @@ fn hosts_jsonl_has_what_report_json_has_of_hosts_with_a_verdict() {
     assert_eq!(others.len(), 1, "out.example was never to be asked");
 }
 
-/// The columns of a table in the documentation are those of the rows, in their order.
+/// The columns documented in a table are those of the rows, in order.
 #[test]
 fn every_column_of_hosts_jsonl_is_documented() {
     let docs = include_str!("../../../../docs/rows.md");
@@ -506,17 +506,17 @@ fn the_text_names_the_first_seeds_and_the_number_of_the_others() {
     report.crawl.seeds = (0..25)
         .map(|seed| format!("http://s{seed}.example/"))
         .collect();
-    let told = report.to_string();
+    let text = report.to_string();
     assert!(
-        told.contains("seed      http://s19.example/\n  and 5 seeds more\n"),
-        "{told}"
+        text.contains("seed      http://s19.example/\n  and 5 seeds more\n"),
+        "{text}"
     );
-    assert!(!told.contains("s20.example"), "{told}");
+    assert!(!text.contains("s20.example"), "{text}");
     report.crawl.seeds.truncate(20);
-    let told = report.to_string();
+    let text = report.to_string();
     assert!(
-        told.contains("http://s19.example/\n") && !told.contains("more"),
-        "{told}"
+        text.contains("http://s19.example/\n") && !text.contains("more"),
+        "{text}"
     );
 }
 

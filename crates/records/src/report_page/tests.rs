@@ -1,4 +1,4 @@
-//! The page of a crawl that is written here: what stands in it, and what may not.
+//! The page of a generated crawl: its contents, and what it must not contain.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::report::Report;
 use crate::report_files::report_page;
 
-/// Words of a hostile server, in a place where a URL or a type may stand.
+/// Text of a hostile server, used where a URL or a type may be.
 const HOSTILE: &str = "\"><script>alert(1)</script><svg onload=x>'&\u{202e}";
 
 fn lines(dir: &Path, name: &str, rows: &[Value]) {
@@ -16,7 +16,7 @@ fn lines(dir: &Path, name: &str, rows: &[Value]) {
     fs::write(dir.join(name), rows).unwrap();
 }
 
-/// Three hosts, every kind of answer, and hostile words wherever a server may put them.
+/// Three hosts, all kinds of responses, and hostile text wherever a server could place it.
 fn crawl() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let toml = "seed = [\"http://h0.example/\"]\n[operator]\nagent = \"crawl\"\n\
@@ -58,7 +58,7 @@ fn page(dir: &Path) -> (Report, String) {
     report_page(dir).unwrap()
 }
 
-/// The parts of a text between two marks.
+/// Returns the parts of a text between two marks.
 fn all_between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
     let parts = text.split(before).skip(1);
     parts
@@ -66,7 +66,7 @@ fn all_between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The numbers of a figure's line of sums.
+/// Returns the totals of a figure.
 fn sums(html: &str, id: &str) -> Vec<u64> {
     let figure = all_between(html, &format!("<figure id=\"{id}\">"), "</figure>");
     let foot = all_between(figure[0], "<tfoot>", "</tfoot>")[0];
@@ -133,10 +133,10 @@ fn the_page_runs_nothing_and_asks_for_nothing() {
         "<iframe",
         "\u{202e}",
     ] {
-        let told = html.replace("&lt;svg onload=x", "");
-        assert!(!told.contains(sign), "{sign}");
+        let text = html.replace("&lt;svg onload=x", "");
+        assert!(!text.contains(sign), "{sign}");
     }
-    // Only markers are referred to.
+    // Only markers are referenced.
     assert!(
         all_between(&html, "url(", ")")
             .iter()
@@ -198,7 +198,7 @@ fn the_page_does_not_grow_with_the_crawl() {
     assert!(more < some + some / 20, "{some} and {more} bytes");
 }
 
-/// A crawl that drew ten pages of two hosts, one of them with a hostile type.
+/// A crawl that drew ten pages from two hosts, one with a hostile type.
 #[test]
 fn the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
     let dir = tempfile::tempdir().unwrap();
@@ -225,14 +225,14 @@ fn the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
         assert!(html.contains(words), "{words}");
     }
     let figure = all_between(&html, "<figure id=\"sample\">", "</figure>")[0];
-    // One mark and one interval for each share: that of pages, two statuses, two types.
+    // One mark and one interval per share: pages, two statuses, two types.
     assert_eq!(figure.matches("class=\"c0\"").count(), 5 + 1);
     assert_eq!(figure.matches("class=\"c1\"").count(), 5 + 1);
     let answered = report.sample.unwrap().estimates.unwrap().answered.unwrap();
     let words = crate::sample::share_words(&answered);
     assert_eq!(
         figure.matches(&words).count(),
-        // That of status 200 is the same.
+        // The share of status 200 is the same.
         4,
         "in the plot and in the table: {words}"
     );
