@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_axis_has_few_bins_whatever_the_span() {
+    fn a_time_axis_has_few_bins_for_any_span() {
         let check = |first: u64, last: u64, width: u64, bins: usize| {
             let axis = TimeAxis::new(first, last);
             assert_eq!((axis.width_ms, axis.bins), (width, bins), "{first} {last}");

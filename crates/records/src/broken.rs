@@ -146,7 +146,11 @@ pub fn broken(dir: &Path) -> Result<BrokenLinks, RecordsError> {
     for (page, links) in result.pages.iter_mut().zip(wanted.into_links()) {
         page.links = links;
     }
-    result.links = result.pages.iter().map(|page| page.links.len() as u64).sum();
+    result.links = result
+        .pages
+        .iter()
+        .map(|page| page.links.len() as u64)
+        .sum();
     result.pages.sort_by(|one, other| one.url.cmp(&other.url));
     Ok(result)
 }

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_whole_where_all_was_answered() {
+    fn a_host_with_all_responses_is_whole() {
         check(0, |_| {}, expect!["none"]);
         check(0, |it| it.is_asked = true, expect!["whole"]);
         let rows = [(Some(404), None), (Some(410), None), (Some(301), None)];
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_scope_and_the_site_leave_out_is_not_missing() {
+    fn excluded_urls_are_not_missing() {
         for reason in [
             "scope", "robots", "meta", "header", "nofollow", "usage", "action",
         ] {
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_turns_us_away_more_often_than_not_blocks_us() {
+    fn more_refusals_than_pages_mean_blocked() {
         let refused = [
             (Some(403), None),
             (Some(200), Some("login_page")),
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_robots_txt_that_can_t_be_had_or_is_refused_blocks() {
+    fn an_unavailable_or_refused_robots_txt_means_blocked() {
         let wait = |it: &mut HostOutcomes| {
             it.waiting(&waiting(1, "robots", Some("robots.txt answered 503")));
         };
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_that_is_missing_has_its_reason() {
+    fn every_missing_url_has_a_reason() {
         let rows = [
             (None, Some("timeout: after 60 s")),
             (Some(503), None),
@@ -568,13 +568,13 @@ mod tests {
             outcomes.excluded(&excluded("budget", "max-pages", None));
             outcomes.waiting(&waiting(7, "budget", Some("max-pages")));
             outcomes.waiting(&waiting(2, "parked", None));
-            outcomes.waiting(&waiting(4, "unreachable", Some("outcomes sent a Retry-After")));
+            outcomes.waiting(&waiting(4, "unreachable", Some("it sent a Retry-After")));
         };
         check(
             9,
             add_other_reasons,
             expect![[
-                r#"partial; budget 8 {"max-depth": 1, "max-pages": 7}; traps 1 {"calendar": 1}; waiting 6 {"outcomes sent a Retry-After": 4, "parked": 2}"#
+                r#"partial; budget 8 {"max-depth": 1, "max-pages": 7}; traps 1 {"calendar": 1}; waiting 6 {"it sent a Retry-After": 4, "parked": 2}"#
             ]],
         );
         check(

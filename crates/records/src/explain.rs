@@ -179,7 +179,9 @@ pub fn explain(
     let mut rows = excluded(dir)?;
     while let Some(row) = rows.next_with(&needle) {
         let row = explanation.sound(row);
-        explanation.excluded = row.filter(|row| row.url == url.as_str()).or(explanation.excluded);
+        explanation.excluded = row
+            .filter(|row| row.url == url.as_str())
+            .or(explanation.excluded);
     }
     let mut rows = walk(dir)?;
     while let Some(row) = rows.next_with(&needle) {

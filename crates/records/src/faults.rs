@@ -282,11 +282,11 @@ impl Search<'_> {
                 .unwrap_or_default();
             self.faults.push(fault(FaultKind::Mixed, element));
         }
-        let known = match self.latest.knows(to.as_str()) {
+        let renamed = match self.latest.knows(to.as_str()) {
             true => None,
             false => self.naming.apply(to).map(|named| named.to_string()),
         };
-        let first = known.as_deref().unwrap_or(to.as_str());
+        let first = renamed.as_deref().unwrap_or(to.as_str());
         let Some(target) = end_of(&self.redirects, self.latest, first) else {
             return;
         };

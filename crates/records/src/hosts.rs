@@ -364,7 +364,7 @@ impl Host {
             let longest_ago = self.ends.iter().enumerate().min_by_key(|(_, end)| **end);
             if let Some((place, end)) = longest_ago {
                 let seen = sent.start.saturating_sub(*end);
-                self.report.gaps.saw(seen, &sent);
+                self.report.gaps.add(seen, &sent);
                 all.asked.add(sent.gap_asked);
                 all.seen.add(seen);
                 self.ends.swap_remove(place);
@@ -373,20 +373,20 @@ impl Host {
         self.ends.push(sent.end);
         match self.owed {
             Some((since, wait)) if sent.start >= since => {
-                self.report.waits.gave(sent.start - since, wait);
+                self.report.waits.add_given(sent.start - since, wait);
                 self.owed = None;
             }
             _ => {}
         }
         if let Some(wait) = sent.wait_asked {
-            self.report.waits.asked(wait);
+            self.report.waits.add_demanded(wait);
             self.owed = Some((sent.end, wait));
         }
     }
 }
 
 impl Gaps {
-    fn saw(&mut self, seen: u64, sent: &SentRequest) {
+    fn add(&mut self, seen: u64, sent: &SentRequest) {
         self.count += 1;
         if self.least_seen_ms.is_none_or(|least| seen < least) {
             self.least_seen_ms = Some(seen);
@@ -409,15 +409,15 @@ impl Gaps {
 }
 
 impl Waits {
-    fn asked(&mut self, wait: u64) {
+    fn add_demanded(&mut self, wait: u64) {
         self.count += 1;
         self.asked_ms += wait;
         self.longest_asked_ms = self.longest_asked_ms.max(wait);
     }
 
-    fn gave(&mut self, given: u64, asked: u64) {
+    fn add_given(&mut self, given: u64, demanded: u64) {
         self.given_ms += given;
-        self.short += u64::from(given + ROUNDING_MS < asked);
+        self.short += u64::from(given + ROUNDING_MS < demanded);
     }
 }
 

@@ -209,7 +209,7 @@ mod tests {
     use super::{recheck_rows, write_recheck};
 
     #[test]
-    fn what_could_not_be_asked_is_unknown_and_not_excluded() {
+    fn urls_without_fetched_rules_are_unknown_and_not_excluded() {
         let (learnt, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         assert!(recheck_rows(dir.path()).unwrap().is_none());
         let row = |url: &str, reason: &str, rule: &str| {

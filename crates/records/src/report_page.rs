@@ -22,7 +22,7 @@ use crate::numbers::{counted, grouped, size};
 use crate::report::{BrokenCounts, Report};
 use crate::text::{
     all_rounds, coverage_words, gaps, in_words as named, kept, label_counts, operator_lines,
-    robots_line, unasked_line, waits,
+    robots_line, unvisited_line, waits,
 };
 use crate::words::{answer_words, failure_words, outcome_words, status_words};
 
@@ -61,10 +61,10 @@ pub(crate) fn page_of(report: &Report, gaps: &GapHistograms, figures: &Figures) 
             p { strong { "Flaw: " (safe_line(flaw)) } }
         }
         div class="cards" {
-            (asked(report))
-            (by_what_right(report, figures))
-            (how_politely(report, figures))
-            (how_complete(report))
+            (requests_section(report))
+            (permissions_section(report, figures))
+            (politeness_section(report, figures))
+            (coverage_section(report))
         }
         @if let Some(sample) = &report.sample { (sample::drawn(sample, report.crawl.sample.as_ref())) }
         @if let Some(walk) = &report.walk { (sample::walked(walk)) }
@@ -92,7 +92,7 @@ fn card(title: &str, body: &Markup) -> Markup {
     html! { section class="card" { h2 { (title) } (body) } }
 }
 
-fn asked(report: &Report) -> Markup {
+fn requests_section(report: &Report) -> Markup {
     let (hosts, _) = report.hosts_asked();
     let requests = &report.requests;
     let seeds = &report.crawl.seeds;
@@ -119,7 +119,7 @@ fn asked(report: &Report) -> Markup {
     card("What was asked", &body)
 }
 
-fn by_what_right(report: &Report, figures: &Figures) -> Markup {
+fn permissions_section(report: &Report, figures: &Figures) -> Markup {
     let (manners, permissions) = (&figures.manners, &figures.permissions);
     let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for robots in report.hosts.iter().flat_map(|host| host.robots.values()) {
@@ -164,7 +164,7 @@ fn by_what_right(report: &Report, figures: &Figures) -> Markup {
     card("By what right", &body)
 }
 
-fn how_politely(report: &Report, figures: &Figures) -> Markup {
+fn politeness_section(report: &Report, figures: &Figures) -> Markup {
     let manners = &figures.manners;
     let busy: u64 = report.hosts.iter().map(|host| host.busy_ms).sum();
     let mut by_site: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -211,7 +211,7 @@ fn how_politely(report: &Report, figures: &Figures) -> Markup {
     card("How politely", &body)
 }
 
-fn how_complete(report: &Report) -> Markup {
+fn coverage_section(report: &Report) -> Markup {
     let mut missing: BTreeMap<String, u64> = BTreeMap::new();
     for shortfall in report.hosts.iter().flat_map(|host| &host.missing) {
         *missing
@@ -284,7 +284,7 @@ fn hosts(report: &Report) -> Markup {
         @if more > 0 {
             p { "And " (counted(more, "more host", "more hosts")) "." }
         }
-        @if let Some(line) = unasked_line(unasked) {
+        @if let Some(line) = unvisited_line(unasked) {
             p { "And " (line) "." }
         }
     }
@@ -326,7 +326,7 @@ fn counts<K: Display + Ord>(title: &str, counts: &BTreeMap<K, u64>) -> Markup {
         @for (name, count) in rows {
             tr { td { (safe_line(&name.to_string())) } td.n { (grouped(*count)) } }
         }
-        @if rest > 0 { tr { td { "rest" } td.n { (grouped(rest)) } } }
+        @if rest > 0 { tr { td { "others" } td.n { (grouped(rest)) } } }
     };
     html! { @if !counts.is_empty() { (table(title, "t", &list)) } }
 }

@@ -78,7 +78,10 @@ impl RoundView {
     #[must_use]
     pub fn holds_link(&self, row: &LinkRow) -> bool {
         let Some(round) = row.round else { return true };
-        let read = self.several.as_ref().and_then(|several| several.url(&row.from));
+        let read = self
+            .several
+            .as_ref()
+            .and_then(|several| several.url(&row.from));
         round <= self.last_round && read.is_none_or(|url| url.read == round)
     }
 
@@ -188,27 +191,27 @@ mod tests {
         )
     }
 
-    fn kept(dir: &Path, rounds: Rounds) -> [Vec<String>; 3] {
+    fn kept_rows(dir: &Path, rounds: Rounds) -> [Vec<String>; 3] {
         let view = RoundView::read(dir, rounds).unwrap();
-        let mut kept = [Vec::new(), Vec::new(), Vec::new()];
+        let mut kept_rows = [Vec::new(), Vec::new(), Vec::new()];
         let mut rows = pages(dir).unwrap();
         while let Some(row) = rows.next_sound() {
             let row = row.unwrap();
             if view.holds_page(rows.line(), &row) {
-                kept[0].push(format!("{} {}", row.url, row.round));
+                kept_rows[0].push(format!("{} {}", row.url, row.round));
             }
         }
         let rows = links(dir).unwrap().map(Result::unwrap);
         let rows = rows.filter(|row| view.holds_link(row));
-        kept[1].extend(rows.map(|row| format!("{}>{}", row.from, row.to)));
+        kept_rows[1].extend(rows.map(|row| format!("{}>{}", row.from, row.to)));
         let mut rows = excluded(dir).unwrap();
         while let Some(row) = rows.next_sound() {
             let row = row.unwrap();
             if view.holds_excluded(rows.line(), &row) {
-                kept[2].push(format!("{} {}", row.url, row.round.unwrap_or(0)));
+                kept_rows[2].push(format!("{} {}", row.url, row.round.unwrap_or(0)));
             }
         }
-        kept
+        kept_rows
     }
 
     #[test]

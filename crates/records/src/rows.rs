@@ -130,7 +130,7 @@ mod tests {
         r#"{"url":"http://e.example/p","reason":"robots","rule":null,"line":2,"found_on":null}"#;
 
     #[test]
-    fn torn_last_line_is_tolerated_and_told() {
+    fn torn_last_line_is_tolerated_and_reported() {
         let dir = tempfile::tempdir().unwrap();
         let text = format!("{ROW}\n{ROW}\n{}", &ROW[..20]);
         fs::write(dir.path().join("excluded.jsonl"), text).unwrap();

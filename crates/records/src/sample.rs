@@ -355,7 +355,7 @@ mod tests {
     /// Of eight drawn pages one returns 404, one is a PDF, two lead to a page that was not drawn,
     /// and one has no row.
     #[test]
-    fn a_sample_speaks_of_its_frame() {
+    fn a_sample_gives_estimates_for_its_frame() {
         let mut rows = SampleRows::default();
         let none = || json!({});
         rows.add(&row(
@@ -441,9 +441,9 @@ mod tests {
     #[test]
     fn pages_that_are_alike_give_lengths_without_an_interval() {
         let mut rows = SampleRows::default();
-        let gone = json!({"status": 404});
+        let missing_page = json!({"status": 404});
         rows.add(&row("http://a.example/", certain(), json!({})));
-        rows.add(&row("http://a.example/gone", certain(), gone));
+        rows.add(&row("http://a.example/gone", certain(), missing_page));
         for number in 0..10 {
             let url = format!("http://a.example/{number}");
             rows.add(&row(&url, drawn("a.example", 10, 496), json!({})));

@@ -88,7 +88,7 @@ impl Display for Report {
             let more = (hosts.len() - MAX_NAMED_HOSTS) as u64;
             writeln!(f, "  and {} more", grouped(more))?;
         }
-        if let Some(line) = unasked_line(unasked) {
+        if let Some(line) = unvisited_line(unasked) {
             writeln!(f, "  and {line}")?;
         }
         for flaw in &self.flaws {
@@ -223,7 +223,7 @@ fn names(counts: &BTreeMap<String, u64>) -> String {
 }
 
 /// Returns the line about hosts without any request; `None` if there are none.
-pub(crate) fn unasked_line(hosts: u64) -> Option<String> {
+pub(crate) fn unvisited_line(hosts: u64) -> Option<String> {
     let hosts = (hosts > 0).then(|| counted(hosts, "host that was", "hosts that were"));
     hosts.map(|hosts| format!("{hosts} never asked"))
 }

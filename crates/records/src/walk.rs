@@ -177,7 +177,7 @@ mod tests {
     /// Two walkers with interleaved rows. One reaches a page by a redirect, one a URL that
     /// robots.txt excludes.
     #[test]
-    fn a_walk_is_told_by_its_steps() {
+    fn a_walk_is_reported_by_its_steps() {
         let mut steps = WalkSteps::default();
         for (walker, step, how, why, url) in [
             (1, 1, "start", None, "http://a.example/"),

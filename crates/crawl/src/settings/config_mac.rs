@@ -39,11 +39,11 @@ const KEY_BYTES: usize = 32;
 pub(crate) enum MarkStatus {
     /// This program wrote it for this user and this directory.
     Ours,
-    /// It has no mark.
+    /// The file has no mark.
     Not,
-    /// It has a mark, but this user has no key to verify it.
+    /// The file has a mark, but this user has no key to verify it.
     NoKey,
-    /// Its mark doesn't match this user's key, these settings and this directory.
+    /// The mark doesn't match this user's key, these settings and this directory.
     Other,
 }
 

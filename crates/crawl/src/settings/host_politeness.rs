@@ -55,7 +55,7 @@ impl HostTerms {
         }
     }
 
-    /// Merges two sets of terms: values of these win over those of `beneath`.
+    /// Merges two sets of terms: its own values win over those of `beneath`.
     fn over(&self, beneath: &HostTerms) -> HostTerms {
         HostTerms {
             delay: self.delay.or(beneath.delay),
@@ -143,7 +143,7 @@ mod tests {
         check("www.example.org", 10, Some(2), false);
         check("b.example", 5, Some(3), true);
         check("c.example", 0, Some(3), true);
-        let other = HostKey::parse("example.com").unwrap();
-        assert!(table.find(&other).is_none());
+        let unlisted = HostKey::parse("example.com").unwrap();
+        assert!(table.find(&unlisted).is_none());
     }
 }

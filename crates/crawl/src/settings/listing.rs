@@ -128,7 +128,7 @@ pub(crate) fn record(
     )
 }
 
-/// Returns the crawl.toml of a running crawl that continues with these settings.
+/// Returns the crawl.toml for a running crawl that switches to these settings.
 pub(crate) fn record_again(older: &Table, settings: &Settings, mark: Option<&str>) -> String {
     let note = |key: &str| {
         let note = older.get(NOTES).and_then(|notes| notes.get(key));

@@ -6,7 +6,7 @@ use super::choices::KindName;
 use super::tables::{Operator, Settings};
 use crate::error::{CommandError, Problems};
 
-/// Domains that are reserved for examples (RFC 2606 section 3): nobody reads mail sent there.
+/// Domains reserved for examples (RFC 2606 section 3); mail sent there is never read.
 const EXAMPLE_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"];
 /// The contact in the example files. Other addresses at these domains are accepted, because they
 /// were typed on purpose.

@@ -5,7 +5,7 @@ use crawl_weburl::{AddressClass, CanonicalUrl, class_of_host, classify, without_
 
 use crate::values::Resolve;
 
-/// Where a URL's host is, as far as can be known without a DNS lookup.
+/// The network that a URL's host is in, if that can be known without a DNS lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// This machine.

@@ -118,9 +118,9 @@ impl StoredConfig {
         let names_seeds = explicit.seed.is_some();
         let marked = self.marked(around);
         if marked != MarkStatus::Ours {
-            let unsaid = self.unsaid(explicit, explicit_seeds);
-            if !unsaid.is_empty() {
-                return Err(self.refusal(marked, &unsaid));
+            let unset_lines = self.unset_lines(explicit, explicit_seeds);
+            if !unset_lines.is_empty() {
+                return Err(self.refusal(marked, &unset_lines));
             }
             // The user's own config.toml may have another contact.
             self.layer.forget("operator", "contact");
@@ -162,15 +162,15 @@ impl StoredConfig {
 
     /// Returns the guarded settings that have an effect and that `explicit` doesn't set, one per
     /// line.
-    fn unsaid(&self, explicit: &Layer, explicit_seeds: &[ListedSeed]) -> Vec<String> {
+    fn unset_lines(&self, explicit: &Layer, explicit_seeds: &[ListedSeed]) -> Vec<String> {
         let line = |table: &str, key: &str, value: &Value| {
             let place = match table {
                 TOP => String::new(),
                 table => format!("[{table}] "),
             };
             let kind = table.split('.').next().unwrap_or_default();
-            let why = why(kind, key).unwrap_or_default();
-            safe_line(&format!("{place}{key} = {value}  ({why})")).into_owned()
+            let effect = why(kind, key).unwrap_or_default();
+            safe_line(&format!("{place}{key} = {value}  ({effect})")).into_owned()
         };
         let explicit_urls = canonical(explicit_seeds);
         let older = self.layer.seed.iter().flatten();
@@ -179,11 +179,11 @@ impl StoredConfig {
             let is_explicit = seeds::read(&seed.url).map(|seed| explicit_urls.contains(&seed.url));
             !is_explicit.unwrap_or(false)
         });
-        let mut unsaid: Vec<String> = older
+        let mut unset_lines: Vec<String> = older
             .map(|seed| line(TOP, "seed", &Value::from(seed.url.as_str())))
             .collect();
         if explicit.seed.is_some() {
-            return unsaid;
+            return unset_lines;
         }
         let settings = self.layer.clone().settle();
         // The password of a proxy is not shown; secrets of sites never are.
@@ -194,25 +194,26 @@ impl StoredConfig {
                 match value {
                     Value::Table(terms) if table == "site" && explicit.site.is_none() => {
                         let site = format!("site.{}", Value::from(key));
-                        unsaid.extend(terms.iter().map(|(key, value)| line(&site, key, value)));
+                        unset_lines
+                            .extend(terms.iter().map(|(key, value)| line(&site, key, value)));
                     }
                     value if table != "site" && !explicit.sets(&table, &key.replace('-', "_")) => {
                         let shown = shown.get(&table).and_then(|keys| keys.get(&key));
-                        unsaid.push(line(&table, &key, shown.unwrap_or(&value)));
+                        unset_lines.push(line(&table, &key, shown.unwrap_or(&value)));
                     }
                     _ => {}
                 }
             }
         }
-        unsaid
+        unset_lines
     }
 
-    fn refusal(&self, marked: MarkStatus, unsaid: &[String]) -> CommandError {
+    fn refusal(&self, marked: MarkStatus, unset_lines: &[String]) -> CommandError {
         let (path, dir) = (self.path.display(), self.dir.display());
         CommandError::usage(format!(
             "`{path}` is not known as yours: {}. It says what only you may say:\n  {}",
             marked.why(),
-            unsaid.join("\n  ")
+            unset_lines.join("\n  ")
         ))
         .hint(format!(
             "read the file; `crawl --output {dir} --config {path}` takes it as yours, and a flag says its key anew"
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn no_spelling_of_a_forgotten_host_stays_but_as_one_to_leave_out() {
+    fn forgotten_hosts_remain_only_in_exclude_host() {
         let mut named = settings(
             r#"
             fetch.resolve = ["gone.example:443:192.0.2.1", "kept.example:443:192.0.2.2"]
@@ -374,8 +375,8 @@ mod tests {
             site."kept.example".delay = "5s"
             "#,
         );
-        let gone = HostKey::parse("gone.example").unwrap();
-        without_hosts(&mut named, &|host| *host == gone);
+        let forgotten = HostKey::parse("gone.example").unwrap();
+        without_hosts(&mut named, &|host| *host == forgotten);
         let expected = settings(
             r#"
             fetch.resolve = ["kept.example:443:192.0.2.2"]

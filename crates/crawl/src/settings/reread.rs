@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_what_is_read_again() {
+    fn flags_win_over_reread_settings() {
         let flags = "politeness.delay = \"7s\"\nscope.exclude = [\"/flag\"]\n";
         let after = "[politeness]\ndelay = \"5s\"\njitter = 0.01\n[scope]\nexclude = [\"/b\"]\n";
         let report = report(flags, "", after);

@@ -119,7 +119,7 @@ mod tests {
                 .is_none_or(|items| items.iter().all(|item| is_valid(item, &schema["items"])))
     }
 
-    /// Tries a value of each type for each key. Whatever is read must be valid, and any valid value
+    /// Tries a value of each type for each key. Every value that is read must be valid, and every valid value
     /// that isn't text must be read.
     #[test]
     fn the_schema_and_the_reader_take_the_same_types_of_values() {

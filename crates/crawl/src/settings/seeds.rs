@@ -12,7 +12,7 @@ use crate::error::CommandError;
 /// A parsed seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seed {
-    /// The URL at which the crawl starts.
+    /// The URL where the crawl starts.
     pub(crate) url: CanonicalUrl,
     /// The http URL to fall back to if no https connection can be made. Set if the host was typed
     /// without a scheme.

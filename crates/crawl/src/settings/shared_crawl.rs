@@ -1,4 +1,4 @@
-//! Settings of a crawl that workers share: what is allowed, and what must be equal for all workers.
+//! Settings of a crawl that workers share: which are allowed, and which must be the same everywhere.
 
 #[cfg(feature = "shared-frontier")]
 use std::path::Path;
@@ -41,7 +41,7 @@ const OWN_KEYS: [(&str, &str); 9] = [
     ("scope", "max-time"),
 ];
 
-/// Output settings that must be equal for all workers; otherwise a partial output would pass for
+/// Output settings that all workers must share; otherwise a partial output would pass for
 /// the whole.
 const SHARED_OUTPUT: [&str; 2] = ["warc", "links"];
 
@@ -189,7 +189,7 @@ pub(crate) fn shared_crawl(settings: &Settings, seeds: &[CanonicalUrl]) -> Optio
     })
 }
 
-/// Returns the settings that must be equal for all workers, one per line.
+/// Returns the settings that all workers must share, one per line.
 fn alike(settings: &Settings, seeds: &[CanonicalUrl]) -> String {
     let mut lines: Vec<String> = seeds.iter().map(|seed| format!("seed = {seed}")).collect();
     let all = table_of(&without_secrets(settings));
@@ -235,7 +235,7 @@ mod tests {
         settings
     }
 
-    /// Returns the name of the crawl and the settings that must be equal for all workers.
+    /// Returns the name of the crawl and the settings that all workers must share.
     fn shared(change: impl FnOnce(&mut Settings)) -> (String, String) {
         let settings = settings(change);
         let url = |seed: &ListedSeed| seeds::read(&seed.url).unwrap().url;
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_share_what_decides_which_urls_are_fetched_and_how() {
+    fn workers_share_settings_that_affect_fetching() {
         let (crawl, usual) = shared(|_| {});
         assert_eq!(crawl, "127.0.0.1:8080");
         type Change = fn(&mut Settings);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_can_not_share_is_refused() {
+    fn unshareable_settings_are_refused() {
         type Change = fn(&mut Settings);
         let changes: [(Change, &str); 6] = [
             (|settings| settings.frontier.worker.clear(), "no --worker"),

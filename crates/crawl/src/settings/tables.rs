@@ -188,7 +188,7 @@ macro_rules! tables {
 }
 
 impl Layer {
-    /// Drops values of the command line that nobody typed: a `-v` count of zero and an empty
+    /// Drops values of the command line that were not typed: a `-v` count of zero and an empty
     /// contact from the environment.
     pub(crate) fn typed(mut self) -> Layer {
         self.display.verbose = self.display.verbose.filter(|count| *count > 0);

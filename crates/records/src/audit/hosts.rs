@@ -304,20 +304,20 @@ impl AuditRun<'_> {
         let Some(host) = self.hosts.all.get(number) else {
             return;
         };
-        let (Some(latest), Some(asked)) = (host.latest, self.pace_asked(host, sent, own)) else {
+        let (Some(latest), Some(asked)) = (host.latest, self.demanded_pace(host, sent, own)) else {
             return;
         };
         let (gap, by, by_line) = asked.gap;
-        let kept = sent.start.checked_sub(latest.end);
-        if kept.is_some_and(|kept| kept + ROUNDING_MS >= gap) {
+        let gap_seen = sent.start.checked_sub(latest.end);
+        if gap_seen.is_some_and(|gap_seen| gap_seen + ROUNDING_MS >= gap) {
             return self.findings.checked("robots_gaps");
         }
         if !self.limits.held_at(sent.start) {
             return self.findings.undecided(EARLIER_RUN);
         }
         if !asked.is_own && self.limits.restarted_after(asked.known_at) {
-            let why = "a pace that another origin of the host asked for before a restart";
-            return self.findings.undecided(why);
+            let reason = "a pace that another origin of the host asked for before a restart";
+            return self.findings.undecided(reason);
         }
         if self.findings.lacks_answer(Some(asked.line), sent.start) {
             return self.findings.undecided(ROW_LOST);
@@ -327,10 +327,10 @@ impl AuditRun<'_> {
             return self.findings.undecided(JUST_THEN);
         }
         self.findings.checked("robots_gaps");
-        let seen = kept.map_or("none, as one was in flight".to_owned(), |kept| {
-            format!("{kept} ms")
+        let seen = gap_seen.map_or("none, as one was in flight".to_owned(), |gap_seen| {
+            format!("{gap_seen} ms")
         });
-        let what =
+        let message =
             format!("a gap of {seen} where {by} on line {by_line} of robots.txt asks for {gap} ms");
         let rows = [
             (Requests, asked.line),
@@ -338,34 +338,40 @@ impl AuditRun<'_> {
             (Requests, sent.line),
         ];
         let times = Some((gap, kept.unwrap_or(0)));
-        self.findings.breach("pace", &host.key, what, times, &rows);
+        self.findings
+            .breach("pace", &host.key, message, times, &rows);
     }
 
     /// Returns the longest delay demanded by the copies in force.
-    fn pace_asked(&self, host: &Host, sent: &SentRequest, own: Option<usize>) -> Option<PaceAsked> {
+    fn demanded_pace(
+        &self,
+        host: &Host,
+        sent: &SentRequest,
+        own: Option<usize>,
+    ) -> Option<PaceAsked> {
         let copies = self.copies.as_ref()?;
-        let asked = host.origins.iter().filter_map(|&origin| {
+        let demands = host.origins.iter().filter_map(|&origin| {
             let answers = copies.answers(origin);
-            let known = answers.partition_point(|answer| answer.known_at <= sent.start);
-            let answer = answers.get(known.checked_sub(1)?)?;
+            let count = answers.partition_point(|answer| answer.known_at <= sent.start);
+            let answer = answers.get(count.checked_sub(1)?)?;
             let BindingRules::Rules { until, .. } = answer.force(self.limits) else {
                 return None;
             };
             let is_own = own == Some(origin);
             // The one page that may follow a stale copy also follows its pace.
             let binds = sent.start < until || (is_own && sent.purpose == SentPurpose::Page);
-            let asks = answer.asks().filter(|_| binds)?;
+            let pace = answer.pace().filter(|_| binds)?;
             Some(PaceAsked {
-                gap: asks.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start),
+                gap: pace.gap_within(sent.start.saturating_sub(SETTLING_MS), sent.start),
                 line: answer.line,
                 known_at: answer.known_at,
                 at_home: answer.at_home,
                 is_own,
             })
         });
-        asked
-            .filter(|asked| asked.gap.0 > 0)
-            .max_by_key(|asked| asked.gap.0)
+        demands
+            .filter(|demands| demands.gap.0 > 0)
+            .max_by_key(|demands| demands.gap.0)
     }
 
     /// Checks the waits demanded by earlier responses.
@@ -374,11 +380,11 @@ impl AuditRun<'_> {
             return;
         };
         host.owed.retain(|owed| {
-            let kept = owed.until <= sent.start + ROUNDING_MS;
-            if kept {
+            let is_respected = owed.until <= sent.start + ROUNDING_MS;
+            if is_respected {
                 self.findings.checked("waits");
             }
-            !kept
+            !is_respected
         });
         // A request that started before the end of the response could not know of it.
         let owed = host.owed.iter().enumerate();
@@ -399,14 +405,14 @@ impl AuditRun<'_> {
                 .findings
                 .undecided("waits that another answer may have taken back");
         }
-        let asked = owed.until - owed.since;
-        let kept = sent.start - owed.since;
+        let wait_asked = owed.until - owed.since;
+        let waited = sent.start - owed.since;
         self.findings.checked("waits");
         self.findings.breach(
             "wait",
             &host.key,
-            format!("asked again after {kept} ms where the answer asked for {asked} ms"),
-            Some((asked, kept)),
+            format!("asked again after {waited} ms where the answer asked for {wait_asked} ms"),
+            Some((wait_asked, waited)),
             &[(Requests, owed.line), (Requests, sent.line)],
         );
     }

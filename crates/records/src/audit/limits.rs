@@ -161,7 +161,8 @@ impl CrawlLimits {
     pub(super) fn at(&self, host: &str, worker: Option<&str>, moment: u64) -> HostLimits {
         let before = moment.saturating_sub(SETTLING_MS);
         let rules = self.earlier.iter();
-        let rules = rules.filter(|earlier| earlier.until > before && earlier.worker.as_deref() == worker);
+        let rules =
+            rules.filter(|earlier| earlier.until > before && earlier.worker.as_deref() == worker);
         let mut from = 0;
         let rules = rules.filter(|earlier| std::mem::replace(&mut from, earlier.until) <= moment);
         let earlier: Vec<HostLimits> = rules.map(|it| it.rules.of_host(host)).collect();
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_counts() {
+    fn the_longest_name_wins() {
         let limits = limits(
             "[politeness]\ndelay = \"2s\"\n[site.\"example.org\"]\ndelay = \"10s\"\n\
              [site.\"a.example.org\"]\nper-host = 3\n[site.\"127.0.0.1:81\"]\ndelay = \"0s\"\n",
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_goes_before_its_group_key_by_key() {
+    fn a_site_wins_over_its_group_key_by_key() {
         let limits = limits(
             "[group.a]\nhosts = [\"Example.org\", \"b.example\"]\ndelay = \"5s\"\nper-host = 2\n\
              [site.\"www.example.org\"]\ndelay = \"10s\"\n[site.\"example\"]\nper-host = 3\n",
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_again_holds_from_then_on() {
+    fn reread_settings_apply_from_then_on() {
         let before = |delay, per_host, site: Option<u64>| {
             let site = site.map(|delay| RereadSite {
                 delay: Some(delay),
@@ -449,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_runs_were_held_to_is_not_known() {
+    fn settings_of_earlier_runs_are_unknown() {
         let one = limits(
             "[crawl]\nstarted = \"1970-01-01T00:01:00Z\"\nlast-started = \"1970-01-01T00:01:00Z\"\n",
         );

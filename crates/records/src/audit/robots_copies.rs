@@ -51,7 +51,7 @@ pub(super) struct Answer {
     good: Good,
     /// Number of consecutive responses of this kind.
     tries: u32,
-    asks: Option<Rc<RobotsPaceAsked>>,
+    pace: Option<Rc<RobotsPaceAsked>>,
     /// Whether a page followed; once the copy is stale, no other page may.
     pub(super) page_followed: bool,
 }
@@ -280,9 +280,9 @@ impl Copies {
             (AnswerMeaning::Unreachable, held) => {
                 let doubled = limits.retry.saturating_mul(1 << (tries - 1).min(16));
                 let wait = doubled.min(limits.retry_most);
-                let asked = exchange.map_or(0, |found| retry_after(&found.fields, end));
+                let demanded = exchange.map_or(0, |found| retry_after(&found.fields, end));
                 answer.state = State::Unreachable;
-                answer.until = end.saturating_add(wait.max(asked));
+                answer.until = end.saturating_add(wait.max(demanded));
                 answer.good = held;
             }
             (AnswerMeaning::NotModified, Good::None) => answer.state = State::Unreachable,
@@ -295,7 +295,7 @@ impl Copies {
             place: Some(place), ..
         } = answer.force(limits)
         {
-            answer.asks = RobotsPaceAsked::of(&*self.robots(Some(place))?).map(Rc::new);
+            answer.pace = RobotsPaceAsked::of(&*self.robots(Some(place))?).map(Rc::new);
         }
         Ok(answer)
     }
@@ -314,7 +314,7 @@ impl Answer {
             status: row.status,
             good: Good::Unknown,
             tries,
-            asks: None,
+            pace: None,
             page_followed: false,
         }
     }
@@ -361,8 +361,8 @@ impl Answer {
         status.filter(|_| limits.forbids && self.state == State::None)
     }
 
-    pub(super) fn asks(&self) -> Option<&RobotsPaceAsked> {
-        self.asks.as_deref()
+    pub(super) fn pace(&self) -> Option<&RobotsPaceAsked> {
+        self.pace.as_deref()
     }
 }
 

@@ -79,9 +79,10 @@ impl AuditRun<'_> {
         };
         let (found, by) = (access(&verdict), words(&verdict));
         let recorded = &recorded.verdict;
-        let what =
-            format!("the row of {url} says {recorded} by {recorded_rule}, where robots.txt has {found} by {by}");
-        Ok(CheckResult::Broke("page-row", what))
+        let message = format!(
+            "the row of {url} says {recorded} by {recorded_rule}, where robots.txt has {found} by {by}"
+        );
+        Ok(CheckResult::Broke("page-row", message))
     }
 
     /// Checks a row of `excluded.jsonl` whose reason is robots.txt against all copies of the crawl.

@@ -68,7 +68,7 @@ fn all_kept() {
 }
 
 #[test]
-fn a_delay_that_was_set_while_it_ran_is_what_it_is_held_to() {
+fn a_delay_set_during_the_crawl_is_checked() {
     let log = |gap| {
         let page = |start| Sent {
             gap_asked: gap,
@@ -107,7 +107,7 @@ fn a_delay_that_was_set_while_it_ran_is_what_it_is_held_to() {
 }
 
 #[test]
-fn each_request_is_held_to_the_settings_of_its_time() {
+fn each_request_is_checked_against_the_settings_of_its_time() {
     let log = |gap| {
         let page = |start| Sent {
             gap_asked: gap,
@@ -171,18 +171,18 @@ fn each_request_is_held_to_the_settings_of_its_time() {
 /// A reread has raised the limit of requests in flight: those that wait for the current delay and
 /// the one that may start at once come in any order.
 #[test]
-fn a_place_that_was_never_taken_is_left_to_the_request_that_needs_it() {
-    let asked = |(start, end), gap_asked| Sent {
+fn an_unused_slot_is_left_to_the_request_that_needs_it() {
+    let request = |(start, end), gap_asked| Sent {
         gap_asked,
         ..page((start, end), "/")
     };
     let sent = [
         robots((0, 100), 404, ""),
-        asked((2_100, 2_102), 2_000),
-        asked((2_103, 2_106), 0),
-        asked((2_103, 2_108), 2_000),
-        asked((2_104, 2_109), 2_000),
-        asked((2_105, 2_110), 2_000),
+        request((2_100, 2_102), 2_000),
+        request((2_103, 2_106), 0),
+        request((2_103, 2_108), 2_000),
+        request((2_104, 2_109), 2_000),
+        request((2_105, 2_110), 2_000),
     ];
     let more = More {
         toml: "[politeness]\ndelay = \"0s\"\nper-host = 4\n",
@@ -288,7 +288,7 @@ fn rfc9309_robots_first() {
 }
 
 #[test]
-fn rfc9309_2_2_2_what_is_disallowed() {
+fn rfc9309_2_2_2_disallowed_urls() {
     check(
         &[robots((0, 100), 200, BARS_P), page((1100, 1200), "/p/q")],
         expect![[r#"
@@ -373,7 +373,7 @@ fn rfc9309_2_3_1_4_unreachable() {
 }
 
 #[test]
-fn whatever_is_asked_for_is_held_against_robots_txt() {
+fn every_kind_of_request_is_checked_against_robots_txt() {
     for purpose in ["sitemap", "resource", "action"] {
         let disallowed = Sent {
             purpose,
@@ -493,7 +493,7 @@ fn the_pace_of_robots_txt() {
 }
 
 #[test]
-fn rows_say_what_robots_txt_says() {
+fn rows_agree_with_robots_txt() {
     let sent = || {
         [
             robots((0, 100), 200, "User-agent: *\nAllow: /p/a\nDisallow: /p\n"),
@@ -525,7 +525,7 @@ fn rows_say_what_robots_txt_says() {
 }
 
 #[test]
-fn what_can_not_be_told_is_counted() {
+fn undecided_checks_are_counted() {
     let sent = || [robots((0, 100), 200, BARS_P), page((500, 600), "/p")];
     let none = More {
         no_archive: true,
@@ -578,7 +578,7 @@ fn what_can_not_be_told_is_counted() {
 }
 
 #[test]
-fn log_of_captures_is_no_need() {
+fn capture_log_is_optional() {
     let dir = tempfile::tempdir().unwrap();
     let sent = [robots((0, 100), 200, BARS_P), page((1100, 1200), "/p")];
     write(dir.path(), &sent, &More::default());
@@ -613,7 +613,7 @@ fn at_most_twenty_breaches_are_listed() {
 }
 
 #[test]
-fn what_can_not_be_read_is_an_error() {
+fn unreadable_files_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let check = |wanted: fn(&RecordsError) -> bool| {
         let error = audit(dir.path()).unwrap_err();

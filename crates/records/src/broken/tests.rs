@@ -217,7 +217,7 @@ fn site() -> Vec<Made> {
 }
 
 #[test]
-fn every_page_where_a_broken_link_stands_is_named() {
+fn every_page_with_a_broken_link_is_listed() {
     check(
         crawl(&site(), None, true).path(),
         "archive",
@@ -238,7 +238,7 @@ fn every_page_where_a_broken_link_stands_is_named() {
 }
 
 #[test]
-fn links_that_were_kept_serve_where_there_was_one_round() {
+fn recorded_links_are_used_after_one_round() {
     let links: [LinkMade; 5] = [
         ("/", "/a", Some("A"), None),
         ("/", "/gone", Some("old news"), Some("nofollow")),
@@ -246,7 +246,7 @@ fn links_that_were_kept_serve_where_there_was_one_round() {
         ("/a", "/moved?utm_source=a", Some("it moved"), None),
         ("/a", "http://dead.example/", None, None),
     ];
-    let found = expect![[r#"
+    let expected = expect![[r#"
         2 pages are broken, 3 links lead there
 
         ---  http://dead.example/ (connection refused)
@@ -261,12 +261,12 @@ fn links_that_were_kept_serve_where_there_was_one_round() {
     check(
         crawl(&site(), Some(&links), true).path(),
         "links.jsonl",
-        found,
+        expected,
     );
 }
 
 #[test]
-fn what_led_there_first_is_named_where_nothing_else_was_kept() {
+fn first_referrers_are_listed_if_nothing_else_was_kept() {
     check(
         crawl(&site(), None, false).path(),
         "via",
@@ -348,7 +348,7 @@ fn pages_are_read_as_they_are_now() {
 }
 
 #[test]
-fn what_is_not_broken_is_not_named() {
+fn working_pages_are_not_listed() {
     let fine = [
         page("/", None, "<a href=/x>x</a>"),
         // Broken once, but no longer.
@@ -363,7 +363,7 @@ fn what_is_not_broken_is_not_named() {
     "#]],
     );
     // A page without any links left is still broken.
-    let left = [
+    let remaining = [
         page("/", None, "<a href=/x>x</a>"),
         page("/x", Some("/"), ""),
         page("/", None, "").in_round(2, Some("changed")),
@@ -371,7 +371,7 @@ fn what_is_not_broken_is_not_named() {
         answered("/seed", None, 503).in_round(2, None),
     ];
     check(
-        crawl(&left, None, true).path(),
+        crawl(&remaining, None, true).path(),
         "archive",
         expect![[r#"
         2 pages are broken, 0 links lead there
@@ -391,7 +391,7 @@ fn what_is_not_broken_is_not_named() {
 }
 
 #[test]
-fn what_can_not_be_read_is_counted() {
+fn unreadable_pages_are_counted() {
     let withheld = Made {
         withheld: true,
         ..page("/", None, "")
@@ -496,7 +496,7 @@ fn a_loop_is_named_by_the_same_page_in_each_round() {
 }
 
 #[test]
-fn what_a_redirect_s_row_says_needs_no_archive() {
+fn targets_in_redirect_rows_need_no_archive() {
     let links: [LinkMade; 2] = [("/", "/old", Some("x"), None), ("/", "/gone", None, None)];
     let made = [
         page("/", None, ""),
@@ -528,7 +528,7 @@ fn a_broken_page_is_one_line_with_its_first_sources() {
     made.push(answered("/gone", Some("/"), 404));
     made.push(answered("/x", Some("/"), 410));
     made.push(answered("/seed", None, 503));
-    let found = broken(crawl(&made, None, true).path()).unwrap();
+    let links_found = broken(crawl(&made, None, true).path()).unwrap();
     expect![[r#"
         3 pages are broken, 7 links lead there
 
@@ -538,5 +538,5 @@ fn a_broken_page_is_one_line_with_its_first_sources() {
 
         each link with its text: --all
     "#]]
-    .assert_eq(&found.to_string());
+    .assert_eq(&links_found.to_string());
 }

@@ -50,7 +50,7 @@ fn text(comparison: &Comparison, a: &Path, b: &Path) -> String {
 }
 
 #[test]
-fn two_crawls_are_told_apart_in_all_that_they_have() {
+fn all_differences_of_two_crawls_are_reported() {
     let a = crawl(
         &[
             page("http://a.example/", Some(200), "sha1:1", 1),
@@ -228,7 +228,7 @@ fn one_round_of_two_crawls_is_compared_with_its_requests() {
 }
 
 #[test]
-fn a_run_that_has_not_ended_and_lines_that_are_no_rows_are_told() {
+fn unfinished_runs_and_malformed_lines_are_reported() {
     let pages = [page("http://a.example/", Some(200), "sha1:1", 1)];
     let requests = [request("http://a.example/", "a.example", 1000)];
     let rules = [excluded("http://a.example/p", "robots", "Disallow: /p")];

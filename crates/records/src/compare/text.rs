@@ -143,8 +143,8 @@ fn gaps(crawl: &ComparedCrawl) -> String {
     let count = grouped(crawl.gaps);
     let longest = seconds(crawl.most_gap_asked_ms);
     match crawl.short_gaps {
-        0 => format!("{count} of {longest} at longest"),
-        short => format!("{count} of {longest} at longest, {} cut short", grouped(short)),
+        0 => format!("{count} of {longest} at most"),
+        short => format!("{count} of {longest} at most, {} cut short", grouped(short)),
     }
 }
 

@@ -54,7 +54,7 @@ fn check(dir: &TempDir, url: &str, expect: Expect) {
 }
 
 #[test]
-fn a_line_without_end_hides_nothing_and_is_told() {
+fn an_endless_line_hides_nothing_and_is_counted() {
     let dir = crawl();
     let path = dir.path().join("pages.jsonl");
     let rows = fs::read(&path).unwrap();
@@ -66,7 +66,10 @@ fn a_line_without_end_hides_nothing_and_is_told() {
     file.write_all(&rows).unwrap();
     let url = canonicalize(None, "http://e.example/").unwrap();
     let explanation = explain(dir.path(), &url, now()).unwrap();
-    assert_eq!((explanation.state, explanation.unreadable_lines), ("fetched", 1));
+    assert_eq!(
+        (explanation.state, explanation.unreadable_lines),
+        ("fetched", 1)
+    );
     let text = explanation.to_string();
     assert!(
         text.contains("lines of row files that can't be read: 1\n"),
@@ -75,7 +78,7 @@ fn a_line_without_end_hides_nothing_and_is_told() {
 }
 
 #[test]
-fn a_redirect_says_where_it_leads_and_why_it_is_broken() {
+fn a_redirect_shows_its_target_and_why_it_is_broken() {
     let dir = crawl();
     let row = r#"{"url":"http://e.example/r","status":302,"fetched_at":"2026-11-20T23:59:59.123Z","ms":12,"bytes":1,"content_type":null,"digest":null,"depth":0,"via":null,"redirect":"http://e.example/s","title":null,"robots":null,"warc":null,"error":"redirect_loop"}"#;
     fs::write(dir.path().join("pages.jsonl"), format!("{row}\n")).unwrap();
@@ -156,7 +159,7 @@ fn rows_alone() {
 }
 
 #[test]
-fn stored_state_tells_what_is_pending_and_put_aside() {
+fn stored_state_distinguishes_pending_and_deferred_urls() {
     let dir = crawl();
     let state = dir.path().join("state");
     let url = |raw: &str| canonicalize(None, raw).unwrap();

@@ -192,7 +192,7 @@ impl Explanation {
             };
         };
         let role = match named.kind {
-            "resource" => "role a page is shown with",
+            "resource" => "what a page is shown with",
             "feed" => "a feed",
             "form" => "where a form is sent to",
             _ => "a link that is not followed",

@@ -14,7 +14,7 @@ const MAX_BASELINE_BYTES: u64 = 256 << 20;
 /// The faults that a file lists.
 #[derive(Debug, Default)]
 pub struct Baseline {
-    known: HashSet<Key>,
+    keys: HashSet<Key>,
 }
 
 /// The identity of a fault: page, kind and target. Its text and description may differ.
@@ -33,7 +33,7 @@ impl Baseline {
     pub fn read(path: &Path) -> Result<Baseline, RecordsError> {
         let text = crawl_archive::read_text(path, MAX_BASELINE_BYTES);
         let text = text.map_err(RecordsError::io(path))?;
-        let mut known = HashSet::new();
+        let mut keys = HashSet::new();
         for (at, line) in text.lines().enumerate() {
             if line.trim().is_empty() {
                 continue;
@@ -43,27 +43,27 @@ impl Baseline {
                 line: at as u64 + 1,
                 why,
             })?;
-            known.insert(key);
+            keys.insert(key);
         }
-        Ok(Baseline { known })
+        Ok(Baseline { keys })
     }
 
     /// Returns the number of faults in the baseline.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.known.len() as u64
+        self.keys.len() as u64
     }
 
     /// Returns whether the baseline is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.keys.is_empty()
     }
 
     /// Returns whether the baseline lists a fault.
     #[must_use]
     pub fn holds(&self, fault: &Fault) -> bool {
-        self.known.contains(&Key {
+        self.keys.contains(&Key {
             page: fault.page.clone(),
             to: fault.to.clone(),
             kind: fault.kind,

@@ -156,7 +156,7 @@ fn places_in_flight_have_gaps_of_their_own() {
 }
 
 #[test]
-fn waits_asked_and_given() {
+fn waits_demanded_and_given() {
     check(
         1,
         &[

@@ -23,7 +23,7 @@ const MIN_MEASURED: u64 = 5;
 /// Minimum number of measured pages of a template to use its own mean.
 const MIN_OF_TEMPLATE: u64 = 10;
 /// A single number is given if its interval is within this fraction of it.
-const TOLD_WITHIN: f64 = 0.1;
+const PRECISE_WITHIN: f64 = 0.1;
 /// The 99.5th percentile of the normal distribution.
 const Z: f64 = 2.576;
 
@@ -286,7 +286,7 @@ impl PageSizes {
         let (count, dir) = (grouped(sizes.count), self.dir.display());
         let needed = grouped(needed);
         match sizes.is_drawn {
-            true if range.tells_a_number() => {
+            true if range.is_precise() => {
                 format!(
                     "by {count} of its pages, drawn at random in {dir}, with an interval of 99 %"
                 )
@@ -394,7 +394,7 @@ impl BytesRange {
     pub(super) fn sum(ranges: &[BytesRange]) -> Estimate {
         let sum = |of: fn(&BytesRange) -> f64| ranges.iter().map(of).sum::<f64>();
         let expected = ranges.iter().map(|range| range.expected);
-        let unclear = ranges.iter().filter(|range| !range.tells_a_number());
+        let unclear = ranges.iter().filter(|range| !range.is_precise());
         let unclear = unclear.count();
         let all = BytesRange {
             known: sum(|range| range.known),
@@ -405,7 +405,7 @@ impl BytesRange {
             is_listed: ranges.iter().all(|range| range.is_listed),
             why: "the sum over the hosts".to_owned(),
         };
-        let is_told = all.tells_a_number();
+        let is_told = all.is_precise();
         let mut estimate = all.estimate();
         if !is_told && ranges.len() > 1 {
             let unclear = grouped(unclear as u64);
@@ -417,17 +417,17 @@ impl BytesRange {
     /// Returns a number if it is precise enough, otherwise a range.
     pub(super) fn estimate(&self) -> Estimate {
         Estimate {
-            expected: self.expected.filter(|_| self.tells_a_number()),
+            expected: self.expected.filter(|_| self.is_precise()),
             least: (self.low - self.error).max(self.known),
             most: self.is_listed.then_some(self.high + self.error),
             why: self.why.clone(),
         }
     }
 
-    fn tells_a_number(&self) -> bool {
+    fn is_precise(&self) -> bool {
         let is_near = |expected: f64| {
             let off = (self.high - expected).max(expected - self.low) + self.error;
-            off <= TOLD_WITHIN * expected
+            off <= PRECISE_WITHIN * expected
         };
         self.is_listed && self.expected.is_some_and(is_near)
     }
@@ -462,7 +462,7 @@ fn usual(known: &KnownPages, pages: u64) -> BytesRange {
 fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     let count = pages as f64;
     let relative = variance.sqrt() * count / sum.max(1.0);
-    let of_endless = (Z * relative / TOLD_WITHIN).powi(2);
+    let of_endless = (Z * relative / PRECISE_WITHIN).powi(2);
     let drawn = of_endless / (1.0 + of_endless / count);
     // Slightly more, because the variance is itself estimated from few pages.
     let drawn = (drawn * 1.1).max(MIN_MEASURED as f64).ceil();

@@ -98,7 +98,7 @@ pub(super) fn origin_lines(origin: &PlanOrigin, purpose: Option<&str>) -> Vec<St
     let Some(usage) = &origin.usage else {
         return lines;
     };
-    lines.extend(usage.said.iter().map(said));
+    lines.extend(usage.statement_words.iter().map(statement_words));
     let Some(purpose) = purpose else {
         lines.push("preferences bind no crawl whose purpose is unstated".to_owned());
         return lines;
@@ -122,7 +122,7 @@ fn verdict<'u>(usage: &'u PageUsage, purpose: &str) -> Option<&'u str> {
     verdict.as_deref()
 }
 
-fn said(statement: &UsageStatement) -> String {
+fn statement_words(statement: &UsageStatement) -> String {
     let line = statement.line.map(|line| format!(" (line {line})"));
     let (vocabulary, raw) = (&statement.vocabulary, &statement.raw);
     format!("{vocabulary}: {raw}{}", line.unwrap_or_default())

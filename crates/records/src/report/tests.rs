@@ -77,7 +77,7 @@ fn check(found: &str, dir: &Path, expect: Expect) {
 }
 
 #[test]
-fn what_stands_in_a_page_s_place_is_an_outcome_of_its_own() {
+fn an_interstitial_has_its_own_outcome() {
     let dir = crawl();
     let mut pages = Vec::new();
     for (status, error) in [
@@ -401,7 +401,7 @@ fn page_of_the_report_is_escaped() {
 }
 
 #[test]
-fn page_of_the_report_has_links_and_leaves_hosts_out_that_were_never_asked() {
+fn page_of_the_report_has_links_and_omits_hosts_without_requests() {
     let dir = crawl();
     let excluded: Vec<_> = (0..1214)
         .map(|host| {
@@ -426,7 +426,7 @@ fn page_of_the_report_has_links_and_leaves_hosts_out_that_were_never_asked() {
 }
 
 #[test]
-fn nothing_that_a_server_said_turns_the_text_around() {
+fn no_server_text_changes_the_text_direction() {
     let dir = crawl();
     let mut row = page("http://e.example/", None, 0, Some("a/\u{202e}lmth"));
     row["error"] = json!("bad_head: x\u{2066}y\u{1b}[2J");
@@ -461,7 +461,7 @@ fn the_last_row_of_a_url_decides_its_coverage() {
 }
 
 #[test]
-fn hosts_jsonl_has_what_report_json_has_of_hosts_with_a_verdict() {
+fn hosts_jsonl_equals_report_json_for_hosts_with_a_verdict() {
     let dir = crawl();
     let elsewhere = json!({"url": "http://out.example/p", "reason": "scope", "rule": "host",
         "line": null, "found_on": null});
@@ -521,7 +521,7 @@ fn the_text_names_the_first_seeds_and_the_number_of_the_others() {
 }
 
 #[test]
-fn addresses_are_counted_that_several_workers_asked() {
+fn addresses_used_by_several_workers_are_counted() {
     let dir = crawl();
     let of = |worker: Option<&str>, address: &str| {
         let mut row = request("http://e.example/", "page", 1000, Some(200));

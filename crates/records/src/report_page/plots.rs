@@ -30,7 +30,7 @@ pub(super) fn plots(report: &Report, gaps: &GapHistograms, figures: &Figures) ->
                 (answers(time))
             }
             (outcomes(report))
-            (gaps_asked_and_kept(report, gaps))
+            (gap_plot(report, gaps))
             @if let Some(time) = &figures.time { (hosts_by_time(report, figures, time)) }
             (histogram("response-times", "Response times", "milliseconds from the request to the end of the answer",
                 &figures.response_times, ["request", "requests"], &span))
@@ -146,7 +146,7 @@ fn most_first(rows: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     if rows.len() > MAX_BARS + 1 {
         let rest = rows.split_off(MAX_BARS);
         let sum = rest.iter().map(|(_, count)| count).sum();
-        rows.push((format!("{} rest", grouped(rest.len() as u64)), sum));
+        rows.push((format!("{} others", grouped(rest.len() as u64)), sum));
     }
     rows
 }
@@ -276,7 +276,7 @@ fn histogram(
         return Markup::default();
     };
     let words = format!(
-        "{}; largest of them, {}: {}.",
+        "{}; most of them, {}: {}.",
         counted(histogram.total(), one, more),
         grouped(largest),
         bin_words(start, end, show)
@@ -298,7 +298,7 @@ fn histogram(
     .draw()
 }
 
-fn gaps_asked_and_kept(report: &Report, gaps: &GapHistograms) -> Markup {
+fn gap_plot(report: &Report, gaps: &GapHistograms) -> Markup {
     let (asked, seen) = (&gaps.asked, &gaps.seen);
     if asked.total() == 0 {
         return Markup::default();

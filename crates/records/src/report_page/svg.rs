@@ -281,7 +281,9 @@ fn shortened(name: &str) -> String {
     }
     let mut room = MAX_LABEL - 2;
     let fits = |room: &mut usize, least: usize, c: char| {
-        let remaining = room.checked_sub(width(c)).filter(|remaining| *remaining >= least)?;
+        let remaining = room
+            .checked_sub(width(c))
+            .filter(|remaining| *remaining >= least)?;
         *room = remaining;
         Some(c)
     };

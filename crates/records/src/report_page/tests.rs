@@ -119,7 +119,7 @@ fn each_plot_has_its_words_and_its_table() {
 }
 
 #[test]
-fn the_page_runs_nothing_and_asks_for_nothing() {
+fn the_page_runs_nothing_and_loads_nothing() {
     let dir = crawl();
     let (_, html) = page(dir.path());
     for sign in [
@@ -153,7 +153,7 @@ fn the_same_rows_give_the_same_page() {
 }
 
 #[test]
-fn the_page_tells_an_owner_what_was_asked_and_how_to_be_left_out() {
+fn the_page_shows_an_owner_the_requests_and_how_to_opt_out() {
     let dir = crawl();
     let (_, html) = page(dir.path());
     let site = all_between(&html, "<b>h0.example</b>", "</details>")[0];
@@ -200,7 +200,7 @@ fn the_page_does_not_grow_with_the_crawl() {
 
 /// A crawl that drew ten pages from two hosts, one with a hostile type.
 #[test]
-fn the_page_of_a_sample_says_how_it_was_drawn_and_what_it_says() {
+fn the_page_of_a_sample_shows_its_design_and_estimates() {
     let dir = tempfile::tempdir().unwrap();
     let toml = "seed = [\"http://h0.example/\"]\n[sample]\nsample = 5\nsample-by = \"host\"\n\
                 sample-seed = \"<wave> 2\"\nframe-depth = 1\n";

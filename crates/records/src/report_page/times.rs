@@ -55,7 +55,7 @@ mod tests {
     use crate::bins::TimeAxis;
 
     #[test]
-    fn times_are_told_in_two_units_at_most() {
+    fn times_have_two_units_at_most() {
         assert_eq!(moment(1_795_219_199_123), "2026-11-20 23:59");
         let spans = [
             0,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn no_moment_is_too_late_to_be_told() {
+    fn no_moment_is_too_late_to_format() {
         assert!(!moment(u64::MAX).is_empty());
         assert!(marks(TimeAxis::new(0, u64::MAX)).len() <= 4);
     }

@@ -97,7 +97,7 @@ fn made_site() -> tempfile::TempDir {
 }
 
 #[test]
-fn each_list_has_what_it_is_for_and_nothing_else() {
+fn each_list_has_exactly_its_entries() {
     let dir = made_site();
     let report = site(dir.path(), 2).unwrap();
     let path = |urls: &[String]| {
@@ -109,7 +109,10 @@ fn each_list_has_what_it_is_for_and_nothing_else() {
     };
     assert_eq!((report.pages, report.unread), (7, 0));
     assert_eq!(
-        (path(&report.without_title), path(&report.without_description)),
+        (
+            path(&report.without_title),
+            path(&report.without_description)
+        ),
         ("/c".into(), "/c".into())
     );
     assert_eq!(report.double_titles.len(), 1);
@@ -126,7 +129,10 @@ fn each_list_has_what_it_is_for_and_nothing_else() {
     assert_eq!(report.redirect_chains.len(), 1);
     assert_eq!(path(&report.redirect_chains[0].to), "/two /end");
     assert_eq!(report.barred.len(), 1);
-    assert_eq!((report.barred[0].links, report.barred[0].line), (2, Some(2)));
+    assert_eq!(
+        (report.barred[0].links, report.barred[0].line),
+        (2, Some(2))
+    );
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<SiteReport>(&json).unwrap(), report);
 }

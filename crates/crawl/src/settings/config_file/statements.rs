@@ -53,7 +53,7 @@ pub(super) fn readable(text: &str) -> Readable {
         let span = statements[at].span.clone();
         let (_, errors) = DeTable::parse_recoverable(&text[span.clone()]);
         for error in errors {
-            readable.leave_out(text, &mut statements, at, (error, span.start));
+            readable.blank_out(text, &mut statements, at, (error, span.start));
         }
     }
     // Faults that involve several statements, such as duplicate keys.
@@ -65,7 +65,7 @@ pub(super) fn readable(text: &str) -> Readable {
         let place = error.span().map_or(0, |span| span.start);
         let holds = |of: &Statement| of.is_read && of.span.contains(&place);
         match statements.iter().position(holds) {
-            Some(at) => readable.leave_out(text, &mut statements, at, (error, 0)),
+            Some(at) => readable.blank_out(text, &mut statements, at, (error, 0)),
             None => {
                 readable.blank(0..text.len());
                 readable.faults.push(Fault {
@@ -83,7 +83,7 @@ pub(super) fn readable(text: &str) -> Readable {
 
 impl Readable {
     /// Blanks out an invalid statement.
-    fn leave_out(
+    fn blank_out(
         &mut self,
         text: &str,
         statements: &mut [Statement],
@@ -210,11 +210,11 @@ fn is_known_head(text: &str, line: &[Token]) -> bool {
         let span = line.get(at)?.span();
         text.get(span.start()..span.end())
     };
-    let known = TABLES.iter().map(|(table, _)| *table);
-    let mut known = known.chain([sites::TABLE, groups::TABLE]);
+    let heads = TABLES.iter().map(|(table, _)| *table);
+    let mut heads = heads.chain([sites::TABLE, groups::TABLE]);
     word(0) == Some("[")
         && word(line.len() - 1) == Some("]")
-        && word(1).is_some_and(|table| known.any(|known| known == table))
+        && word(1).is_some_and(|table| heads.any(|heads| heads == table))
 }
 
 fn begins_with_key(line: &[Token]) -> bool {

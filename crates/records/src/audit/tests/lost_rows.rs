@@ -8,7 +8,7 @@ use super::{BARS_P, audit};
 /// The files after a power failure: zeros in place of a robots.txt row, and a page that it may have
 /// disallowed.
 #[test]
-fn lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
+fn malformed_lines_are_counted_and_cause_no_breach() {
     let dir = tempfile::tempdir().unwrap();
     let sent = [
         robots((0, 100), 404, ""),
@@ -54,14 +54,14 @@ fn lines_that_are_no_rows_are_counted_and_leave_no_breach_behind() {
 #[test]
 fn a_lost_row_explains_no_more_than_it_can() {
     let dir = tempfile::tempdir().unwrap();
-    let other = |sent: Sent, path| Sent { path, ..sent };
+    let with_path = |sent: Sent, path| Sent { path, ..sent };
     let sent = [
         robots((0, 100), 200, BARS_P),
         page((1100, 2900), "/p"),
         page((9000, 9100), "/"),
         robots((10_200, 10_300), 200, BARS_P),
         page((11_400, 11_500), "/p"),
-        other(
+        with_path(
             robots((12_000, 12_100), 200, BARS_P),
             "http://b.example/robots.txt",
         ),
