@@ -143,7 +143,7 @@ fn unpack(codings: &[Coding], body: &Bytes, limits: &DecodeLimits) -> Decoded {
         let message = format!("{} content codings, more than {MAX_CODINGS}", codings.len());
         return Decoded {
             bytes: Bytes::new(),
-            end: DecodeEnd::Broken { message },
+            end: DecodeEnd::Broken { what: message },
         };
     }
     let ran_out = Rc::new(Cell::new(false));

@@ -78,7 +78,7 @@ fn more_than_four_codings_are_refused() {
         &["gzip,gzip,gzip,gzip,gzip"],
         gzip(TEXT),
         b"",
-        &DecodeEnd::Broken { message },
+        &DecodeEnd::Broken { what: message },
     );
 }
 

@@ -154,7 +154,7 @@ impl Recheck {
             line: None,
         };
         let mut written = put(out, &row);
-        for found in excluded(learnt)? {
+        for excluded_row in excluded(learnt)? {
             let excluded_row = excluded_row?;
             if written.is_ok() && matches!(excluded_row.reason.as_str(), "robots" | "usage") {
                 written = put(
@@ -252,7 +252,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            verdicts,
             [
                 "rechecked  7 ",
                 "excluded http://a.example/x 1 robots",

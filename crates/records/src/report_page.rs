@@ -205,7 +205,7 @@ fn politeness_section(report: &Report, figures: &Figures) -> Markup {
         p {
             "Servers were at work for " (span(busy)) " in all. "
             (counted(u64::from(report.crawl.per_host), "request", "requests")) " to a host at once at most; "
-            "in the busiest minute of any host " (grouped(most)) "."
+            "in the busiest minute of any host " (grouped(most_requests)) "."
         }
     };
     card("How politely", &body)

@@ -255,19 +255,19 @@ mod tests {
                 .map(|&text| text.to_owned())
                 .collect::<Vec<_>>()
         };
-        let last = held(dir.path(), Rounds::Last);
+        let last = kept_rows(dir.path(), Rounds::Last);
         assert_eq!(
             last[0],
             of(&["changes 2", "stays 2", "goes 2", "fails 2", "was-out 2"])
         );
         assert_eq!(last[1], of(&["stays>a", "fails>a", "old>a", "changes>b"]));
         assert_eq!(last[2], of(&["is-out 2"]));
-        let first = held(dir.path(), Rounds::UpTo(1));
+        let first = kept_rows(dir.path(), Rounds::UpTo(1));
         assert_eq!(first[0], of(&["changes 1", "stays 1", "goes 1", "fails 1"]));
         let links = ["changes>a", "stays>a", "goes>a", "fails>a", "old>a"];
         assert_eq!(first[1], of(&links));
         assert_eq!(first[2], of(&["was-out 1", "is-out 1"]));
-        let all = held(dir.path(), Rounds::All).map(|rows| rows.len());
+        let all = kept_rows(dir.path(), Rounds::All).map(|rows| rows.len());
         assert_eq!(all, [9, 6, 3]);
     }
 }

@@ -20,10 +20,10 @@ impl FrontierUrl {
         let Some((before, query)) = url.split_once('?') else {
             return FrontierUrl(url);
         };
-        let kept: Vec<&str> = query.split('&').filter(|part| !is_password(part)).collect();
-        FrontierUrl(match kept.is_empty() {
+        let remaining: Vec<&str> = query.split('&').filter(|part| !is_password(part)).collect();
+        FrontierUrl(match remaining.is_empty() {
             true => before.to_owned(),
-            false => format!("{before}?{}", kept.join("&")),
+            false => format!("{before}?{}", remaining.join("&")),
         })
     }
 }

@@ -337,7 +337,7 @@ impl AuditRun<'_> {
             (Requests, latest.line),
             (Requests, sent.line),
         ];
-        let times = Some((gap, kept.unwrap_or(0)));
+        let times = Some((gap, gap_seen.unwrap_or(0)));
         self.findings
             .breach("pace", &host.key, message, times, &rows);
     }

@@ -24,7 +24,7 @@ impl Orders {
 
     pub(super) fn compare(&self, other: &Orders) -> OrderDifferences {
         let is_same = |(host, order): &(&String, &DefaultHasher)| {
-            let other_order = other_order.hosts.get(*host);
+            let other_order = other.hosts.get(*host);
             other_order.is_some_and(|other_order| other_order.finish() == order.finish())
         };
         let hosts_same = self.hosts.iter().filter(is_same).count();

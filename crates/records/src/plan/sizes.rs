@@ -225,7 +225,7 @@ impl PageSizes {
             expected: Some(known.bytes),
             low: known.bytes,
             high: known.bytes,
-            reason,
+            why: reason,
             ..BytesRange::default()
         }
     }

@@ -98,7 +98,7 @@ pub(super) fn origin_lines(origin: &PlanOrigin, purpose: Option<&str>) -> Vec<St
     let Some(usage) = &origin.usage else {
         return lines;
     };
-    lines.extend(usage.statement_words.iter().map(statement_words));
+    lines.extend(usage.said.iter().map(statement_words));
     let Some(purpose) = purpose else {
         lines.push("preferences bind no crawl whose purpose is unstated".to_owned());
         return lines;

@@ -32,11 +32,11 @@ fn malformed_lines_are_counted_and_cause_no_breach() {
         // The last two are too close together, whatever is lost before them.
         assert_eq!(rules, ["gap"]);
         assert_eq!(audit.flaws, ["one line of `requests.jsonl` can't be read"]);
-        let undecided = audit
+        let undecided_rows = audit
             .undecided
             .get(crate::audit::findings::ROW_LOST)
             .copied();
-        assert_eq!(undecided.unwrap_or(0), undecided);
+        assert_eq!(undecided_rows.unwrap_or(0), undecided);
     };
     // After the last response, or before one that repeats it, nothing is in doubt.
     check(ends[3] + 5..ends[3] + 40, 0);
