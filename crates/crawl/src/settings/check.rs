@@ -288,7 +288,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
         seed.is_sitemap = listed.is_sitemap;
         let place = listed.place.as_deref();
         if let Err(taken) = areas.add(&seed.url, &seed.terms, usual) {
-            let other_place = listed_at.get(&taken.other_place).copied();
+            let other_place = listed_at.get(&taken.other).copied();
             problems.note::<()>(Err(taken_area(&taken, place, other_place)));
             continue;
         }

@@ -46,9 +46,12 @@ pub(crate) fn check_pattern(text: &str) -> Result<(), String> {
     let Err(why) = Regex::new(text) else {
         return Ok(());
     };
-    let text = text.to_string();
-    let text = text.lines().last().unwrap_or_default();
-    Err(format!("`{text}`: {}", text.trim_start_matches("error: ")))
+    let message = why.to_string();
+    let message = message.lines().last().unwrap_or_default();
+    Err(format!(
+        "`{text}`: {}",
+        message.trim_start_matches("error: ")
+    ))
 }
 
 /// Returns the User-Agent header: `NAME/VERSION (+CONTACT)`.

@@ -173,6 +173,6 @@ mod tests {
             error: DIR/bad.txt:4:1: not a host name or address: `�*.example`
             hint: a line is a host such as `www.example.org`; one that begins with `#` is left out
             error: DIR/none.txt: it lists no host
-            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out"#]].assert_eq(&told);
+            hint: a line is a host such as `www.example.org`; one that begins with `#` is left out"#]].assert_eq(&message);
     }
 }

@@ -151,7 +151,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("crawl.toml"), "seed = [\"http://a.example/\"]\n").unwrap();
-        let seeds = |said: Layer, told: &str| {
+        let seeds = |flags: Layer, text: &str| {
             fs::write(at("study.toml"), text).unwrap();
             let mut flags = flags;
             fill_in(&mut flags, &mut Some(at("study.toml")), dir.path()).unwrap();

@@ -144,7 +144,7 @@ fn taken_over(running: &Settings, requested: &Settings) -> Settings {
             ..running.scope.clone()
         },
         site: sites::with_access_of(&running.site, &requested.site),
-        group: asked.group.clone(),
+        group: requested.group.clone(),
         ..running.clone()
     }
 }

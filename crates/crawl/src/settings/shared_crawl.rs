@@ -273,7 +273,7 @@ mod tests {
                 |settings| {
                     settings
                         .seed
-                        .push("http://127.0.0.1:8081/".parse().unwrap())
+                        .push("http://127.0.0.1:8081/".parse().unwrap());
                 },
                 false,
             ),
