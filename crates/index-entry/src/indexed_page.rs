@@ -119,8 +119,8 @@ impl IndexedPage {
             .map(|url| format!("canonical: {url}"))
     }
 
-    /// Returns whether removing the page for the reason `why` takes it from search results. It
-    /// doesn't if the page has already given way, or if its previous canonical URL led nowhere.
+    /// Returns whether removing the page for the reason `why` takes it from search results. False
+    /// if the page has already given way, or if its previous canonical URL led nowhere.
     #[must_use]
     pub fn would_be_lost(&self, why: &str) -> bool {
         let Some(_) = self.gives_way_to else {

@@ -12,7 +12,7 @@ use crate::decoded_body::decoded_body;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Where the archive has the body of each current page. Takes about 60 bytes per page.
+/// Locates the bodies of all current pages in the archive. Takes about 60 bytes per page.
 #[derive(Debug)]
 pub struct ArchivedPages {
     dir: PathBuf,

@@ -64,7 +64,7 @@ pub struct Audit {
     pub by_rule: BTreeMap<String, u64>,
     /// The first twenty breaches.
     pub breaches: Vec<Breach>,
-    /// Defects of files, such as torn last lines and damaged records. They are not breaches.
+    /// Defects of files, such as torn last lines and damaged records; none is a breach.
     pub flaws: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub struct Breach {
     pub rule: String,
     /// The host of the requests.
     pub host: String,
-    /// What happened, in words.
+    /// A description of the breach.
     pub what: String,
     /// The required time in milliseconds, if the rule has one.
     pub asked_ms: Option<u64>,

@@ -57,7 +57,7 @@ pub struct BrokenPage {
     pub fetched_at: String,
     /// The round of that request.
     pub round: u32,
-    /// The page that first led here; `None` for a seed. The link may be gone by now.
+    /// The page that first led here; `None` for a seed. The link may have been removed since.
     pub via: Option<String>,
     /// The links to the page, in the order of the linking pages.
     pub links: Vec<BrokenLink>,

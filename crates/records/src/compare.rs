@@ -67,7 +67,7 @@ pub struct ComparedCrawl {
     pub short_gaps: u64,
     /// Responses that demanded a wait.
     pub waits: u64,
-    /// The sum of those waits, in milliseconds.
+    /// The sum of the demanded waits, in milliseconds.
     pub wait_asked_ms: u64,
     /// Known URLs that were not fetched.
     pub excluded: u64,

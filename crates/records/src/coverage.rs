@@ -72,19 +72,19 @@ impl Coverage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissingReason {
-    /// The host refused it: a login, a challenge, a block page, 401, 403, 429 ..
+    /// Refused by the host: a login, a challenge, a block page, 401, 403, 429 ..
     Refused,
-    /// It waits for an unavailable robots.txt.
+    /// Waiting for an unavailable robots.txt.
     Robots,
-    /// There was no response, an unreadable one, or a server error.
+    /// No response, an unreadable one, or a server error.
     Errors,
-    /// One of our limits truncated a document, a sitemap or a chain of redirects.
+    /// Our own limit truncated a document, a sitemap or a chain of redirects.
     Limits,
-    /// A budget was exhausted before its turn.
+    /// Not reached before a budget was exhausted.
     Budget,
-    /// It was deferred as part of a trap.
+    /// Deferred as part of a trap.
     Traps,
-    /// The run ended before its turn: it was interrupted, or the host was resting or parked.
+    /// Not reached before the run ended: it was interrupted, or the host was resting or parked.
     Waiting,
     /// The last run has not ended, or was killed.
     Unfinished,

@@ -328,7 +328,7 @@ impl Explanation {
             return Ok(());
         }
         let rule = rule.clone();
-        // With several include patterns, the record doesn't say which one had to match.
+        // If there are several include patterns, the record has no hint which one had to match.
         let is_it =
             |added: &String| *added == rule || (rule == "include" && added.starts_with("include "));
         for row in delays(dir)? {

@@ -95,7 +95,7 @@ impl FaultKind {
     ];
 }
 
-/// Finds the faults of these kinds in the crawl in `dir`.
+/// Finds faults of the given kinds in the crawl in `dir`.
 ///
 /// Reads `pages.jsonl` several times, and each archived page once, or twice if a link with a
 /// fragment leads to it. Memory: about 100 bytes per URL, and each link with a fragment.

@@ -39,7 +39,7 @@ const SITE_REASONS: [&str; 5] = ["robots", "meta", "header", "usage", "nofollow"
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Kinds of responses, in the order in which plots stack them.
+/// Kinds of responses, in the stacking order of plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Ok,

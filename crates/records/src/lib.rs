@@ -7,8 +7,8 @@
 //! [`coverage()`] judges whether a host was crawled completely. [`broken()`] lists broken pages
 //! with the links to them, [`changes()`] lists what was new, changed and gone in the last round,
 //! and [`compare()`] lists the differences between two crawls. [`audit()`] checks the crawl against
-//! the rules it had to follow. The crate never fetches anything. It writes only the report, its
-//! host rows, and the result of a recheck ([`write_recheck`]).
+//! the rules it had to follow. The crate never fetches anything. The only files it writes are the
+//! report, its host rows, and the result of a recheck ([`write_recheck`]).
 //!
 //! ```
 //! use crawl_records::{pages, report};

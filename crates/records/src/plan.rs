@@ -218,7 +218,7 @@ fn host_plan(
     };
     let is_sitemap_missing = host.missing.iter().any(is_unread);
     let is_listed = host.pages > 0 && !is_sitemap_missing;
-    // Delays lie between two requests, and each slot has its own.
+    // There is one delay less than requests, and each slot has its own.
     let slots = f64::from(settings.per_host.max(1));
     let busy = requests as f64 * answer_ms;
     let least_ms = (requests.saturating_sub(1) as f64 * gap_ms as f64 + busy) / slots;

@@ -68,7 +68,7 @@ pub struct CrawlSettings {
     pub replay_of: Option<String>,
     /// Maximum requests in flight per host.
     pub per_host: u32,
-    /// Who is responsible for the crawl, and what it is for.
+    /// The operator and purpose of the crawl.
     #[serde(default)]
     pub operator: Operator,
     /// The settings of the sample, if one is drawn.
@@ -89,8 +89,7 @@ pub struct SampleSettings {
     pub frame_depth: u64,
 }
 
-/// Who is responsible for a crawl and what it is for, from `[operator]` in `crawl.toml`. Each is
-/// optional.
+/// The operator and purpose of a crawl, from `[operator]` in `crawl.toml`. Every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operator {
     /// The email address or URL given to the owners of visited sites.
@@ -99,7 +98,7 @@ pub struct Operator {
     pub name: Option<String>,
     /// Name of the institution.
     pub institution: Option<String>,
-    /// What the study is about.
+    /// The subject of the study.
     pub study: Option<String>,
     /// The page about the study.
     pub study_page: Option<String>,

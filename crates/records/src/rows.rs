@@ -13,7 +13,7 @@ use crate::error::RecordsError;
 /// The file that lists the workers a directory was gathered from; only gathered directories have
 /// it.
 pub const WORKERS: &str = "workers.jsonl";
-/// The delays set by the operators of these workers.
+/// The delays that workers' operators set, in a gathered directory.
 pub const GATHERED_DELAYS: &str = "delays.jsonl";
 
 /// Returns the rows of `pages.jsonl`: exchanges that settled a URL.

@@ -50,9 +50,9 @@ pub struct SampleEstimates {
     pub statuses: BTreeMap<String, Interval>,
     /// The share of each content type among URLs that lead to a page.
     pub types: BTreeMap<String, Interval>,
-    /// The mean body length of those pages, in bytes as received.
+    /// The mean body length of the pages, in bytes as received.
     pub mean_bytes: Option<Interval>,
-    /// The total body length of those pages.
+    /// The total body length of the pages.
     pub total_bytes: Option<Interval>,
 }
 

@@ -21,7 +21,7 @@ const MAX_CHAIN: usize = 256;
 /// Number of pages listed as the slowest, and as the largest.
 const MAX_EXTREMES: usize = 20;
 
-/// What stands out in the pages of a crawl, as of the last row of each URL.
+/// Notable findings in the pages of a crawl, as of the last row of each URL.
 ///
 /// Field names are stable; later versions of the program may add fields. Lists are in URL order
 /// unless stated otherwise.

@@ -102,7 +102,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Checked, CommandError> {
     checked.ok_or_else(no_seed)
 }
 
-/// Checks settings to which another source may add seeds.
+/// Checks settings without requiring seeds, which another source may add.
 ///
 /// # Errors
 /// All problems found.
@@ -297,7 +297,7 @@ fn check_seeds(seeds: &[ListedSeed], usual: AreaKind, problems: &mut Problems) -
         }
         match places.get(&seed.url).and_then(|&place| read.get_mut(place)) {
             Some(known) => {
-                // If a scheme was typed for either duplicate, there is no fallback.
+                // A scheme typed for either duplicate rules out the fallback.
                 known.stand_in = known.stand_in.take().and(seed.stand_in);
                 known.is_sitemap |= seed.is_sitemap;
                 if known.terms.is_empty() {

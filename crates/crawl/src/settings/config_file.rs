@@ -403,8 +403,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Converts an error of the TOML reader. Its positions start at `offset`; `key` is the key
-    /// whose value is wrong, if known.
+    /// Converts an error of the TOML reader. `offset` is where its positions start; `key` is the
+    /// key whose value is wrong, if known.
     fn problem(&self, error: &toml::de::Error, offset: usize, key: Option<&str>) -> CommandError {
         let message = error.message().trim().replace('\n', ", ");
         let is_secret =

@@ -88,7 +88,7 @@ pub(super) fn overrides(
 ) -> PolitenessOverrides {
     let mut overrides = PolitenessOverrides::default();
     for (name, _) in sites.iter().chain(groups.iter()) {
-        // Whatever applies to a host with this name applies to the name itself.
+        // The settings of a host with this name apply to the name itself.
         let (host, port) = host_and_port(name);
         let site = sites.find_name(host, port).map(|(_, terms)| *terms);
         let group = groups.find_name(host, port).map(|(_, terms)| *terms);

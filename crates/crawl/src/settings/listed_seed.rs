@@ -1,4 +1,4 @@
-//! A seed in a list: a URL or a host, with optional settings of its own.
+//! A seed in a list: a URL or a host, with optional settings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,7 +44,7 @@ pub(super) struct SeedProblem {
 }
 
 impl ListedSeed {
-    /// Creates a seed without settings of its own.
+    /// Creates a seed without settings.
     pub(crate) fn plain(url: impl Into<String>) -> ListedSeed {
         ListedSeed {
             url: url.into(),
@@ -60,7 +60,7 @@ impl ListedSeed {
         }
     }
 
-    /// Returns whether this is a URL or a host without settings of its own.
+    /// Returns whether this is a URL or a host without settings.
     pub(super) fn is_plain(&self) -> bool {
         !self.is_sitemap && self.terms.is_empty()
     }

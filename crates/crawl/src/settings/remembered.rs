@@ -1,4 +1,4 @@
-//! The settings that a crawl directory remembers, and which of them take effect on their own.
+//! Decides which of the settings in a crawl directory take effect.
 //!
 //! A `crawl.toml` may come from someone else: with an archive, or from a shared disk. A key that
 //! reads the environment, redirects requests, answers for them or lifts a guard is therefore only
@@ -313,8 +313,8 @@ fn without_hosts(settings: &mut Settings, is_out: &dyn Fn(&HostKey) -> bool) {
     resolve.retain(|known| is_kept(&format!("{}:{}", known.host, known.port)));
 }
 
-/// Returns the mark that proves a crawl.toml with these settings and directory to be this user's.
-/// `None` if there is no place for the user's key.
+/// Returns the mark that proves a crawl.toml to be this user's. `None` if the user's key can't be
+/// stored.
 pub(crate) fn own_mark(settings: &Settings, dir: &Path, around: &Environment) -> Option<String> {
     // Secrets are never written to the file, so a file with a secret in it can't be ours.
     let made = config_mac::make(around, dir, &guarded(&without_secrets(settings)));

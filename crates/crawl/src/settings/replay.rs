@@ -127,7 +127,7 @@ fn own_terms(stored: &Table) -> HashMap<CanonicalUrl, SeedTerms> {
 /// Returns the crawl.toml of a replay that started, in virtual time, with the crawl in `dir`.
 pub(crate) fn replay_record(settings: &Settings, dir: &Path, began: &str, now: &str) -> String {
     let mut settings = settings.clone();
-    // A replay keeps only rows, whatever a crawl with these settings would keep.
+    // A replay keeps only rows, regardless of the settings.
     (settings.output.warc, settings.output.index) = (Switch::Off, Switch::Off);
     let record = record(&settings, began, now, began, None);
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());

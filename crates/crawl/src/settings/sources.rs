@@ -1,8 +1,8 @@
 //! Merges the sources of settings.
 //!
 //! From lowest to highest precedence: built-in defaults; the contact in the user's own config.toml;
-//! the crawl.toml of the crawl being continued, as far as it is [remembered](super::remembered);
-//! `--config FILE`; `CRAWL_CONTACT`; flags.
+//! the [remembered](super::remembered) part of the continued crawl's crawl.toml; `--config FILE`;
+//! `CRAWL_CONTACT`; flags.
 
 use std::path::{Path, PathBuf};
 

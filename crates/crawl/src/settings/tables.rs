@@ -25,7 +25,7 @@ use crate::values::{
 /// How a later run uses a key of the directory's crawl.toml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
-    /// Holds in every later run, so that what is kept of some pages is kept of all of them.
+    /// Holds in every later run, so that all pages of the crawl are kept alike.
     Kept,
     /// Holds in a run that names no seed, and so continues the last one.
     GoesOn,
@@ -38,7 +38,8 @@ pub(super) enum Memory {
 use Memory::{EachRun, GoesOn, Guarded, Kept};
 
 /// Defines, from one list of fields, two types for each table of settings: a layer (the values of
-/// one source, each optional) and the settings in force. Also defines both for all tables together.
+/// one source, each optional) and the settings in force. Also defines both types for the whole of
+/// the settings.
 macro_rules! tables {
     ($(
         $table:ident, $heading:literal, $layer:ident, $settled:ident {
@@ -377,8 +378,8 @@ tables! {
         max_bytes: Limit<Size> = Limit::UNLIMITED, GoesOn;
         /// Maximum number of consecutive redirects to follow
         ///
-        /// Each redirect target is treated like a link: scope, robots.txt and politeness of its own
-        /// host apply.
+        /// Each redirect target is treated like a link: the scope applies, and the robots.txt and
+        /// politeness of its host.
         #[arg(value_name = "N")]
         max_redirects: u8 = 10, GoesOn;
         /// Read sitemaps, on or off
@@ -413,7 +414,7 @@ tables! {
         /// Fetch a random sample of the discovered pages: N from each stratum
         ///
         /// First, sitemaps and pages (see --frame-depth) are read; the URLs they name are the
-        /// frame. Then pages are drawn at random from the frame and fetched, without following
+        /// frame. Next, pages are drawn at random from the frame and fetched, without following
         /// their links. Each row has the probability of its page being drawn. A stratum with N
         /// pages or fewer is taken whole.
         #[arg(value_name = "N")]
@@ -576,7 +577,7 @@ tables! {
         /// Stop following URL patterns that only yield duplicates, on or off
         ///
         /// Calendars, session ids, selections, endless paths and redirects. Skipped URLs are listed
-        /// in excluded.jsonl with the evidence, and some of them are checked again.
+        /// in excluded.jsonl with the evidence, and some are checked again.
         #[arg(value_name = "on|off", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
         traps: Switch = Switch::On, GoesOn;
         /// Never fetch URLs that look like actions: logout, vote, delete, action=edit
@@ -722,9 +723,10 @@ tables! {
     output, "Output", OutputLayer, Output {
         /// Directory of the crawl; crawl-HOST of the first seed by default
         ///
-        /// If it holds a crawl, that crawl is continued. What is kept (WARC, index, links, seeds)
-        /// is remembered, and so are all other settings except display ones if no seed is given.
-        /// Flags win. A crawl.toml that isn't your own can set less: docs/crawl-directory.md.
+        /// If it holds a crawl, that crawl is continued. The choice of outputs (WARC, index, links)
+        /// and the seeds are remembered. If no seed is given, so are all other settings except
+        /// display ones. Flags win. A crawl.toml that isn't your own can set less:
+        /// docs/crawl-directory.md.
         #[arg(value_name = "DIR")]
         output: FilePath = FilePath::default(), EachRun;
         /// Allow new seeds to join the crawl in DIR, on or off

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::BadValue;
 use super::text::as_string;
 
-/// A span of each day in UTC. It crosses midnight if it ends before it begins.
+/// A span of each day in UTC. If the end is before the start, the span crosses midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DayHours {
     /// Minutes since midnight.

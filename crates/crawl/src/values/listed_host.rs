@@ -1,4 +1,4 @@
-//! An entry of a list of hosts: a name, an address, or a file with more of them.
+//! An entry of a list of hosts: a name, an address, or a file of hosts.
 
 use std::fmt;
 use std::path::PathBuf;

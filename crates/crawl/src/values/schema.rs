@@ -10,8 +10,8 @@ use super::{
 
 /// A value in a settings file.
 pub(crate) trait SchemaValue {
-    /// Returns a schema that accepts every readable value and few others. Whatever a pattern can't
-    /// express is checked when the file is read.
+    /// Returns a schema that accepts every readable value and few others. Rules that a pattern
+    /// can't express are checked when the file is read.
     fn schema() -> Value;
 }
 

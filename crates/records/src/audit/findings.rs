@@ -43,7 +43,7 @@ pub(super) struct Findings {
     pub(super) undecided: BTreeMap<String, u64>,
     pub(super) by_rule: BTreeMap<String, u64>,
     pub(super) breaches: Vec<Breach>,
-    /// Places where `requests.jsonl` lacks rows, as far as it was read, in line order.
+    /// Places where `requests.jsonl` lacks rows, in line order.
     lost: Vec<Lost>,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct LinkSearch {
     goals: HashMap<String, Goal>,
     /// The links to each broken page.
     links: Vec<BTreeSet<BrokenLink>>,
-    /// The rules by which the crawl unified URLs.
+    /// The spelling rules of the crawl.
     naming: SpellingRules,
 }
 
@@ -127,8 +127,8 @@ impl LinkSearch {
     }
 }
 
-/// Returns the rules by which the crawl unified URLs, from its crawl.toml. Steps that need evidence
-/// are not applied.
+/// Returns the crawl's spelling rules, from its crawl.toml. Steps that need evidence are not
+/// applied.
 pub(crate) fn naming(dir: &Path) -> SpellingRules {
     let table = stored_settings(dir);
     let names = table.get("names");

@@ -18,7 +18,7 @@ pub(crate) const MAX_LINKS: u64 = 200_000;
 /// Maximum number of folders to count separately.
 const MAX_FOLDERS: usize = 1000;
 
-/// Where links were read from.
+/// The source of the links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LinkSource {
     /// `links.jsonl`: all links.

@@ -458,7 +458,7 @@ fn usual(known: &KnownPages, pages: u64) -> BytesRange {
     }
 }
 
-/// Returns how many of `pages` must be drawn for a result within [`TOLD_WITHIN`] of the sum.
+/// Returns how many of `pages` must be drawn for a result within [`PRECISE_WITHIN`] of the sum.
 fn needed(pages: u64, variance: f64, sum: f64) -> u64 {
     let count = pages as f64;
     let relative = variance.sqrt() * count / sum.max(1.0);

@@ -22,14 +22,14 @@ pub(super) struct Readable {
 /// A part of a file that isn't valid TOML.
 pub(super) struct Fault {
     pub(super) error: Error,
-    /// The byte of the file from which the error's positions count.
+    /// The byte offset of the error's position 0.
     pub(super) offset: usize,
     /// The settings that are unread because of it.
     pub(super) unread: Unread,
 }
 
-/// A key with its value, the head of a table, or what should be one of them. It extends to the
-/// start of the next statement.
+/// A key with its value, the head of a table, or a broken one of these. Extends to the start of the
+/// next statement.
 struct Statement {
     span: Range<usize>,
     is_head: bool,
@@ -38,8 +38,8 @@ struct Statement {
 
 /// Returns the file with all invalid statements blanked out.
 ///
-/// With an invalid head, the keys below it are blanked out too, because their table is unknown. The
-/// first of duplicate statements wins. An unclosed multi-line string swallows the rest of the file.
+/// The keys below an invalid head are blanked out too, because their table is unknown. The first of
+/// duplicate statements wins. An unclosed multi-line string swallows the rest of the file.
 pub(super) fn readable(text: &str) -> Readable {
     let mut readable = Readable {
         text: text.to_owned(),
@@ -214,7 +214,7 @@ fn is_known_head(text: &str, line: &[Token]) -> bool {
     let mut heads = heads.chain([sites::TABLE, groups::TABLE]);
     word(0) == Some("[")
         && word(line.len() - 1) == Some("]")
-        && word(1).is_some_and(|table| heads.any(|heads| heads == table))
+        && word(1).is_some_and(|table| heads.any(|head| head == table))
 }
 
 fn begins_with_key(line: &[Token]) -> bool {

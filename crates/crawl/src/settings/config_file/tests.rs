@@ -146,7 +146,7 @@ fn all_problems_are_reported_at_once() {
             error: crawl.toml:9:24: bad regular expression in `exclude` `)`: unopened group
             hint: the syntax is that of https://docs.rs/regex"#]],
     );
-    // Whatever follows a broken line may be part of it.
+    // Text after a broken line may be part of it.
     check(
         "[scope]\nmax-pages = = 5\n[fetch\ndealy = 1\n",
         expect![[r#"
