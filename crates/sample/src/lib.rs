@@ -23,7 +23,7 @@
 //! }
 //! let draw = frame.draw();
 //!
-//! What share of the pages has an even number?
+//! // What share of the pages has an even number?
 //! let mut share = RatioEstimate::default();
 //! for number in 0..1000 {
 //!     if let Some(stratum) = draw.stratum_of(&page(number)) {
