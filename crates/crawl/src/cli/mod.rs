@@ -1,4 +1,4 @@
-//! The command line: its definition, the words before clap reads them, and its errors.
+//! The command line: its definition, preprocessing and errors.
 
 pub(crate) mod args;
 #[cfg(test)]

@@ -34,7 +34,7 @@ This page is written by `UPDATE_EXPECT=1 cargo test -p crawl --test cli help`.
 ";
 
 /// The line at which the flags of the main job begin.
-const SHARED: &str = "Who we are [operator]:";
+const SHARED: &str = "Operator [operator]:";
 
 /// The page with the help of a command and of those below it.
 fn describe(cmd: &Cmd, path: &[&str], page: &mut String) {
