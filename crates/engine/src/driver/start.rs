@@ -206,14 +206,14 @@ impl ThreadStart<'_> {
             }
         };
         let reader = PageReader::new(self.config, &self.visits);
-        let reader = reader.asking(Arc::clone(&frontier), self.traps.clone());
+        let reader = reader.with_crawl_state(Arc::clone(&frontier), self.traps.clone());
         let writer = Writer::new(frontier, files, totals, self.visits, scope_seeds)
             .watching(self.traps)
             .sampling(sampling)
             .sharing(shared.clone())
             .leaving_out(tombstones)
             .noting(self.order)
-            .telling(TraceEvents::new(self.config))
+            .logging_to(TraceEvents::new(self.config))
             .keeping_rows(self.has_consumer)
             .followed_by(indexer.as_ref().map(Indexer::lengths));
         let disk = watch_disk(self.config, self.free_space, &events).map_err(failed)?;

@@ -371,7 +371,7 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
         .watching(traps.clone())
         .sampling(sampling.clone());
     let (reader, mut encoder) = (
-        PageReader::new(&config, &visits).asking(Arc::clone(&frontier), traps.clone()),
+        PageReader::new(&config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone()),
         PageEncoder::new(&config, &visits),
     );
     let parked_frontier = Arc::clone(&frontier);

@@ -217,7 +217,8 @@ impl LateRun {
             before: last_end,
         };
         let order = OrderLog::open(&config.output, run).unwrap();
-        let reader = PageReader::new(config, &visits).asking(Arc::clone(&frontier), traps.clone());
+        let reader =
+            PageReader::new(config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
             .watching(traps)
             .sampling(sampling)
