@@ -12,7 +12,7 @@ use crate::messages::RobotsExchange;
 use crate::messages::page::{EncodedPage, HeldMemory, PageVisit, visited_at};
 use crate::priority::is_guess;
 use crate::revisit::change_detection::{AnswerFault, AnswerRecord, ChangeDetector, VisitAnswer};
-use crate::revisit::visit::{RevisitSchedule, ask_in_full};
+use crate::revisit::visit::{RevisitSchedule, fetch_in_full_next_time};
 
 /// Encodes pages and robots.txt requests for the writer.
 pub(crate) struct PageEncoder {
@@ -51,7 +51,7 @@ impl PageEncoder {
         };
         let is_out_of_index = matches!(page.findings.entry, Some(IndexEntry::Drop { .. }));
         if is_out_of_index || detected.is_unreadable {
-            ask_in_full(page.past.as_deref_mut(), &mut result);
+            fetch_in_full_next_time(page.past.as_deref_mut(), &mut result);
         }
         let (at, kind, past) = (visited_at(&row), page.lease.kind, page.past);
         let past = past.map(|past| *past);

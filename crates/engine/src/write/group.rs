@@ -33,7 +33,7 @@ use crate::messages::{Committed, HostState, Order, Ordered, RobotsExchange, Writ
 use crate::meta_keys::{META_PARKED, META_SAMPLE, META_SHARED_SEED, META_TOTALS, META_TRAPS};
 use crate::priority::{Priority, is_admitted_guess, is_guess};
 use crate::revisit::visit::{
-    PreviousVisit, RevisitSchedule, VisitResult, ask_in_full, without_redirect_to,
+    PreviousVisit, RevisitSchedule, VisitResult, fetch_in_full_next_time, without_redirect_to,
 };
 use crate::sampling::Sampling;
 use crate::sampling::walk::WalkedPage;
@@ -258,7 +258,7 @@ impl Group<'_> {
         }
         let mut result = VisitResult::Excluded(exclusion.clone());
         if self.files.index.is_some() {
-            ask_in_full(past.as_deref_mut(), &mut result);
+            fetch_in_full_next_time(past.as_deref_mut(), &mut result);
         }
         let visits = &self.visits;
         let visit = visits.after(
