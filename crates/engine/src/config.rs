@@ -238,6 +238,7 @@ impl fmt::Debug for SharedCrawl {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Which parts of pages are fetched.
 pub enum Resources {
     /// None.
     #[default]

@@ -103,7 +103,7 @@ mod tests {
             }
             let reason = by_head(&filter(), status, &headers).map(|why| why.to_string());
             assert_eq!(reason.as_deref(), why, "{status} {content_type} {length}");
-            let body_filter = super::body_filter(&filter()).unwrap();
+            let body_filter = body_filter(&filter()).unwrap();
             assert_eq!(body_filter.wants(status, &headers), why.is_none());
         };
         check(200, "application/pdf", "500", None);

@@ -183,6 +183,7 @@ impl Refused {
 /// The state of a running crawl, beyond its progress.
 #[derive(Clone, Debug)]
 pub struct LiveState {
+    /// The progress of the run.
     pub progress: Progress,
     /// The last settled pages, latest first.
     pub latest: Vec<LatestPage>,
@@ -197,6 +198,7 @@ pub struct LiveState {
 /// A page whose fetch ended and that is not retried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatestPage {
+    /// The URL of the page.
     pub url: CanonicalUrl,
     /// The status. `None` without an answer.
     pub status: Option<u16>,
@@ -332,6 +334,7 @@ pub enum Phase {
 /// A snapshot of a crawl for observers.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
+    /// What the crawl is doing.
     pub phase: Phase,
     /// Whether the crawl was paused, whatever it is doing.
     pub is_paused: bool,

@@ -251,7 +251,10 @@ impl Driver {
             // Commands come first. Events beyond the limit are handled in the next iteration.
             let control_events = control_events(controls).into_iter().chain(event);
             let ended = fetched.take(MAX_EVENTS);
-            for mut event in control_events.chain(ended).chain(other_events.take(MAX_EVENTS)) {
+            for mut event in control_events
+                .chain(ended)
+                .chain(other_events.take(MAX_EVENTS))
+            {
                 if let Event::Committed(committed) = &mut event {
                     let used = std::mem::take(&mut committed.used);
                     if !used.is_empty() {
@@ -288,7 +291,9 @@ impl Driver {
         (mut timer, wake, last_report): (Pin<&mut Sleep>, Option<Tick>, Instant),
     ) -> Option<Event> {
         let report_in = PROGRESS_INTERVAL.saturating_sub(last_report.elapsed());
-        let wait = wake.map_or(report_in, |wake| wake.since(self.clock.now()).min(report_in));
+        let wait = wake.map_or(report_in, |wake| {
+            wake.since(self.clock.now()).min(report_in)
+        });
         let wake = tokio::time::Instant::now() + wait;
         // Firing too early costs an iteration, which is cheaper than resetting the timer for each
         // event.

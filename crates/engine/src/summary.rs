@@ -131,6 +131,7 @@ impl fmt::Display for IndexFault {
 /// Whether the crawl has an archive from which an index can be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HasArchive {
+    /// Yes.
     Yes,
     /// No: the crawl ran with `--warc off`.
     No,

@@ -146,7 +146,9 @@ impl Tombstones {
         if self.is_empty() {
             return transaction.admit_all(admissions);
         }
-        let allowed = admissions.iter().filter(|admission| !self.holds(&admission.url));
+        let allowed = admissions
+            .iter()
+            .filter(|admission| !self.holds(&admission.url));
         let allowed: Vec<Admission> = allowed.cloned().collect();
         let mut admitted = transaction.admit_all(&allowed)?.into_iter();
         let mut allowed = allowed.iter().peekable();

@@ -110,7 +110,12 @@ pub(crate) fn row(statements: &UsageStatements) -> Option<PageUsage> {
         ai_input: verdict(UsagePurpose::AiInput),
         train_ai: verdict(UsagePurpose::TrainAi),
         archive: verdict(UsagePurpose::Archive),
-        said: statements.list.iter().take(MAX_STATEMENTS).map(usage_statement).collect(),
+        said: statements
+            .list
+            .iter()
+            .take(MAX_STATEMENTS)
+            .map(usage_statement)
+            .collect(),
     })
 }
 

@@ -243,7 +243,11 @@ impl Workers {
         events: &async_mpsc::UnboundedSender<Event>,
     ) -> io::Result<Workers> {
         let events = events.downgrade();
-        let send = move |event| events.upgrade().is_some_and(|events| events.send(event).is_ok());
+        let send = move |event| {
+            events
+                .upgrade()
+                .is_some_and(|events| events.send(event).is_ok())
+        };
         let thread = WorkerThread::start(Arc::clone(&frontier), config, send)?;
         Ok(Workers {
             frontier,

@@ -139,7 +139,7 @@ impl Indexing {
         let bytes = committed;
         Ok(Indexing {
             log,
-            start: known.map_or_else(Start::Without, Start::At),
+            start: position.map_or_else(Start::Without, Start::At),
             read: Read { log: number, bytes },
             pages_committed: marks.get("pages.jsonl").copied(),
             has_archive,

@@ -89,7 +89,10 @@ fn guards_are_recognized_by_their_pages() {
         assert_eq!(kind_of(status, &[], html), expect, "{status} {html}");
     }
     let guard = [("server", "ddos-guard")];
-    assert_eq!(kind_of(403, &guard, "<title>DDoS-Guard</title>"), "challenge");
+    assert_eq!(
+        kind_of(403, &guard, "<title>DDoS-Guard</title>"),
+        "challenge"
+    );
     assert_eq!(kind_of(403, &guard, "<title>Forbidden</title>"), "none");
 }
 

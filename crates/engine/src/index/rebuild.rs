@@ -124,7 +124,8 @@ fn build(
         ..Reindexed::default()
     };
     let once = PageWrites::Once;
-    let Some((build, latest)) = build_new(dir, frontier, rules, committed, once, is_stopped, report)?
+    let Some((build, latest)) =
+        build_new(dir, frontier, rules, committed, once, is_stopped, report)?
     else {
         return Ok(stopped);
     };

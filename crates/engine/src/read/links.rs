@@ -235,7 +235,7 @@ impl<'a> Links<'a> {
         };
         match target {
             LinkTarget::Known(link) => {
-                self.add_known(discovery, self.known.target_of(link), barred)
+                self.add_known(discovery, self.known.target_of(link), barred);
             }
             LinkTarget::Url(url) => self.add(discovery, Ok(url), barred),
         }
@@ -262,7 +262,7 @@ impl<'a> Links<'a> {
                             .keep(link, url.as_ref().map_err(|why| *why), &self.policy.traps)
                     }
                 };
-                known.map_or(LinkTarget::Url(url?), LinkTarget::Known)
+                cached.map_or(LinkTarget::Url(url?), LinkTarget::Known)
             }
         };
         // The rules of robots.txt for parameters may change from one page to the next.

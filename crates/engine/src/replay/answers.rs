@@ -311,7 +311,7 @@ impl Answers {
         {
             self.gaps.cut_bodies += 1;
         }
-        Ok(found)
+        Ok(exchange)
     }
 
     /// Returns the exchange in a record. A revisit gets the payload it refers to.

@@ -436,7 +436,7 @@ impl RevisitSchedule {
         let min = whole_seconds(self.revisits.least);
         let max = self.revisits.longest();
         let elapsed = past.map_or(0, |past| self.round.began.saturating_sub(past.round_began));
-        let is_unchanged = change == Some(Change::Same) || matches!(found, VisitResult::Nothing);
+        let is_unchanged = change == Some(Change::Same) || matches!(result, VisitResult::Nothing);
         let wanted = match (change, declared) {
             _ if matches!(result, VisitResult::Deadly) => max,
             (Some(Change::Same), Some(DocumentState::Static)) => max,

@@ -282,7 +282,9 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
         // These belong to another group, whatever is fair.
         let moving = survey.moving.iter().copied();
-        let moving: Vec<i32> = moving.filter(|bucket| self.leaving.insert(*bucket)).collect();
+        let moving: Vec<i32> = moving
+            .filter(|bucket| self.leaving.insert(*bucket))
+            .collect();
         if !moving.is_empty() {
             self.news(SharedNews::Leave(moving));
         }
@@ -302,7 +304,9 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
         let staying = count.saturating_sub(self.leaving.len() as u64);
         let surplus = usize::try_from(staying.saturating_sub(fair)).unwrap_or(usize::MAX);
         if surplus > 0 {
-            let staying = owned.into_iter().filter(|bucket| !self.leaving.contains(bucket));
+            let staying = owned
+                .into_iter()
+                .filter(|bucket| !self.leaving.contains(bucket));
             let staying: Vec<i32> = staying.collect();
             // Spread out: neighbours may have been handed over at once by a worker before.
             let each = staying.len().checked_div(surplus).unwrap_or(1);

@@ -122,7 +122,7 @@ fn new_exclusions_apply_to_pending_urls_and_longer_delays_at_once() {
             _ => "exclude /p7$",
         };
         assert_eq!(
-            (why.reason, why.rule.as_deref()),
+            (exclusion.reason, exclusion.rule.as_deref()),
             (Reason::Scope, Some(rule))
         );
         true

@@ -107,7 +107,9 @@ impl Servers for Hosts {
             (_, _, Some(month)) => html(self.month(host, month)),
             _ => answer(404, ""),
         };
-        answer.taking(Duration::from_micros(takes)).result(&url, now)
+        answer
+            .taking(Duration::from_micros(takes))
+            .result(&url, now)
     }
 }
 
@@ -452,7 +454,11 @@ fn check_steered(seed: u64, kills: u64, rounds: u32, commands: fn() -> Vec<(u64,
         (row.url.clone(), row.purpose.clone(), row.answer(), times)
     };
     for (number, (sent, again)) in sent.iter().zip(&again).enumerate() {
-        assert_eq!(summary(again), summary(sent), "seed {seed}, request {number}");
+        assert_eq!(
+            summary(again),
+            summary(sent),
+            "seed {seed}, request {number}"
+        );
     }
     assert_eq!(again.len(), sent.len(), "seed {seed}");
     assert_eq!(replayed.difference, None, "seed {seed}");

@@ -233,7 +233,8 @@ fn report(dir: &Path, played: &Played, frontier: &dyn Frontier) -> String {
         ..
     } = played.totals;
     let pending = frontier.counts().pending;
-    report += &format!("{pages} pages, {failed} failed, {seeds_fetched} seeds, {pending} pending\n");
+    report +=
+        &format!("{pages} pages, {failed} failed, {seeds_fetched} seeds, {pending} pending\n");
     let since = |moment: Tick| moment.since(START).as_secs();
     let end = match &played.ended {
         Ended::Unreachable(hosts) => {

@@ -264,7 +264,11 @@ fn an_interrupted_walk_continues_unchanged() {
             .into_iter()
             .map(|row| row.url)
             .collect();
-        assert!(requested_urls(&again).iter().all(|url| !settled.contains(url)));
+        assert!(
+            requested_urls(&again)
+                .iter()
+                .all(|url| !settled.contains(url))
+        );
         let mut config = config(second.path());
         config.sample = Some(SampleMethod::Walk(WalkDesign {
             seed: "another".to_owned(),

@@ -148,8 +148,14 @@ fn check(crawls: u32) {
     let all_shares: Vec<_> = (0..crawls)
         .map(|crawl| shares(&graph, design(crawl)))
         .collect();
-    let [by_steps, by_pages, pages] =
-        [0, 1, 2].map(|place| statistics(&all_shares.iter().map(|crawl| crawl[place]).collect::<Vec<_>>()));
+    let [by_steps, by_pages, pages] = [0, 1, 2].map(|place| {
+        statistics(
+            &all_shares
+                .iter()
+                .map(|crawl| crawl[place])
+                .collect::<Vec<_>>(),
+        )
+    });
     println!("{crawls} crawls, mean, standard error, least and most; the truth is {truth}");
     println!("by steps {by_steps:.4?}, expected {expected:.4}");
     println!("by pages {by_pages:.4?} of {pages:.1?}");

@@ -59,10 +59,13 @@ pub fn export(
     check_workers(source.workers(), gathered)?;
     let frontier = directory::begin_at_rest(dir)?;
     let mut moved = put_all(source, &frontier)?;
-    let actual = states(&frontier);
+    let exported = states(&frontier);
     let expected = source.totals();
-    if actual != expected {
-        return Err(EngineError::ExportDiffers { expected, actual });
+    if exported != expected {
+        return Err(EngineError::ExportDiffers {
+            expected,
+            found: exported,
+        });
     }
     admit_links(source, &frontier, &dir.join(EXCLUDED))?;
     moved.states = states(&frontier);

@@ -414,7 +414,7 @@ impl Group<'_> {
             let reason = redirect.or(status).or_else(|| row.error.clone());
             self.committed.seeds_failed.push(SeedFailure {
                 url: lease.url.clone(),
-                reason: reason.unwrap_or_default(),
+                why: reason.unwrap_or_default(),
             });
         }
     }

@@ -122,7 +122,10 @@ fn pages_are_searchable_or_their_rows_state_why_not() {
         .map(|row| {
             let reason = row.indexed.unwrap_or_default();
             let path = row.url.splitn(4, '/').last().unwrap_or_default().to_owned();
-            (path, reason.split(':').next().unwrap_or_default().to_owned())
+            (
+                path,
+                reason.split(':').next().unwrap_or_default().to_owned(),
+            )
         })
         .collect();
     for (path, why) in [

@@ -235,7 +235,10 @@ fn name(error: &str) -> &str {
 
 /// Returns the limit that ends the exchange.
 fn held(records_of_host: &HostRecords) -> &'static str {
-    let error = records_of_host.page.as_ref().and_then(|page| page.error.as_deref());
+    let error = records_of_host
+        .page
+        .as_ref()
+        .and_then(|page| page.error.as_deref());
     match error
         .map(name)
         .or(records_of_host.failures.first().map(String::as_str))
@@ -266,7 +269,11 @@ fn kept(records_of_host: &HostRecords) -> String {
 }
 
 fn again(records_of_host: &HostRecords) -> &'static str {
-    let count = records_of_host.asked.iter().filter(|entry| entry.path == "/").count();
+    let count = records_of_host
+        .asked
+        .iter()
+        .filter(|entry| entry.path == "/")
+        .count();
     match (count, &records_of_host.page) {
         (0, _) => "after a rest",
         (1, _) => "no",
@@ -306,7 +313,10 @@ fn each_misbehaviour_has_its_outcome() {
         let coverage = &records.coverage[authority];
         // Hosts that refused us are `blocked`, and hosts that withheld an answer are not `whole`.
         let status = records_of_host.page.as_ref().and_then(|page| page.status);
-        let error = records_of_host.page.as_ref().and_then(|page| page.error.as_deref());
+        let error = records_of_host
+            .page
+            .as_ref()
+            .and_then(|page| page.error.as_deref());
         let is_refused = matches!(error, Some("login_page" | "challenge" | "block_page"));
         let is_refused = is_refused || records_of_host.page.is_none() || status == Some(403);
         assert_eq!(

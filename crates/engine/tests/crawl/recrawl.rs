@@ -260,7 +260,10 @@ fn a_token_a_nonce_and_a_counter_are_not_changes() {
     }
     // The first round stored no digests of the texts, so they are read from the archive.
     assert_eq!(changes_by_round(|_| {}), expected);
-    assert_eq!(changes_by_round(|crawl| crawl.config.index = true), expected);
+    assert_eq!(
+        changes_by_round(|crawl| crawl.config.index = true),
+        expected
+    );
     let without_archive = changes_by_round(|crawl| {
         crawl.config.warc = false;
         crawl.config.recrawl = true;
@@ -391,7 +394,10 @@ fn pages_that_are_not_due_are_not_fetched() {
     web.take_log();
     let summary = again(&mut crawl);
     // Sitemaps are due in each round, and so is a guess that failed.
-    assert_eq!(requested_paths(&web.log()), BTreeSet::from(["/sitemap.xml"]));
+    assert_eq!(
+        requested_paths(&web.log()),
+        BTreeSet::from(["/sitemap.xml"])
+    );
     assert_eq!(summary.requests, 1);
     let began = summary.next_due.unwrap();
     assert_eq!(summary.changes, Changes::default());
@@ -523,11 +529,17 @@ fn a_sitemap_determines_which_pages_are_revisited() {
     crawl.run().unwrap();
     web.take_log();
     again(&mut crawl);
-    assert_eq!(requested_paths(&web.take_log()), BTreeSet::from(["/sitemap.xml"]));
+    assert_eq!(
+        requested_paths(&web.take_log()),
+        BTreeSet::from(["/sitemap.xml"])
+    );
     // Whatever the sitemap states, no page is visited before the minimum interval.
     web.script(0, "/sitemap.xml", sitemap("2999-01-01"));
     again(&mut crawl);
-    assert_eq!(requested_paths(&web.take_log()), BTreeSet::from(["/sitemap.xml"]));
+    assert_eq!(
+        requested_paths(&web.take_log()),
+        BTreeSet::from(["/sitemap.xml"])
+    );
     crawl.config.revisits.least = Duration::ZERO;
     again(&mut crawl);
     assert_eq!(

@@ -23,7 +23,7 @@ fn follow(dir: &Path, max_checks: usize) -> Indexed {
     follower
         .follow(&whole_log(dir), &AtomicBool::new(false))
         .unwrap();
-    follower.leave()
+    follower.stop_here()
 }
 
 fn follower(dir: &Path, writer: IndexWriter, read: Read, halt: Halt, is_busy: bool) -> Follower {

@@ -188,7 +188,7 @@ fn settled_urls_of_the_pages_host_are_dropped_until_a_reopening() {
             .iter()
             .map(|link| link.url.to_string())
             .collect();
-        (links.join(" "), found.settled_links)
+        (links.join(" "), findings.settled_links)
     };
     let all = "http://a.example/b/d http://a.example/b/e http://b.example/d";
     let all = || (all.to_owned(), 0);

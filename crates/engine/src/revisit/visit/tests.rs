@@ -137,13 +137,13 @@ fn the_record_of_an_unchanged_page_stays_the_original() {
         let page = KnownPage::new(200, digest.into(), Validators::default());
         VisitResult::Page(KnownPage { archived, ..page })
     };
-    let after = |past, page_with| {
-        let visit = visits.after(1, UrlKind::Page, past, page_with, None);
+    let after = |past, result| {
+        let visit = visits.after(1, UrlKind::Page, past, result, None);
         PreviousVisit::read(&visit)
     };
     let archived = |past: &Option<PreviousVisit>| past.as_ref().unwrap().page().unwrap().archived;
-    let past = after(None, found("a", Some(7)));
-    let past = after(past, found("a", None));
+    let past = after(None, page_with("a", Some(7)));
+    let past = after(past, page_with("a", None));
     assert_eq!(archived(&past), Some(7));
     let past = after(past, VisitResult::Same);
     assert_eq!(archived(&past), Some(7));
