@@ -43,7 +43,7 @@ pub struct Study {
 /// The complete configuration of a crawl. [`Config::new`] uses the defaults of the command line.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The URLs at which the crawl begins. May be empty if `output` already holds a crawl.
+    /// The URLs where the crawl begins. May be empty if `output` already holds a crawl.
     pub seeds: Vec<CanonicalUrl>,
     /// The seeds that are sitemaps. Their entries are seeds, too.
     pub seed_sitemaps: HashSet<CanonicalUrl>,
@@ -51,7 +51,7 @@ pub struct Config {
     pub output: PathBuf,
     /// The frontier shared by several workers. `None` if the frontier is in `output`.
     pub shared: Option<SharedCrawl>,
-    /// The name by which robots.txt and page directives address this crawler.
+    /// The name of this crawler in robots.txt and page directives.
     pub agent: ProductToken,
     /// The User-Agent header, `NAME/VERSION (+CONTACT)`.
     pub user_agent: String,
@@ -59,7 +59,7 @@ pub struct Config {
     pub contact: Option<Contact>,
     /// The operator's study, for the `warcinfo` record of each WARC file.
     pub study: Study,
-    /// The standard by which robots.txt is read.
+    /// The standard for reading robots.txt.
     pub profile: Profile,
     /// How long copies of robots.txt stay fresh, and when an unreachable robots.txt is retried.
     pub robots_times: RobotsTimes,
@@ -98,9 +98,9 @@ pub struct Config {
     /// Whether the operator is responsible for all hosts of the crawl. If not, hosts outside
     /// loopback and private ranges get one request at a time, at least 200 ms apart.
     pub own_site: bool,
-    /// The number of hosts in memory from which idle ones are evicted. Their state is on disk.
+    /// Idle hosts are evicted from memory once this many are in it. Their state is on disk.
     pub hosts_in_memory: usize,
-    /// The file in which all crawls of a user lock the hosts they use. `None` ignores other crawls.
+    /// The file where all crawls of a user lock the hosts they use. `None` ignores other crawls.
     pub host_locks: Option<PathBuf>,
     /// The longest wait for a retry if only resting hosts are left.
     pub wait_unreachable: Duration,
@@ -213,11 +213,11 @@ pub struct SharedCrawl {
 }
 
 /// Opens a shared frontier as one of its workers. The argument is the id of the worker's last life,
-/// if it had one. Its directory is locked, so that life is over.
+/// if it had one. The worker's directory is locked, so its last life is over.
 pub type OpenFrontier =
     Arc<dyn Fn(Option<String>) -> Result<Arc<dyn WorkerFrontier>, BoxError> + Send + Sync>;
 
-/// Where a crawl is imported from its directory.
+/// The destination when a crawl is imported from its directory.
 pub struct ImportTarget<'a> {
     /// The shared frontier.
     pub frontier: &'a dyn MoveTarget,
@@ -237,8 +237,8 @@ impl fmt::Debug for SharedCrawl {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 /// Which parts of pages are fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resources {
     /// None.
     #[default]
@@ -305,7 +305,7 @@ pub struct Budgets {
 /// Limits that the hosts of a group share. `None` is unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostGroup {
-    /// The name of the group in records, by which groups are distinguished.
+    /// The unique name of the group in records.
     pub name: String,
     /// Rows of `pages.jsonl`, over all runs of a round.
     pub max_pages: Option<u64>,

@@ -1,5 +1,5 @@
-//! Applies the operator's filter on documents to answers: by their head, so that unwanted bodies
-//! are not received, and after reading.
+//! Applies the operator's document filter to answers: first to their heads, so that unwanted bodies
+//! are not received, and again after reading.
 
 use crawl_extractor::{Document, may_be_read};
 use crawl_fetcher::{BodyFilter, Exchange, Truncation};

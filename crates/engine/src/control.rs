@@ -83,7 +83,7 @@ pub enum Refused {
     Unusable {
         /// The URL as given.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A pattern excludes the URL.
@@ -259,7 +259,7 @@ impl Commander {
     ///
     /// # Errors
     /// [`Refused`], and [`Refused::Ending`] if the crawl is over.
-    pub async fn posted(&self, command: Command) -> Result<CommandAnswer, Refused> {
+    pub async fn ask(&self, command: Command) -> Result<CommandAnswer, Refused> {
         let (answer, answered) = oneshot::channel();
         let posted = PostedCommand { command, answer };
         self.0.send(posted).await.map_err(|_| Refused::Ending)?;
@@ -267,7 +267,7 @@ impl Commander {
     }
 }
 
-/// The controls by which a crawl is steered and observed.
+/// Steers and observes a crawl.
 #[derive(Debug)]
 pub struct Controls {
     /// How urgently to stop. Must only increase.
@@ -313,7 +313,7 @@ pub enum Stop {
     Now,
 }
 
-/// What the crawl is doing.
+/// The current activity of the crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// Fetching pages.
@@ -334,7 +334,7 @@ pub enum Phase {
 /// A snapshot of a crawl for observers.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// What the crawl is doing.
+    /// The current activity of the crawl.
     pub phase: Phase,
     /// Whether the crawl was paused, whatever it is doing.
     pub is_paused: bool,

@@ -65,8 +65,8 @@ const INDEX_GRACE: Duration = Duration::from_millis(250);
 /// before stays readable, and calling this again resumes the crawl.
 pub async fn run(config: Config, controls: Controls) -> Result<Summary, EngineError> {
     let span = trace_events::crawl_span(&config.output);
-    // A task on the runtime's own threads, which ended requests wake without switching threads. It
-    // ends with this future.
+    // A task on the runtime's own threads, which ended requests wake without switching threads. The
+    // task ends with this future.
     let mut task = JoinSet::new();
     task.spawn(run_in_span(config, controls).instrument(span));
     match task.join_next().await {
@@ -120,7 +120,7 @@ async fn run_in_span(config: Config, mut controls: Controls) -> Result<Summary, 
     let _waker =
         RuntimeWaker::start(Handle::current()).map_err(EngineError::disk(&config.output))?;
     let looped = driver.run_loop(&mut controls).await;
-    // Dropping the commands tells their senders that it is too late.
+    // Dropping a command notifies its sender that it is too late.
     controls.commands.close();
     while controls.commands.try_recv().is_ok() {}
     controls
@@ -182,15 +182,15 @@ struct Workers {
 
 impl Workers {
     /// Ends the run while no bucket changes owner, then releases this worker's buckets, so that
-    /// others continue with them at once. Nothing of them is in flight any more.
+    /// other workers continue at once. No request to their hosts is in flight any more.
     fn end_with(
         self,
         end: impl FnOnce() -> Result<Summary, EngineError>,
     ) -> Result<Summary, EngineError> {
         self.thread.end();
         let ended = end();
-        // After an error the last requests to hosts may not be committed. Nobody sends requests to
-        // them until the leases expire, except the next life of this worker, which reads its own
+        // After an error the last requests to a host are possibly uncommitted. Until the leases
+        // expire, only the next life of this worker sends requests to it, after reading its own
         // records.
         if ended.is_ok()
             && let Err(error) = self.frontier.give_up()
@@ -278,7 +278,7 @@ impl Driver {
             tokio::select! {
                 () = deliver(&mut controls.pages, &mut self.undelivered) => {}
                 _ = stopped(&mut controls.stop) => {}
-                // It is too late for a command, but the consumer may wait for its answer.
+                // Drop late commands, because the consumer may wait for an answer.
                 command = next_command(&mut controls.commands) => drop(command),
             }
         }
@@ -344,8 +344,8 @@ impl Driver {
                 Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
-                        // The future of a fetch is large. Created within its task, it need not be
-                        // moved there.
+                        // The future of a fetch is large. Creating it within its task avoids moving
+                        // it.
                         let fetched = Box::pin(fetcher.fetch(permit, job.request()));
                         let (spent, result) = fetched.instrument(span.clone()).await;
                         request_rows::ended(job, spent, result, span)
@@ -399,7 +399,7 @@ impl Driver {
         }
     }
 
-    /// Ends threads and writes derived files, after which others may continue with the hosts of
+    /// Ends threads and writes derived files. Other workers may then continue with the hosts of
     /// this worker.
     fn end(
         mut self,

@@ -34,7 +34,7 @@ pub enum EngineError {
     StateMissing {
         /// The output directory.
         dir: PathBuf,
-        /// One of the records.
+        /// A record file in the directory.
         found: String,
     },
     /// Another process uses the output directory.

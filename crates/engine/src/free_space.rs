@@ -44,8 +44,8 @@ impl fmt::Debug for FreeSpace {
     }
 }
 
-/// A thread that measures the free disk space. It ends when this value is dropped, or once the disk
-/// answers: nothing waits for a disk that does not.
+/// A thread that measures the free disk space. The thread ends when this value is dropped, or once
+/// the disk answers. Nothing waits for a disk that does not answer.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     _stop: Sender<()>,

@@ -3,15 +3,16 @@
 //! A URL of a crawl is canonicalized, judged by the scope, admitted, scheduled, leased, judged by
 //! robots.txt, fetched, encoded, read, and settled together with its links. This crate does that.
 //! The logic is the coordinator: its inputs are events and the current
-//! [`Tick`](crawl_scheduler::Tick), and its outputs are effects to perform. It reads no clock and
-//! waits for nothing, so a simulated web drives the same code. [`run`] is the driver for the real
-//! world: it fetches, reads on its own threads, and has one writer that commits groups of pages.
+//! [`Tick`](crawl_scheduler::Tick), and its outputs are effects to perform. The coordinator reads
+//! no clock and waits for nothing, so a simulated web drives the same code. [`run`] is the driver
+//! for the real world: it fetches, reads on its own threads, and has one writer that commits groups
+//! of pages.
 //!
 //! The engine sets no policy: `crawl-policy` and `crawl-scope` decide what may be fetched,
-//! `crawl-scheduler` decides when, and `crawl-frontier` decides what comes next. It prints nothing,
-//! reads no environment and installs no signal handler. It reports what it does and why to
-//! `tracing`: spans `crawl`, `host` and `exchange`, an event for each exchange (debug) and for each
-//! decision (trace).
+//! `crawl-scheduler` decides when, and `crawl-frontier` decides what comes next. The crate prints
+//! nothing, reads no environment and installs no signal handler. Actions and their reasons are
+//! reported to `tracing`: spans `crawl`, `host` and `exchange`, an event for each exchange (debug)
+//! and for each decision (trace).
 
 mod admissions;
 mod config;

@@ -21,7 +21,7 @@ pub(crate) const META_PARKED: &str = "parked";
 pub(crate) const META_TRAPS: &str = "traps";
 /// The draw of the sample, once it exists.
 pub(crate) const META_SAMPLE: &str = crawl_sample::DRAW_KEY;
-/// The design of the walk, and the seeds from which it starts.
+/// The design of the walk, and its seeds.
 pub(crate) const META_WALK: &str = crawl_sample::WALK_KEY;
 /// Prefix of a walker's number: the position of the walker.
 pub(crate) const META_WALKER: &str = "walker ";

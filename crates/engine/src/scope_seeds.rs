@@ -17,8 +17,8 @@ use crate::meta_keys::{META_SCOPE_SEEDS, META_SEED_TARGETS, META_SHARED_SEED, ME
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScopeSeeds {
     seeds: BTreeSet<CanonicalUrl>,
-    /// Seeds with their own scope, and their targets. What they add to the scope follows from the
-    /// configuration, so they are not stored in `seeds`.
+    /// Seeds with their own scope, and their targets. The configuration determines what they add to
+    /// the scope, so they are not stored in `seeds`.
     own: HashSet<CanonicalUrl>,
     /// Redirects of seeds, and of such targets, in commit order.
     targets: Vec<(CanonicalUrl, CanonicalUrl)>,

@@ -1,7 +1,7 @@
 //! The state of the trap detection, shared by the crawl loop, the readers and the writer.
 //!
-//! One [`Traps`](crawl_traps::Traps) behind a lock. The writer updates it with each page that it
-//! settles, in commit order. The coordinator checks each leased URL with it, and readers check
+//! A lock guards a single [`Traps`](crawl_traps::Traps). The writer updates it with each page that
+//! it settles, in commit order. The coordinator checks each leased URL with it, and readers check
 //! whether it affects a page's links. The lock is held for microseconds, except when the writer
 //! compares a page that became doubtful after it was read. A reader releases it before it locks the
 //! words of a host.
@@ -53,7 +53,7 @@ impl SharedTraps {
         }
     }
 
-    /// Whether anything is known by which a link of a page may be renamed or deferred.
+    /// Whether the trap detection may rename or defer a link of a page.
     pub(crate) fn may_change(&self, via: &CanonicalUrl, links: &[Admission]) -> bool {
         let traps = self.lock();
         // Most links of a page lead to one origin, so its host is looked up once.

@@ -22,7 +22,7 @@ pub enum Ended {
     GroupBudget(String),
     /// The user stopped it. The same command resumes it.
     Interrupted,
-    /// This worker was told to hand its hosts over to the other workers.
+    /// This worker was ordered to hand its hosts over to the other workers.
     HandedOver,
     /// All remaining hosts are parked, or rest or can't be reached for longer than allowed.
     Unreachable(Vec<UnreachableHost>),
@@ -114,8 +114,8 @@ impl Indexed {
 pub enum IndexFault {
     /// The files of the index or the log were changed or damaged. Describes the mismatch.
     Damaged(String),
-    /// It was never built with all pages: it was enabled after some were settled, or removed, or
-    /// the build was interrupted.
+    /// The index was never built with all pages: it was enabled after some were settled, or
+    /// removed, or the build was interrupted.
     NotBuilt,
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Whether the crawl has an archive from which an index can be built.
+/// Whether the crawl has an archive to build an index from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HasArchive {
     /// Yes.
@@ -158,7 +158,7 @@ pub struct Summary {
     pub next_due: Option<u32>,
     /// Requests sent by this run, including robots.txt and retries.
     pub requests: u64,
-    /// The requests for robots.txt among them.
+    /// The subset of `requests` for robots.txt.
     pub robots_requests: u64,
     /// Bytes of bodies, over all runs of the round.
     pub bytes: u64,
@@ -168,8 +168,8 @@ pub struct Summary {
     pub indexed: Option<Indexed>,
     /// Links that are not fetchable URLs, by reason, in this run.
     pub unusable: BTreeMap<&'static str, u64>,
-    /// Seeds that were fetched, over all runs of the round. Counts pages instead in later rounds,
-    /// in which seeds may not be due, and in crawls that draw a sample.
+    /// Seeds that were fetched, over all runs of the round. In later rounds, when seeds may not be
+    /// due, and in crawls that draw a sample, counts pages instead.
     pub seeds_fetched: u64,
     /// Seeds that could not be fetched in this run.
     pub seeds_failed: Vec<SeedFailure>,

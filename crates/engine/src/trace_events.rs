@@ -1,7 +1,7 @@
 //! The spans and events of a crawl, as `crawl -v` and `-vv` show them: each decision with the rule
 //! behind it.
 //!
-//! The deciding code does not log. Its results are logged here. Fields are formatted only if a
+//! The deciding code does not log. This module logs the results. Fields are formatted only if a
 //! subscriber wants them, and secrets of `[site]` are redacted in each.
 
 use std::borrow::Cow;
@@ -47,7 +47,7 @@ impl HostSpans {
     }
 }
 
-/// The events of a URL, in the order in which they happen, and of robots.txt.
+/// The events of a URL, in chronological order, and of robots.txt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TraceEvents {
     secrets: Secrets,

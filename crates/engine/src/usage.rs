@@ -88,8 +88,8 @@ pub(crate) fn statements(
     })
 }
 
-/// Returns the statement because of which a page's body is not archived: it forbids copies, or
-/// refuses the crawl's purpose.
+/// Returns the statement that keeps a page's body out of the archive: it forbids copies, or refuses
+/// the crawl's purpose.
 pub(crate) fn withheld(
     statements: &UsageStatements,
     purpose: Option<UsagePurpose>,

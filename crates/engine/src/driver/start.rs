@@ -149,7 +149,7 @@ impl Driver {
     }
 }
 
-/// What the threads of a run need to start.
+/// Inputs for starting the threads of a run.
 struct ThreadStart<'r> {
     config: &'r Arc<Config>,
     visits: RevisitSchedule,

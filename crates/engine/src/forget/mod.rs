@@ -168,8 +168,8 @@ pub fn count_forgotten(dir: &Path, removal: &Removal) -> Result<Forgotten, Engin
     })
 }
 
-/// Returns the tombstone of a forgotten page, or of its host, in the crawl in `dir`. It has the
-/// time and the reason.
+/// Returns the tombstone of a forgotten page, or of its host, in the crawl in `dir`. The tombstone
+/// states when and why.
 ///
 /// # Errors
 /// [`EngineError`] if there is no crawl, it is in use, or the tombstones can't be read.

@@ -66,8 +66,8 @@ pub(crate) fn directives(
 /// Resolves a link of a page against its base.
 type ResolveLink<'a> = dyn FnMut(&CanonicalUrl, &str) -> Option<CanonicalUrl> + 'a;
 
-/// Creates the index entry of a page. `refused` is the statement by which the site refuses
-/// indexing. `is_in_crawl` returns whether the crawl covers the host of a URL.
+/// Creates the index entry of a page. `refused` is the site's statement that refuses indexing.
+/// `is_in_crawl` returns whether the crawl covers the host of a URL.
 #[cfg(feature = "search")]
 pub(crate) fn entry(
     url: &CanonicalUrl,

@@ -35,11 +35,11 @@ use crate::index::redirects::redirects_of;
 use crate::index::{INDEX_FOLDER, LOG};
 use crate::summary::{HasArchive, IndexFault, Indexed};
 
-/// The interval after which new pages become searchable during a crawl.
+/// The delay until new pages become searchable during a crawl.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum bytes of the log that wait for idle readers.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
-/// From this many bytes on, the rest of a log is indexed with all processors.
+/// If the rest of a log has at least this many bytes, it is indexed with all processors.
 const MANY_BYTES: u64 = 8 << 20;
 
 /// Returns whether the crawl keeps the processors busy.
@@ -76,7 +76,7 @@ pub(crate) struct Indexing {
 
 /// The state of the index when the run begins.
 enum Start {
-    /// An index that has read the log up to here. Its files are not checked yet.
+    /// An index that has read the log up to here. The files are not checked yet.
     At(Read),
     /// No index with the pages settled before, for this reason.
     Without(IndexFault),
@@ -169,7 +169,7 @@ pub(crate) struct Indexer {
 
 /// The result of the thread.
 pub(crate) enum Outcome {
-    /// It read the log to its end, or as far as the time allowed.
+    /// The thread read the log to its end, or until the time was over.
     Read(Box<Follower>),
     /// There is no index to read it into.
     Without(Indexed),
@@ -202,8 +202,8 @@ struct Setting {
 }
 
 impl Indexer {
-    /// Starts the thread. It first checks the index, and rebuilds a damaged or missing one. The log
-    /// stays with the writer.
+    /// Starts the thread. The thread first checks the index, and rebuilds a damaged or missing one.
+    /// The log stays with the writer.
     pub(crate) fn start(
         config: &Config,
         frontier: Arc<dyn Frontier>,
@@ -227,7 +227,7 @@ impl Indexer {
         } = indexing;
         let dir = setting.dir.clone();
         let (committed, lengths) = channel();
-        // What an earlier run left unread.
+        // The part that an earlier run left unread.
         let _ = committed.send(log.len());
         let leaves_rest = Arc::new(AtomicBool::new(false));
         let opening = Opening {

@@ -167,7 +167,7 @@ fn disk(path: &Path) -> impl FnOnce(io::Error) -> IndexError {
 /// The part of the log that an index has not read when a run ends.
 pub(crate) struct RestOfLog {
     pub(crate) dir: PathBuf,
-    /// The position up to which the index has read, and the end of the log. Bytes.
+    /// The read position of the index, and the end of the log. Bytes.
     pub(crate) from: u64,
     pub(crate) end: u64,
     /// Pages in it that are not indexed, by reason, as of the last pass.

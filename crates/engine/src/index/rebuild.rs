@@ -44,7 +44,7 @@ const MAX_PENDING_BYTES: u64 = 512 << 20;
 /// The rules for reading pages.
 #[derive(Clone, Debug)]
 pub struct Reindex {
-    /// The name by which METAs and headers address this crawler.
+    /// The name of this crawler in METAs and headers.
     pub agent: ProductToken,
     /// The rules for reading METAs and headers.
     pub profile: Profile,

@@ -1,4 +1,4 @@
-//! Where URLs redirect to, according to the rows of a crawl.
+//! The redirects of URLs according to the rows of a crawl.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::{Effect, WriterMessage};
 
-/// What caused a message. Requests and turns are counted from 1 in each run.
+/// The cause of a message. Requests and turns are counted from 1 in each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     /// A request ended, the one with this number.
@@ -62,7 +62,7 @@ impl fmt::Display for MessageKey {
     }
 }
 
-/// What the order log records about a message when the writer settles it.
+/// The order log's record of a settled message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageFact {
     pub(crate) key: MessageKey,

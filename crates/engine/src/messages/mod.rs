@@ -28,14 +28,14 @@ use crate::revisit::visit::PreviousVisit;
 use crate::summary::SeedFailure;
 use crate::totals::Totals;
 
-/// What a permit is used for.
+/// The use of a permit.
 #[derive(Debug)]
 pub(crate) enum Job {
     /// A leased URL that robots.txt allows.
     Page {
         /// The frontier's lease.
         lease: Lease,
-        /// What is known about the URL before the fetch.
+        /// The context of the URL before the fetch.
         context: FetchContext,
     },
     /// A request for an origin's robots.txt, or one redirect hop of it.
@@ -144,21 +144,21 @@ pub(crate) enum Event {
     Broken(EngineError),
 }
 
-/// An exchange that ended. Its task computes everything that follows from the exchange alone, since
-/// the crawl loop has a single thread.
+/// An exchange that ended. The fetching task computes everything that follows from the exchange
+/// alone, to spare the single thread of the crawl loop.
 #[derive(Debug)]
 pub(crate) struct EndedExchange {
     /// The job that it was sent for.
     pub(crate) job: Job,
-    /// Its permit, spent.
+    /// The spent permit.
     pub(crate) spent: Spent,
     /// The result.
     pub(crate) result: Result<Box<Exchange>, Failure>,
     /// The span of the exchange.
     pub(crate) span: Span,
-    /// What the exchange reveals about its host.
+    /// The scheduler's signal about the host.
     pub(crate) signal: RequestOutcome,
-    /// Its row for `requests.jsonl`.
+    /// The row for `requests.jsonl`.
     pub(crate) line: Box<RequestLine>,
 }
 

@@ -20,7 +20,7 @@ use crate::revisit::visit::{PreviousVisit, RevisitSchedule, VisitResult};
 use crate::time::{millis, seconds};
 use crate::totals::Change;
 
-/// What is known about a URL before the fetch.
+/// The context of a URL before the fetch.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchContext {
     /// The verdict of robots.txt.
@@ -46,7 +46,7 @@ impl FetchContext {
 pub(crate) struct FetchedPage {
     /// The lease of the URL.
     pub(crate) lease: Lease,
-    /// What was known about the URL before the fetch.
+    /// The context of the URL before the fetch.
     pub(crate) context: FetchContext,
     /// The exchange.
     pub(crate) exchange: Box<Exchange>,
@@ -62,7 +62,7 @@ pub(crate) struct PageVisit {
     pub(crate) lease: Lease,
     /// The outcome to settle the URL with.
     pub(crate) outcome: Outcome,
-    /// The row for `pages.jsonl`, to which the writer adds the archive position.
+    /// The row for `pages.jsonl`. The writer adds the archive position.
     pub(crate) row: Box<PageRow>,
     /// Whether to write a row. False for a guessed URL that was absent before and still is.
     pub(crate) is_listed: bool,
@@ -163,7 +163,7 @@ pub(crate) fn visited_at(row: &PageRow) -> u32 {
     seconds(Tick::from_micros(row.fetched_at.as_micros()))
 }
 
-/// What a reader found in a document.
+/// The findings of a reader in a document.
 #[derive(Debug, Default)]
 pub(crate) struct PageFindings {
     /// URLs with the time of their last change according to this document, in seconds since the
@@ -173,17 +173,17 @@ pub(crate) struct PageFindings {
     pub(crate) signal: TrapSignal,
     /// The page's entry for the search index.
     pub(crate) entry: Option<IndexEntry>,
-    /// Its links, canonical and judged by the scope.
+    /// The page's links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
     /// The number of links dropped from `links` because their targets are settled.
     pub(crate) settled_links: usize,
-    /// The number of the last commit by which known links were dropped.
+    /// The number of the last commit when known links were dropped.
     pub(crate) looked_at: Option<u64>,
     /// Rows for `links.jsonl`.
     pub(crate) link_rows: Vec<LinkRow>,
     /// Counts of links that are not fetchable URLs, by reason.
     pub(crate) unusable: HashMap<&'static str, u64>,
-    /// The target of a seed's redirect. Its host joins the scope.
+    /// The target of a seed's redirect. The target's host joins the scope.
     pub(crate) joins_scope: Option<CanonicalUrl>,
 }
 
@@ -208,7 +208,7 @@ pub(crate) struct UsedPage {
 pub(crate) struct LinkBatch {
     /// The links, canonical and judged by the scope.
     pub(crate) links: Vec<Admission>,
-    /// The times at which some of them changed, as in [`PageFindings`].
+    /// The times of changes, as in [`PageFindings`].
     pub(crate) modified: Vec<(CanonicalUrl, u32)>,
     /// The links' share of the memory for links, held until they are committed.
     pub(crate) held: Option<BytePass>,
@@ -218,11 +218,11 @@ pub(crate) struct LinkBatch {
 #[derive(Debug)]
 pub(crate) struct EncodedPage {
     pub(crate) visit: PageVisit,
-    /// Its encoded row, if the writer adds nothing but the archive position.
+    /// The encoded row, if the writer adds nothing but the archive position.
     pub(crate) line: Option<PageLine>,
-    /// What was found in it.
+    /// The findings of the reader.
     pub(crate) findings: PageFindings,
-    /// Its archive records, if the crawl has an archive.
+    /// The archive records, if the crawl has an archive.
     pub(crate) capture: Option<EncodedCapture>,
     /// Memory reserved for the page, held until the page is written.
     pub(crate) held: HeldMemory,
@@ -240,7 +240,7 @@ pub(crate) struct HeldMemory {
     pub(crate) links: Option<BytePass>,
 }
 
-/// What a page shows the trap detection.
+/// The evidence of a page for the trap detection.
 #[derive(Debug, Default)]
 pub(crate) enum TrapSignal {
     /// A page with text.

@@ -38,7 +38,7 @@ pub(crate) enum SharedNews {
     Taken(Vec<(Origin, u64)>),
     /// The hosts in these buckets must be handed over to other workers.
     Leave(Vec<i32>),
-    /// These buckets were handed over.
+    /// The given buckets were handed over.
     HandedOver(Vec<i32>),
     /// Links to hosts of this worker are waiting, URLs must be reopened, or seeds redirected
     /// elsewhere.
@@ -55,7 +55,7 @@ pub(crate) enum SharedNews {
     /// The page budget of all workers is spent.
     PagesSpent,
     /// No worker has anything left to do, as observed during this worker's rest with this number.
-    /// Says nothing about later rests.
+    /// Not valid for later rests.
     Over {
         /// See [`SharedRequest::Rest`].
         rest: u64,

@@ -1,4 +1,4 @@
-//! What the reader knows about a document until its exchange is encoded.
+//! A document between reading and the encoding of its exchange.
 
 use crawl_archive::rows::{PageRow, READER_PANICKED, TOO_MANY_REDIRECTS};
 use crawl_coding::{DecodeEnd, DecodeLimit};
@@ -46,11 +46,11 @@ pub(crate) struct ReadDocument {
     pub(crate) text_digest: Option<String>,
     /// The digest of the main text at the last visit, if it was recomputed.
     pub(crate) past_text_digest: Option<String>,
-    /// How often the page says it changes.
+    /// The page's own statement of how often it changes.
     pub(crate) declared_state: Option<DocumentState>,
     /// Whether it lists other pages and their changes, as sitemaps and feeds do.
     pub(crate) is_list: bool,
-    /// What the writer needs.
+    /// The part for the writer.
     pub(crate) findings: PageFindings,
 }
 
@@ -103,14 +103,14 @@ pub(crate) struct ReadPage {
     pub(crate) findings: PageFindings,
 }
 
-/// What is wrong with a document.
+/// The error of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentError {
     /// A parser panicked on it.
     Panicked,
     /// An interstitial was served instead.
     InPlace(Interstitial),
-    /// Its content coding could not be decoded completely.
+    /// The content coding could not be decoded completely.
     Coding(DecodeEnd),
     /// Some URLs of a sitemap were dropped.
     SitemapLimit,
@@ -137,7 +137,7 @@ impl DocumentError {
         matches!(end, Short | Broken { .. } | UnknownCoding { .. })
     }
 
-    /// Whether the body ended before its coding did. Not an error of its own if the body was cut.
+    /// Whether the body ended before its coding did. Not a separate error if the body was cut.
     pub(crate) fn is_cut_short(&self) -> bool {
         *self == DocumentError::Coding(DecodeEnd::Short)
     }

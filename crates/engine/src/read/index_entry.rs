@@ -74,8 +74,7 @@ impl PageReader {
         }
     }
 
-    /// Returns the statement by which the site refuses indexing of the page, or the use that the
-    /// crawl is for.
+    /// Returns the site's statement that refuses indexing of the page, or the purpose of the crawl.
     pub(crate) fn search_refused(&self, statements: &UsageStatements) -> Option<String> {
         let of = |purpose| usage::refused(statements, purpose).map(usage::words);
         of(UsagePurpose::Search).or_else(|| of(self.purpose?))

@@ -137,7 +137,7 @@ pub(crate) struct Target {
     pub(crate) action: Option<Option<Exclusion>>,
     /// The scope's verdict, ignoring depth.
     pub(crate) verdict: ScopeVerdict,
-    /// The maximum depth at which the verdict holds.
+    /// The maximum depth for the verdict.
     pub(crate) max_depth: Option<u32>,
 }
 

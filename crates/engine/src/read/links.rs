@@ -536,7 +536,7 @@ impl<'a> Links<'a> {
         Some(std::mem::take(&mut self.found))
     }
 
-    /// Drops the links but keeps their rows: none of them is followed.
+    /// Drops the links so that none is followed, but keeps their rows.
     pub(crate) fn forget_found(&mut self) {
         self.places.clear();
         self.known.forget_places();

@@ -2,7 +2,7 @@
 //!
 //! The digest omits what differs between two answers without any news: text outside the main text
 //! (which the extractor identifies), and short lines with a number that readers ignore, such as a
-//! visitor counter or the time at which the page was generated.
+//! visitor counter or the time when the page was generated.
 
 use crawl_archive::{DigestAlgorithm, Timestamp, find_response};
 use crawl_coding::{Decoded, decode};
@@ -117,7 +117,7 @@ const PASSING_PHRASES: [&str; 17] = [
     "조회수",
 ];
 
-/// What to compare with the last visit, determined before the page is read.
+/// The data to compare with the last visit, determined before the page is read.
 #[derive(Debug, Default)]
 pub(super) struct ComparedText {
     /// Whether the digest of the main text is needed.
@@ -159,7 +159,7 @@ impl PageReader {
     }
 
     /// Returns the digest of the page's main text as archived at the time `at`. `None` if it can't
-    /// be read, in which case only the bytes can be compared.
+    /// be read. Then only the bytes can be compared.
     fn archived_text(&self, page: &FetchedPage, at: Timestamp) -> Option<String> {
         let dir = self.archive.as_deref()?;
         let record = find_response(dir, &page.lease.url, at).ok()??;

@@ -75,8 +75,8 @@ pub(crate) struct PageReader {
     pub(crate) sitemaps: SitemapBudget,
     /// Only one reader thread parses a long sitemap at a time.
     long_sitemap_lock: Arc<Mutex<()>>,
-    /// When this round began, in seconds since the Unix epoch. `None` in a first round, in which
-    /// the change times in sitemaps are not needed.
+    /// When this round began, in seconds since the Unix epoch. `None` in a first round, since it
+    /// does not need the change times in sitemaps.
     pub(crate) revisit: Option<u32>,
     /// The dates of this round, and the schedule of the next visits.
     pub(crate) visits: RevisitSchedule,
@@ -131,8 +131,8 @@ impl PageReader {
         }
     }
 
-    /// Drops known links if the trap detection can affect the page's links by now: the reader
-    /// dropped them earlier, before the traps could rename them.
+    /// Drops known links if the trap detection can now affect the page's links. The reader dropped
+    /// them earlier, before the traps could rename them.
     pub(crate) fn drop_known_trap_links(&self, lease: &Lease, findings: &mut PageFindings) {
         if let Some((frontier, traps)) = &self.shared
             && traps.may_change(&lease.url, &findings.links)

@@ -15,7 +15,7 @@ use crate::messages::page::{PageFindings, TrapSignal};
 use crate::time::seconds_of;
 
 impl PageReader {
-    /// Reads text, Markdown, a DOCX or a PDF. Its links are indexed but not followed, so that a
+    /// Reads text, Markdown, a DOCX or a PDF. The links are indexed but not followed, so that a
     /// crawl sends the same requests with and without an index.
     pub(super) fn other_document(
         &self,

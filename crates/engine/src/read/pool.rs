@@ -22,7 +22,7 @@ use crate::messages::page::{FetchedPage, LinkBatch, UsedPage};
 use crate::messages::{Event, WriterMessage};
 use crate::state::crash_journal::{CrashJournal, JournalSlot};
 
-/// A task for a reader thread, most of which end as a message to the writer.
+/// A task for a reader thread. Most tasks end as a message to the writer.
 #[derive(Debug)]
 pub(crate) enum ReaderTask {
     /// Read an exchange. The key is that of the resulting message.
@@ -33,7 +33,7 @@ pub(crate) enum ReaderTask {
     Pass(Box<Keyed>),
 }
 
-/// Bytes of started pages after which a reader reports them. Less than the loop allows to be
+/// A reader reports started pages once they have this many bytes. Less than the loop allows to be
 /// unread, or the loop would wait for a report that never comes.
 const MAX_UNREPORTED_BYTES: u64 = 1 << 20;
 
@@ -46,8 +46,7 @@ const LINK_BYTES: usize = 500;
 /// Memory for links of read but uncommitted documents. A single document may exceed it.
 const MAX_LINK_BYTES: usize = 20_000 * LINK_BYTES;
 
-/// The minimum interval between two measurements of the load, and the load from which readers count
-/// as busy.
+/// The minimum interval between two measurements of the load, and the minimum load of busy readers.
 const LOAD_INTERVAL: Duration = Duration::from_millis(200);
 const BUSY_PERCENT: u64 = 40;
 
@@ -153,7 +152,7 @@ impl ReaderPool {
         journal: &CrashJournal,
         load: &ReaderLoad,
     ) -> io::Result<ReaderPool> {
-        // One queue for all, so that a slow page delays no other.
+        // All readers share a queue, so that a slow page does not delay others.
         let (work, receiver) = channel::unbounded();
         let entries = ByteGate::new(MAX_ENTRY_BYTES);
         let slots = journal.slots()?.into_iter().enumerate();

@@ -1,4 +1,4 @@
-//! Answers the requests of a replay from the archive alone, at the times at which answers came.
+//! Answers the requests of a replay from the archive alone, with the recorded timing.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::content_filter::body_filter;
 /// its block.
 const ORIGINAL: &[u8] = b"x-archive-orig-";
 
-/// Statuses after which a URL is retried. The archive has only the last answer, but
-/// `requests.jsonl` has the status of each.
+/// Statuses that cause a retry. The archive has only the last answer, but `requests.jsonl` has the
+/// status of each.
 const TRIED_AGAIN: [u16; 5] = [429, 500, 502, 503, 504];
 
 /// When the answers of a replay arrive.
@@ -35,10 +35,10 @@ pub enum ReplayTiming {
     ByPolicy,
 }
 
-/// What a replay requested that the archive does not hold.
+/// Counts of what the archive of a replay lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayGaps {
-    /// Requests without an archived answer. They took the usual time of their host.
+    /// Requests without an archived answer. The replay assumes the usual response time of the host.
     pub not_archived: u64,
     /// The subset of `not_archived` whose answers arrived but were withheld from the archive.
     pub withheld: u64,
@@ -105,8 +105,8 @@ pub(super) struct Answers {
 pub(super) struct Pending {
     started: Tick,
     pub(super) ended: Tick,
-    /// Its index among the recorded requests, several of which may end within a millisecond. The
-    /// maximum if the replay does not follow the records.
+    /// The index among the recorded requests. Several may end within a millisecond. The maximum if
+    /// the replay does not follow the records.
     pub(super) place: u32,
     recorded: Option<RecordedRequest>,
 }
@@ -161,7 +161,7 @@ impl Answers {
         self.sent += 1;
     }
 
-    /// Begins an exchange, and determines when it is sent and ends. Its answer stays on disk until
+    /// Begins an exchange, and determines when it is sent and ends. The answer stays on disk until
     /// then.
     pub(super) fn begin(&mut self, request: &FetchRequest, now: Tick) -> Pending {
         let url = &request.url;

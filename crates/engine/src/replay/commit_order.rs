@@ -1,5 +1,5 @@
-//! Commits pages in the order of the replayed crawl's rows, in which its reader threads finished
-//! them.
+//! Commits pages in the order of the replayed crawl's rows, which is the order in which its reader
+//! threads finished.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Replays the logged order of a crawl: turns, ends of requests and commits happen as they did
-//! then. What to request in a turn is decided again.
+//! then. The URLs to request in a turn are chosen again.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) struct Following {
     /// URLs that were requeued or deferred. For each time, the number of messages committed before,
     /// and the queue position until then.
     put_behind: HashMap<CanonicalUrl, Vec<(u64, QueuePlace)>>,
-    /// Requests in flight, by URL. One that was in flight when the run was killed never ends.
+    /// Requests in flight, by URL. A request in flight when the run was killed never ends.
     under_way: HashMap<String, VecDeque<UnderWay>>,
 }
 
@@ -104,7 +104,7 @@ impl Following {
                     fingerprint.set_new_words(words);
                 }
                 if let Some(looked_at) = fact.looked_at {
-                    // A link by which a known URL becomes nearer was not dropped.
+                    // A link that makes a known URL nearer was not dropped.
                     let was_left_out = |link: &Admission| {
                         let behind = self.put_behind.get(&link.url).into_iter().flatten();
                         let mut behind = behind.filter(|(committed, _)| *committed >= looked_at);

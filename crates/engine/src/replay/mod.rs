@@ -164,9 +164,9 @@ impl Ord for Flight {
     }
 }
 
-/// What the loop may do at the current moment.
+/// The action allowed to the loop at the current moment.
 enum Step {
-    /// It may issue requests.
+    /// The loop may issue requests.
     Issue,
     /// Nothing: something ended, but no request is sent yet.
     Hold,

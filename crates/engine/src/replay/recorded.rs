@@ -23,7 +23,7 @@ use crate::error::EngineError;
 #[derive(Debug)]
 pub struct RecordedCrawl {
     dir: PathBuf,
-    /// Sorted by URL. Those of one URL are in the order of their ends.
+    /// Sorted by URL, then by end.
     requests: Vec<RecordedRequest>,
     /// Sorted by URL and second.
     captures: Vec<CapturePlace>,
@@ -31,7 +31,7 @@ pub struct RecordedCrawl {
     hosts: HashMap<String, RecordedHost>,
     /// When each request was sent, sorted. Milliseconds.
     starts: Vec<u64>,
-    /// The index of each URL in the order in which pages were committed.
+    /// The index of each URL in commit order.
     commit_places: HashMap<u64, usize>,
     /// The commits before each request for a page was chosen, in that order. Empty for crawls of an
     /// older version without such a column.
@@ -46,7 +46,7 @@ pub struct RecordedCrawl {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedRequest {
     url: u64,
-    /// Its index among all requests, in the order of their ends.
+    /// The index among all requests, ordered by end.
     pub(super) place: u32,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -294,7 +294,7 @@ impl RecordedCrawl {
         std::mem::take(&mut self.levels)
     }
 
-    /// Returns the index of each URL in the order in which pages were committed, and removes them.
+    /// Returns the index of each URL in commit order, and removes the indexes.
     pub(super) fn take_commit_places(&mut self) -> HashMap<u64, usize> {
         std::mem::take(&mut self.commit_places)
     }

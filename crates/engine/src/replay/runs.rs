@@ -55,7 +55,7 @@ impl Replay {
         let round_began = Tick::from_micros(u64::from(run.round_began) * 1_000_000);
         let mut replay = Replay::new(&config, answers, directory, tick(run.at), round_began)?;
         replay.following = Some(Following::new(script));
-        // No archive exists from which a later round could read a text.
+        // A later round has no archive to read a text from.
         replay.reader = replay.reader.keeping_known_links().keeping_texts();
         Ok(replay)
     }

@@ -1,5 +1,5 @@
-//! The logged order of a crawl as read by a replay: turns, the order of commits, and the order in
-//! which requests ended.
+//! The logged order of a crawl as read by a replay: turns, the order of commits, and the order of
+//! ends.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

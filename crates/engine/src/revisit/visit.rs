@@ -1,8 +1,8 @@
 //! Visits and rounds: what is stored of a page's last visit, what changed since then, and when the
 //! next visit is due. Uses no clock and no I/O.
 //!
-//! The first round of a crawl visits everything it finds. `--recrawl` begins another round, in
-//! which due URLs are pending again. A URL is visited once per round, however many runs the round
+//! The first round of a crawl visits everything it finds. `--recrawl` begins another round, which
+//! makes due URLs pending again. A URL is visited once per round, however many runs the round
 //! takes.
 
 use crawl_fetcher::Validators;
@@ -22,7 +22,7 @@ const MAX_ROUND_AHEAD: u32 = 60 * 60;
 /// The due time of something that is due in each round.
 pub(crate) const EACH_ROUND: u32 = 0;
 
-/// One pass over the pages of the crawl. Durable.
+/// A pass over the pages of the crawl. Durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Round {
     /// The number of the round, from 1.
@@ -78,14 +78,14 @@ impl Round {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviousVisit {
     // Short names, because a visit is stored for each URL.
-    /// When the last round began in which something was learned about the page, in seconds since
-    /// the Unix epoch.
+    /// When the last round began that revealed something about the page, in seconds since the Unix
+    /// epoch.
     #[serde(rename = "r")]
     round_began: u32,
     /// The last known page.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     page: Option<KnownPage>,
-    /// How often that page says it changes.
+    /// That page's own statement of how often it changes.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     declared: Option<DocumentState>,
     /// Why the URL was not fetched, if it was not.
@@ -119,9 +119,9 @@ pub(crate) struct KnownPage {
     pub(crate) archived: Option<u64>,
 }
 
-/// The prefix of main text digests. It names the rules for finding and digesting a main text, and
-/// must change with them. Digests of other versions can't be compared, so the text is read from the
-/// archive again.
+/// The prefix of main text digests. The prefix names the rules for finding and digesting a main
+/// text, and must change whenever the rules do. Digests of other versions can't be compared, so the
+/// text is read from the archive again.
 pub(crate) const TEXT_RULES: &str = "3:";
 
 /// Longer validators are not sent back.
@@ -349,8 +349,8 @@ impl RevisitSchedule {
         }
     }
 
-    /// Returns the visit to store, with the time at which the next one is due. `at` is in seconds
-    /// since the Unix epoch.
+    /// Returns the visit to store, with the due time of the next one. `at` is in seconds since the
+    /// Unix epoch.
     pub(crate) fn after(
         &self,
         at: u32,

@@ -14,7 +14,7 @@ use super::{REDIRECTED, SampleVerdict, deferred, out, row_without_stratum};
 use crate::error::EngineError;
 use crate::meta_keys::META_SAMPLE;
 
-/// The rule by which URLs found after the draw are deferred.
+/// The rule that defers URLs found after the draw.
 const FOUND_AFTER: &str = "found after the draw";
 
 /// The sample of a crawl: its design and, once it exists, the draw.

@@ -2,8 +2,8 @@
 //! writer.
 //!
 //! A step depends on the seed, the walker, the number of the step, and the links of the current
-//! page when it was first read. So the walk does not depend on the order in which servers answer,
-//! nor on interruptions.
+//! page when it was first read. So the walk depends neither on the order of answers nor on
+//! interruptions.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,25 +26,25 @@ pub(crate) struct Walk {
     walkers: Arc<Mutex<Walkers>>,
 }
 
-/// The walkers of a walk, and the seeds from which they start.
+/// The walkers of a walk, and their seeds.
 #[derive(Debug, Default)]
 pub(crate) struct Walkers {
     /// Sorted and distinct.
     pub(crate) seeds: Arc<[CanonicalUrl]>,
     /// Ordered by number.
     pub(crate) each: Vec<Walker>,
-    /// The URLs at which walkers wait.
+    /// The URLs that walkers wait for.
     awaited: HashSet<CanonicalUrl>,
 }
 
-/// A walker. It waits at its URL until that is settled.
+/// A walker, which waits at its URL until that is settled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Walker {
     /// The number of its last step. 0 before the first.
     pub(crate) step: u64,
     /// The number of redirects followed in this step.
     hops: u8,
-    /// The URL at which it waits. `None` before the first step, and if that page was forgotten.
+    /// The URL that it waits for. `None` before the first step, and if that page was forgotten.
     pub(crate) at: Option<String>,
     /// Whether it has taken all steps, and its last URL is settled.
     pub(crate) is_done: bool,

@@ -280,7 +280,7 @@ impl<SendEvent: Fn(Event) -> bool> Links<SendEvent> {
     /// Takes free buckets, and hands over those beyond a fair share and those that must move to
     /// another group.
     fn balance(&mut self, survey: &Survey) -> Result<(), FrontierError> {
-        // These belong to another group, whatever is fair.
+        // Buckets that move belong to another group, whatever is fair.
         let moving = survey.moving.iter().copied();
         let moving: Vec<i32> = moving
             .filter(|bucket| self.leaving.insert(*bucket))

@@ -149,7 +149,7 @@ impl Servers for Script {
 pub(super) struct Scenario {
     pub(super) frontier: Arc<MemoryFrontier>,
     pub(super) page_takes: Duration,
-    /// Commands, each with the seconds after the start at which it is sent.
+    /// Commands, each with its time in seconds after the start.
     pub(super) commands: Vec<(u64, Command)>,
 }
 

@@ -13,7 +13,7 @@ use crate::messages::page::FetchedPage;
 use crate::revisit::visit::Round;
 use crate::summary::Ended;
 
-/// One reader that takes a fixed time for each page.
+/// A reader that takes a fixed time for each page.
 pub(super) struct SlowReader {
     pub(super) takes: Duration,
     pub(super) waiting: VecDeque<Box<FetchedPage>>,
@@ -49,7 +49,7 @@ impl SlowReader {
 
     /// Returns the next immediate step, as the threads of the pool do.
     pub(super) fn step(&mut self, now: Tick) -> Option<Step> {
-        // A reader told to give up hands back the page it is reading.
+        // Once the reader gives pages back, that includes the page it is reading.
         let is_done = |(ends, _): &mut (Tick, _)| *ends <= now || self.gives_back;
         if let Some((_, page)) = self.begun.take_if(is_done) {
             return Some(Step::Read(page));

@@ -29,7 +29,7 @@ struct Maze {
     pace: u64,
 }
 
-/// Where a page leads, or why it leads nowhere.
+/// The links or the redirect of a page, or why it has none.
 enum Leads {
     Links(Vec<String>),
     Redirect(String),

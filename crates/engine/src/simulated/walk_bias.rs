@@ -136,7 +136,7 @@ fn statistics(values: &[f64]) -> (f64, f64, f64, f64) {
     (mean, error, min, max)
 }
 
-/// The share by steps has no bias besides that of the walk itself. The share by distinct pages lies
+/// The share by steps has no bias besides that of the walk itself. The share by distinct pages is
 /// between it and the truth. Bounds are four standard errors, which chance exceeds once in 16,000.
 fn check(crawls: u32) {
     let graph = Graph::new();

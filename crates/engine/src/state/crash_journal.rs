@@ -1,7 +1,7 @@
 //! Records which URLs are being read, so that the next start knows which page crashed the process.
 //!
-//! A page that panics its reader is caught. One that takes the whole process down (an abort, or the
-//! system out of memory) would do so at every start. So each reader thread writes the URL to
+//! A page that panics its reader is caught. A page that takes the whole process down (an abort, or
+//! the system out of memory) would do so at every start. So each reader thread writes the URL to
 //! `state/reading` before it reads, over its previous one, and blanks the last URL before it goes
 //! idle: one `write` each, never synced, since written data survives a process crash, and a power
 //! cut is not the page's fault. The next start counts a crash for each URL found there, and the
@@ -157,8 +157,8 @@ impl CrashJournal {
     }
 }
 
-/// One reader's part of the journal. Write errors are ignored: the journal only guards against
-/// pages that crash the process, and is not a reason to stop.
+/// A reader's part of the journal. Write errors are ignored: the journal only guards against pages
+/// that crash the process, and is not a reason to stop.
 pub(crate) struct JournalSlot {
     /// Each slot has its own file handle, since each has its own position.
     file: File,
@@ -176,7 +176,7 @@ impl JournalSlot {
         self.note(self.line, &format!("{before} {url}\n"));
     }
 
-    /// Records that a URL was read without a crash and is no longer a suspect. Its line stays until
+    /// Records that a URL was read without a crash and is no longer a suspect. The line stays until
     /// the next URL replaces it or [`JournalSlot::rest`] is called.
     pub(crate) fn end(&mut self, url: &CanonicalUrl) {
         self.was_read = true;

@@ -41,10 +41,11 @@ pub(crate) const STATE: &str = "state";
 /// files, no other user can write to them.
 const STATE_MODE: u32 = 0o700;
 
-/// The file to which `crawl.toml` is written before it is renamed.
+/// The temporary name of `crawl.toml` while it is written.
 const TOML_BESIDE: &str = "crawl.toml.new";
 
-/// The pending URLs as the last run left them, and the file to which they are written first.
+/// The pending URLs as the last run left them, and the temporary name of the file while it is
+/// written.
 const WAITING: &str = "waiting.jsonl";
 const WAITING_BESIDE: &str = "waiting.jsonl.new";
 

@@ -50,7 +50,7 @@ pub struct GatheredWorker {
 /// both places.
 ///
 /// # Errors
-/// [`EngineError`], after which the directory is unusable.
+/// [`EngineError`]. The directory is then unusable.
 pub fn export(
     dir: &Path,
     source: &dyn MovedOut,
@@ -251,7 +251,8 @@ fn keep_merged(source: &dyn MovedOut, transaction: &mut dyn Transaction) {
     }
 }
 
-/// Merges the workers' rounds to the last one. It is over if it is over for all workers in it.
+/// Merges the workers' rounds to the last one. The merged round is over if it is over for all its
+/// workers.
 fn merged_round(kept: &[&[u8]]) -> Option<Round> {
     let rounds = kept
         .iter()

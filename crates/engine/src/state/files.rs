@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crawl_archive::create_anew;
 
-/// Writes a file beside `path` and renames it, so that readers see complete contents. Replaces what
-/// was at `path`, even a link.
+/// Writes a temporary file and renames it to `path`, so that readers see complete contents.
+/// Replaces what was at `path`, even a link.
 pub(super) fn replace(path: &Path, temporary: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = create_anew(temporary)?;
     file.write_all(bytes)?;

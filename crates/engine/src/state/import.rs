@@ -25,7 +25,7 @@ use crate::totals::Totals;
 
 /// The folders of the state that hold the crawl's own frontier.
 const OWN_FOLDERS: [&str; 2] = [STORE, "known"];
-/// The folder to which they are moved.
+/// The new place of these folders.
 const IMPORTED: &str = "imported";
 /// The files whose rows name all settled URLs. The lengths of the first two are committed.
 const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"];
@@ -35,7 +35,7 @@ const ROW_FILES: [&str; 3] = ["pages.jsonl", "excluded.jsonl", "requests.jsonl"]
 pub struct Imported {
     /// Counts of the crawl.
     pub moved: MovedCrawl,
-    /// The folder to which its own frontier was moved.
+    /// The new place of its own frontier.
     pub own_frontier: PathBuf,
 }
 
@@ -125,7 +125,7 @@ fn move_all(
     let mut import = target.frontier.begin().map_err(EngineError::Shared)?;
     let put = put_all(dir, frontier, &mut *import);
     if let Err(why) = put {
-        // Nobody sees the leftovers, and the next import removes them.
+        // The leftovers are invisible, and the next import removes them.
         let _ = import.give_up();
         return Err(why);
     }

@@ -1,5 +1,5 @@
-//! The order of a crawl, which a replay follows: which host had a turn, and in which order the
-//! writer settled messages.
+//! The order of a crawl, which a replay follows: which host had a turn, and how the writer ordered
+//! messages.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// The path of the file within the crawl directory.
 pub(crate) const ORDER: &str = "state/order.jsonl";
 
-/// `state/order.jsonl`, to which the loop and the writer append. Never synced: if a power cut loses
+/// `state/order.jsonl`. The loop and the writer append to it. Never synced: if a power cut loses
 /// its end, a replay continues without it from there.
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<OrderFile>>);
@@ -48,8 +48,8 @@ impl OrderLog {
         }))))
     }
 
-    /// Appends turns. They are written before [`OrderLog::begin_rows`] returns for any of their
-    /// requests, and before the next group with keys.
+    /// Appends turns. The turns are written before [`OrderLog::begin_rows`] returns for any of
+    /// their requests, and before the next group with keys.
     ///
     /// # Errors
     /// A row that can't be serialized.

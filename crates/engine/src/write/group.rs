@@ -1,4 +1,4 @@
-//! One group: a transaction, with the archive records and rows that belong to it.
+//! A group: a transaction, with the archive records and rows that belong to it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ pub(super) struct Group<'a> {
     events: &'a TraceEvents,
     pub(super) tombstones: &'a Tombstones,
     redirects: SettledRedirects,
-    /// Whether to re-examine deferred URLs after the group, and by which scope. Done once, however
-    /// many messages request it.
+    /// The scope for re-examining deferred URLs after the group, if that is requested. Done once,
+    /// however many messages request it.
     pub(super) take_back: Option<Option<Arc<Scope>>>,
     /// Whether to draw the sample once the group is committed.
     pub(super) draws_sample: bool,
@@ -343,7 +343,7 @@ impl Group<'_> {
         self.committed.bytes += bytes;
     }
 
-    /// Settles a guessed URL that does not exist. Its answer is archived, but it gets no row.
+    /// Settles a guessed URL that does not exist. The answer is archived, but gets no row.
     fn settle_unlisted(
         &mut self,
         lease: Lease,

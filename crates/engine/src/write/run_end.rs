@@ -41,7 +41,7 @@ pub(crate) fn write_derived(
         shared,
         ..
     } = writer;
-    // A later start replaces these rows, so they keep the time at which the round began.
+    // A later start replaces these rows, so they keep the start time of the round.
     let began = u64::from(visits.round.began) * 1_000_000;
     let when = Some((visits.round.number, Timestamp::from_micros(began)));
     let excluded = &mut files.excluded;

@@ -1,4 +1,4 @@
-//! The steps of a random walk, taken in the transaction of the page at which a walker waited.
+//! The steps of a random walk, taken in the transaction of the page that a walker waited for.
 
 use std::sync::Arc;
 
@@ -162,7 +162,7 @@ impl Group<'_> {
         Ok(Some(page))
     }
 
-    /// Returns the admission of a URL at which a walker waits, from its link or from the frontier.
+    /// Returns the admission of a URL that a walker waits for, from its link or from the frontier.
     fn waiting(
         &self,
         at: &str,

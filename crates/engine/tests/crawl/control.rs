@@ -72,8 +72,8 @@ fn an_added_url_outlives_its_run() {
             "{path}"
         );
     }
-    let url = crawl_weburl::canonicalize(None, &other).unwrap();
-    let (answers, _) = steered(&crawl, vec![Command::Add(other)]);
+    let url = crawl_weburl::canonicalize(None, &second_host).unwrap();
+    let (answers, _) = steered(&crawl, vec![Command::Add(second_host)]);
     assert_eq!(answers, [Err(Refused::Visited { url })]);
 }
 
@@ -145,7 +145,7 @@ fn a_crawl_rests_while_its_disk_is_low_and_loses_nothing() {
         was_low.fetch_or(phase == Phase::DiskLow, Ordering::Relaxed);
     });
     assert_eq!(summary.unwrap().ended, Ended::Finished);
-    assert!(said.load(Ordering::Relaxed));
+    assert!(was_low.load(Ordering::Relaxed));
     let truth = web.truth(CrawlReach::Host).fetched_with_sitemaps();
     let statuses = crawl.statuses();
     assert!(truth.iter().all(|url| statuses.contains_key(url)));

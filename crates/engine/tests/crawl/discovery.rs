@@ -108,7 +108,7 @@ fn a_guessed_sitemap_that_is_a_page_does_not_count() {
     crawl.config.recrawl = true;
     assert_eq!(crawl.run().unwrap().indexed.unwrap().pages, Some(2));
     assert!(crawl.pages().iter().all(|row| !row.url.ends_with(".xml")));
-    // A real sitemap is read and has a row. Its disappearance is recorded.
+    // A real sitemap is read and has a row. The row of its last visit records that it is gone.
     let urls = "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>/q</loc></url></urlset>";
     web.script(0, "/sitemap.xml", xml("application/xml", urls));
     crawl.run().unwrap();

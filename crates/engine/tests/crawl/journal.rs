@@ -10,7 +10,7 @@ use crate::support::{Crawl, expected};
 /// The length of the longest URL and its count.
 const LINE: usize = 8 * 1024 + 16;
 
-/// Starts a crawl and writes a journal in which the first reader was reading a URL after this many
+/// Starts a crawl and writes a journal: the first reader was reading a URL, which had this many
 /// crashes.
 fn begun(web: &TestWeb, url: &str, deaths: u32) -> Crawl {
     let mut crawl = Crawl::of(web);

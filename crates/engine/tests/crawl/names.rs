@@ -1,4 +1,4 @@
-//! The addresses to which the name of a seed resolves.
+//! The addresses of a seed's host name.
 
 use std::io::Write as _;
 use std::net::TcpListener;

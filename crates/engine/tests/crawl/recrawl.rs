@@ -533,7 +533,7 @@ fn a_sitemap_determines_which_pages_are_revisited() {
         requested_paths(&web.take_log()),
         BTreeSet::from(["/sitemap.xml"])
     );
-    // Whatever the sitemap states, no page is visited before the minimum interval.
+    // No page is visited before the minimum interval, whatever the sitemap states.
     web.script(0, "/sitemap.xml", sitemap("2999-01-01"));
     again(&mut crawl);
     assert_eq!(

@@ -69,7 +69,7 @@ fn a_stopped_crawl_ends_with_the_coverage_of_an_uninterrupted_one() {
     crawl.config.budgets.max_pages = None;
     // Slow enough that the crawl is not over before the stop.
     crawl.config.politeness.delay = Duration::from_secs(2);
-    // What a killed run knew beyond its rows is lost.
+    // The knowledge of a killed run is lost, except for its rows.
     crawl.run_until(|_| Stop::Now).unwrap();
     let unfinished = "partial, unfinished: no end of the last run is on record";
     assert_eq!(verdict(&crawl).unwrap(), unfinished);
@@ -173,7 +173,7 @@ fn crawls_of_one_user_use_a_host_one_after_the_other() {
         "another crawl is asking it, since 2026-11-21T23:00:00Z: /srv/other"
     );
     assert_eq!(web.log().len(), 0);
-    drop(other);
+    drop(other_locks);
     let summary = crawl.run().unwrap();
     assert_eq!(summary.ended, Ended::Finished);
     assert!(summary.pages >= 8);

@@ -12,7 +12,7 @@ use crate::support::Crawl;
 
 const RULES: &str = "User-agent: *\nDisallow: /barred\n";
 
-/// A site of four pages, one of which is excluded by [`RULES`].
+/// A site of four pages. [`RULES`] excludes one.
 fn site() -> Spec {
     TestWeb::builder()
         .hosts(2)

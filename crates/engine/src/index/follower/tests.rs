@@ -1,4 +1,4 @@
-//! What the index reads during a run, and what it leaves unread.
+//! Tests of how much of a log the index reads during a run.
 
 use std::fs;
 use std::sync::atomic::AtomicUsize;
@@ -62,7 +62,7 @@ fn write_log(dir: &Path, ends: &[usize]) -> Vec<String> {
 #[test]
 fn entries_held_for_busy_readers_are_indexed_once_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
-    // One page occurs twice, and counts once.
+    // A page that occurs twice counts once.
     write_log(dir.path(), &[0, 1, 2, 3, 2]);
     let folder = dir.path().join(INDEX_FOLDER);
     let mut writer = IndexWriter::open(&folder).unwrap();
@@ -103,7 +103,7 @@ fn pages_that_stay_in_the_index_are_not_counted_as_left_out() {
             };
             writer.put(&page).unwrap();
         }
-        // One entry was to be dropped in an earlier run that did not finish.
+        // An earlier unfinished run was about to drop one entry.
         writer.commit(&note_of(1)).unwrap();
         writer.apply(&drop_of(9, "soft_404")).unwrap();
         writer.commit(&note_of(1)).unwrap();

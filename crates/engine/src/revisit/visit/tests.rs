@@ -1,4 +1,4 @@
-//! What visits store, and when the next one is due.
+//! Tests of what visits store, and when the next one is due.
 
 use std::time::Duration;
 
