@@ -12,10 +12,12 @@ use crate::regular_file::open_regular;
 
 /// Maximum length of a line of a row file or a log, in bytes. Longer lines are skipped. The longest
 /// values in a row (URLs, a site's statements, a title) have limits that add up to far less.
+/// Beyond the limit: a bad line, skipped and counted.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum bytes to skip in search of the end of an overlong line. Reading stops after that: it
 /// would take minutes, and no disk error leaves that much.
+/// Beyond the limit: the rest of the file is not read.
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Maximum length of a `crawl.toml`, in bytes. A longer file is refused.

@@ -24,6 +24,7 @@ const MAX_BUFFER_BYTES: usize = 256 * 1024;
 /// Block size for reading a log backwards from its end, in bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
 /// Maximum bytes of a log to read from its end.
+/// Beyond the limit: older rows are not read.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A file of rows whose length is committed elsewhere, in one transaction with the state that the

@@ -14,6 +14,7 @@ use crate::rows::WarcPlace;
 use crate::timestamp::Timestamp;
 
 /// Maximum length of a block, in bytes. A record with a longer block is [`ReadError::TooLong`].
+/// Beyond the limit: skipped, `record_too_long`.
 pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
 /// Maximum length of a record's fields, and of the HTTP header in its block, in bytes. A record
 /// with longer fields is [`ReadError::Malformed`].

@@ -13,6 +13,7 @@ use crate::verification::Verification;
 const REPORT: &str = "report.json";
 const HOSTS: &str = "hosts.jsonl";
 /// A host takes about 500 bytes of `report.json`.
+/// Beyond the limit: reported as a defect unread.
 const MAX_REPORT_BYTES: u64 = 256 << 20;
 
 /// Computes the report again from the rows, and compares each value of `report.json` and

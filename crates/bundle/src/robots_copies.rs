@@ -11,6 +11,7 @@ use crate::archive_check::warc_names;
 use crate::error::VerifyError;
 
 /// Maximum text to keep, in bytes: twice the length that is parsed as rules.
+/// Beyond the limit: its end is left out.
 const MAX_TEXT_BYTES: usize = 2 << 20;
 
 /// A row of `robots.jsonl`.

@@ -7,6 +7,7 @@ use crawl_weburl::safe_line;
 use serde::Serialize;
 
 /// Maximum findings listed individually.
+/// Beyond the limit: a count.
 const MAX_FINDINGS: usize = 1000;
 
 /// The result of checking a crawl directory or a bundle.

@@ -22,6 +22,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 /// Maximum number of codings on a body; more are [`DecodeEnd::Broken`]. More are never needed, and
 /// each takes memory.
+/// Beyond the limit: `encoding_broken`.
 const MAX_CODINGS: usize = 4;
 /// Maximum window of zstd frames for HTTP (RFC 9659): 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;

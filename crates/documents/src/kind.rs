@@ -23,6 +23,7 @@ pub enum DocumentKind {
 /// times the size of the text.
 const SMALL_MARKDOWN: usize = 256 << 10;
 /// Maximum bytes of Markdown to parse; the rest is ignored. This keeps the parser below 512 MiB.
+/// Beyond the limit: ignored.
 #[cfg(feature = "markdown")]
 const MAX_MARKDOWN: usize = 2 << 20;
 

@@ -14,6 +14,7 @@ use layout::Layout;
 use lines::LineReader;
 
 /// Maximum number of outline entries to read.
+/// Beyond the limit: ignored.
 const MAX_OUTLINE_ENTRIES: usize = 10_000;
 /// Maximum bytes of a title or an author.
 const MAX_FIELD_BYTES: usize = 4096;

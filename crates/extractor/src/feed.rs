@@ -111,6 +111,7 @@ fn is_json(body: &[u8]) -> bool {
 /// Maximum bytes of a date or media type; longer values are dropped.
 const MAX_HINT_BYTES: usize = 128;
 /// Maximum number of enclosures to keep per entry.
+/// Beyond the limit: ignored.
 const MAX_ENCLOSURES: usize = 16;
 /// Maximum number of further parts of a feed to keep.
 const MAX_NEXT_PAGES: usize = 4;

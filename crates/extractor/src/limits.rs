@@ -8,6 +8,7 @@ use crate::oddities::Oddity;
 #[non_exhaustive]
 pub struct Limits {
     /// Links to keep per page, not counting resources.
+    /// Beyond the limit: `links-full`.
     pub links: usize,
     /// Links to resources to keep per page or style sheet.
     pub resources: usize,
@@ -15,26 +16,32 @@ pub struct Limits {
     /// another URL.
     pub href_bytes: usize,
     /// Bytes of a link's text. If 0, link texts are ignored, and none counts as cut.
+    /// Beyond the limit: `text-cut`.
     pub text_bytes: usize,
     /// Bytes of the title.
     pub title_bytes: usize,
     /// `meta` elements with a name.
+    /// Beyond the limit: `metas-full`.
     pub metas: usize,
     /// Bytes of the content, and of the name, of one `meta`.
     pub meta_bytes: usize,
     /// Attributes of one tag.
+    /// Beyond the limit: `attributes-full`.
     pub attributes: usize,
     /// Bytes of one style sheet or `style` element.
     pub css_bytes: usize,
     /// Entries of one sitemap (sitemaps.org: 50,000).
+    /// Beyond the limit: `entries-full`.
     pub sitemap_entries: usize,
     /// Bytes of one sitemap, uncompressed (sitemaps.org: 52,428,800).
     pub sitemap_bytes: usize,
     /// Alternates, images and videos of one sitemap, over all its entries.
+    /// Beyond the limit: `sitemap-links-full`.
     pub sitemap_links: usize,
     /// Entries of one feed.
     pub feed_entries: usize,
     /// Bytes of one feed, uncompressed.
+    /// Beyond the limit: `feed-too-long`.
     pub feed_bytes: usize,
 }
 

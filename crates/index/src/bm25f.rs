@@ -18,6 +18,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError, Term};
 
 /// Maximum pages of a segment whose words are compared for nearness.
+/// Beyond the limit: ranked without proximity.
 const MAX_PAGES_COMPARED: usize = 200;
 
 /// The share of a field's weight left to a word that most pages have in that field: just enough to

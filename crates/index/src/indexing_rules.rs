@@ -14,6 +14,7 @@ use crate::words::{Stemmer, Words};
 use crawl_index_entry::{Anchor, Heading, IndexedPage};
 
 /// Maximum links of a page to keep with their texts; the first ones are kept.
+/// Beyond the limit: ignored.
 const MAX_LINKS: usize = 400;
 /// Maximum characters of a link text or heading.
 const MAX_NAME_CHARS: usize = 200;
@@ -40,6 +41,7 @@ const MAX_HEADINGS_BEFORE_NAME: usize = 3;
 /// The dashes between the name and the description in that line.
 const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Maximum bytes of main text to index; the beginning is kept.
+/// Beyond the limit: the beginning is indexed.
 const MAX_TEXT_BYTES: usize = 2 << 20;
 /// Maximum bytes of text outside the main text to index.
 const MAX_BESIDE_BYTES: usize = 256 << 10;

@@ -11,6 +11,7 @@ use crate::schema::Texts;
 use crate::tokens::STEM;
 
 /// Maximum words for a prefix: those with the most pages.
+/// Beyond the limit: the most frequent are used.
 const MAX_BEGINNINGS: usize = 48;
 /// Maximum words to scan for a prefix.
 const MAX_LOOKED_THROUGH: usize = 20_000;

@@ -6,6 +6,7 @@
 use crate::error::QueryError;
 
 /// Maximum bytes of a query.
+/// Beyond the limit: refused.
 pub const MAX_QUERY_BYTES: usize = 4096;
 /// Maximum words and phrases of a query. Further ones are ignored.
 const MAX_TERMS: usize = 32;

@@ -33,6 +33,7 @@ use crate::words::{Stemmer, words};
 use crawl_index_entry::IndexedPage;
 
 /// Maximum results to rank.
+/// Beyond the limit: refused.
 pub const MAX_RESULTS: usize = 1000;
 /// When an index is opened, its files are compared with their checksums if their total size is at
 /// most this. In a larger index only files up to `MAX_CHECKED_FILE_BYTES` are checked.
@@ -41,6 +42,7 @@ const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
 /// If fewer pages than this have both words of a query, pages with one word follow.
 const MIN_OF_PAIR: usize = 5;
 /// Maximum languages whose stems are looked up: those with the most pages.
+/// Beyond the limit: searched as typed.
 const MAX_LANGUAGES: usize = 6;
 
 /// The options of a search.

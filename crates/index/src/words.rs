@@ -22,6 +22,7 @@ use known::{KnownWord, KnownWords};
 pub use stem::Stemmer;
 
 /// Maximum bytes of a word. Longer ones are data, such as encoded images.
+/// Beyond the limit: not a word.
 const MAX_WORD_BYTES: usize = 96;
 /// Bytes of text to split into words at a time.
 const MAX_PIECE_BYTES: usize = 8 << 10;

@@ -25,6 +25,7 @@ use crawl_index_entry::ByteGate;
 use crawl_index_entry::IndexedPage;
 
 /// Memory for uncommitted pages, in bytes.
+/// Beyond the limit: written to a segment.
 const MAX_BUFFER_BYTES: usize = 48 << 20;
 
 /// Maximum threads that tokenize at the same time. Each gets a share of the buffer memory, and a

@@ -63,6 +63,7 @@ impl GapHistograms {
 }
 
 /// Maximum number of bins on a time axis.
+/// Beyond the limit: longer intervals.
 pub(crate) const MAX_TIME_BINS: u64 = 60;
 
 const SECOND: u64 = 1000;

@@ -18,6 +18,7 @@ pub(crate) use self::last_rows::LastLines;
 const ROUNDING_MS: u64 = 1;
 
 /// Maximum number of labels listed per host, which may have as many seeds as pages.
+/// Beyond the limit: only in the rows of pages.
 const MAX_HOST_LABELS: usize = 100;
 
 /// The reason of URLs outside the user's scope.

@@ -30,6 +30,7 @@ use sites::verdict;
 use times::{moment, span};
 
 /// Maximum rows in a table of counts; one more row sums up the rest.
+/// Beyond the limit: one row for the others.
 const MAX_ROWS: usize = 100;
 /// Number of broken pages shown before the list is expanded.
 const MAX_OPEN_BROKEN: usize = 10;

@@ -17,6 +17,7 @@ const MAX_NAMED_HOSTS: usize = 20;
 /// Maximum number of labels listed.
 const MAX_NAMED_LABELS: usize = 20;
 /// Maximum number of seeds listed.
+/// Beyond the limit: a count.
 const MAX_NAMED_SEEDS: usize = 20;
 
 /// Formats the report as text.

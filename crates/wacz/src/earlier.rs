@@ -13,6 +13,7 @@ use crate::error::WaczError;
 use crate::zip_file::labelled;
 
 /// Maximum length of a `datapackage.json` in bytes.
+/// Beyond the limit: refused.
 const MAX_DATA_PACKAGE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A WACZ file of earlier rounds.

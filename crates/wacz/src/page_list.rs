@@ -17,6 +17,7 @@ use crate::originals::Originals;
 use crate::zip_file::ZipFile;
 
 /// Maximum text of one page, in bytes.
+/// Beyond the limit: its end is left out.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// One of the two page lists.

@@ -11,6 +11,7 @@ use crate::error::CommandError;
 use crate::settings::seeds::Seed;
 
 /// Hosts without a scheme that are tried at once.
+/// Beyond the limit: the others wait.
 const MAX_TRIED_AT_ONCE: usize = 32;
 
 /// Seeds whose schemes are settled.

@@ -1,4 +1,4 @@
-//! Servers that misbehave: what comes of each, kind by kind.
+//! Misbehaving servers: the outcome of each kind.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ misbehaviour`). The limits are in [limits.md](limits.md).
 |---|---|---|---|---|---|
 ";
 
-/// A kind that no reply can make: it is in how connections are met.
+/// A kind of misbehaviour that is not in a reply, but in how connections are accepted.
 struct Doorway {
     name: &'static str,
     scheme: &'static str,
@@ -52,7 +52,7 @@ fn doorways() -> [Doorway; 3] {
     ]
 }
 
-/// The limits on time.
+/// The time limits.
 #[derive(Clone, Copy, PartialEq)]
 enum TimeLimit {
     Connect,
@@ -61,7 +61,7 @@ enum TimeLimit {
     Total,
 }
 
-/// What ends by a limit on time, and by which.
+/// Misbehaviours that end by a time limit, and the limit.
 const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("sends nothing", TimeLimit::FirstByte),
     (
@@ -84,7 +84,7 @@ const ENDED_BY_TIME: &[(&str, TimeLimit)] = &[
     ("accepts TLS and says nothing", TimeLimit::Connect),
 ];
 
-/// The one that keeps a processor busy until its time is over.
+/// The misbehaviour that keeps a processor busy until its time is over.
 const FLOOD: &str = "100 Continue without end";
 
 fn time_limit(name: &str) -> Option<TimeLimit> {
@@ -92,7 +92,7 @@ fn time_limit(name: &str) -> Option<TimeLimit> {
     of_name.map(|(_, limit)| *limit)
 }
 
-/// A host for each kind, the kinds of connections after the others.
+/// Starts a host for each kind. The kinds of connections come last.
 fn web(kinds: &[Misbehaviour]) -> TestWeb {
     let doorways = doorways();
     let hosts = u32::try_from(kinds.len() + doorways.len()).unwrap();
@@ -107,7 +107,7 @@ fn web(kinds: &[Misbehaviour]) -> TestWeb {
     web
 }
 
-/// The name and the first page of each host.
+/// Returns the name and the first page of each host.
 fn seeds(web: &TestWeb, kinds: &[Misbehaviour]) -> Vec<(&'static str, CanonicalUrl)> {
     let kinds = kinds.iter().map(|kind| (kind.name, "http"));
     let doorways = doorways().map(|doorway| (doorway.name, doorway.scheme));
@@ -118,8 +118,8 @@ fn seeds(web: &TestWeb, kinds: &[Misbehaviour]) -> Vec<(&'static str, CanonicalU
         .collect()
 }
 
-/// A crawl of `seeds` that only `limit` ends by time, so that no outcome depends on how
-/// fast the machine is.
+/// Crawls `seeds` so that only `limit` ends exchanges by time, and no outcome depends on the speed
+/// of the machine.
 fn crawl_of(web: &TestWeb, seeds: Vec<CanonicalUrl>, limit: Option<TimeLimit>) -> Crawl {
     let mut crawl = Crawl::of(web);
     let config = &mut crawl.config;
@@ -168,8 +168,8 @@ impl Records {
     }
 }
 
-/// Crawls what no limit on time ends, and then what one does, all limits at once: a flood
-/// would keep what is to arrive in time from doing so.
+/// Crawls first the kinds that no time limit ends, then those of each limit separately: a flood
+/// would delay answers that must arrive in time.
 fn records(web: &TestWeb, seeds: &[(&str, CanonicalUrl)]) -> Records {
     let crawl = |limit, chosen: &dyn Fn(&str) -> bool| {
         let of_limit = seeds
@@ -198,22 +198,22 @@ fn records(web: &TestWeb, seeds: &[(&str, CanonicalUrl)]) -> Records {
     all
 }
 
-/// The records that a crawl leaves of one host.
-struct Left {
+/// The records of a crawl for one host.
+struct HostRecords {
     page: Option<PageRow>,
-    /// Of its requests, by the records.
+    /// Failures of its requests in the records.
     failures: Vec<String>,
-    /// Why other URLs of it were not asked for.
+    /// Why its other URLs were excluded.
     excluded: Vec<String>,
-    /// The requests that it had, by its own log.
+    /// The requests in the host's own log.
     asked: Vec<LogEntry>,
 }
 
-fn outcome(left: &Left) -> String {
-    let mut words = match (&left.page, left.failures.first()) {
+fn outcome(records_of_host: &HostRecords) -> String {
+    let mut words = match (&records_of_host.page, records_of_host.failures.first()) {
         (Some(page), _) => {
             let status = page.status.map(|status| status.to_string());
-            // What comes after the name are words of libraries.
+            // The text after the name comes from libraries.
             let error = page.error.as_deref().map(name);
             let words: Vec<_> = status.iter().map(String::as_str).chain(error).collect();
             words.join(", ")
@@ -221,7 +221,7 @@ fn outcome(left: &Left) -> String {
         (None, Some(failure)) => format!("{failure}; it rests"),
         (None, None) => "nothing".to_owned(),
     };
-    for reason in &left.excluded {
+    for reason in &records_of_host.excluded {
         let _ = write!(words, "; a link is put aside: {reason}");
     }
     words
@@ -231,12 +231,15 @@ fn name(error: &str) -> &str {
     error.split(':').next().unwrap_or(error)
 }
 
-/// The limit that ends the exchange.
-fn held(left: &Left) -> &'static str {
-    let error = left.page.as_ref().and_then(|page| page.error.as_deref());
+/// Returns the limit that ends the exchange.
+fn held(records_of_host: &HostRecords) -> &'static str {
+    let error = records_of_host
+        .page
+        .as_ref()
+        .and_then(|page| page.error.as_deref());
     match error
         .map(name)
-        .or(left.failures.first().map(String::as_str))
+        .or(records_of_host.failures.first().map(String::as_str))
     {
         Some("timeout") => "total time",
         Some("first_byte_timeout") => "first-byte time",
@@ -248,8 +251,8 @@ fn held(left: &Left) -> &'static str {
     }
 }
 
-fn kept(left: &Left) -> String {
-    let Some(page) = &left.page else {
+fn kept(records_of_host: &HostRecords) -> String {
+    let Some(page) = &records_of_host.page else {
         return "none".to_owned();
     };
     let part = page.error.as_deref().map(name);
@@ -263,9 +266,13 @@ fn kept(left: &Left) -> String {
     }
 }
 
-fn again(left: &Left) -> &'static str {
-    let asked = left.asked.iter().filter(|entry| entry.path == "/").count();
-    match (asked, &left.page) {
+fn again(records_of_host: &HostRecords) -> &'static str {
+    let count = records_of_host
+        .asked
+        .iter()
+        .filter(|entry| entry.path == "/")
+        .count();
+    match (count, &records_of_host.page) {
         (0, _) => "after a rest",
         (1, _) => "no",
         (2, Some(_)) => "yes",
@@ -284,7 +291,7 @@ fn each_misbehaviour_has_its_outcome() {
         let authority = web.authority(host);
         let of_host = records.requests.iter().filter(|row| row.host == authority);
         let there = format!("http://{authority}/");
-        let left = Left {
+        let records_of_host = HostRecords {
             page: records.pages.get(seed.as_str()).cloned(),
             failures: of_host.filter_map(|row| row.failure.clone()).collect(),
             excluded: records
@@ -295,18 +302,21 @@ fn each_misbehaviour_has_its_outcome() {
                 .collect(),
             asked: web.log_of(host),
         };
-        if let Some(page) = &left.page {
-            // Whatever had a head is in the archive.
+        if let Some(page) = &records_of_host.page {
+            // Every answer with a head is in the archive.
             assert_eq!(page.status.is_some(), page.warc.is_some(), "{name}");
         }
-        let (outcome, held) = (outcome(&left), held(&left));
-        let (kept, again) = (kept(&left), again(&left));
+        let (outcome, held) = (outcome(&records_of_host), held(&records_of_host));
+        let (kept, again) = (kept(&records_of_host), again(&records_of_host));
         let coverage = &records.coverage[authority];
-        // Whoever turned us away is called so, and nobody who kept an answer back is called whole.
-        let status = left.page.as_ref().and_then(|page| page.status);
-        let error = left.page.as_ref().and_then(|page| page.error.as_deref());
+        // Hosts that refused us are `blocked`, and hosts that withheld an answer are not `whole`.
+        let status = records_of_host.page.as_ref().and_then(|page| page.status);
+        let error = records_of_host
+            .page
+            .as_ref()
+            .and_then(|page| page.error.as_deref());
         let is_refused = matches!(error, Some("login_page" | "challenge" | "block_page"));
-        let is_refused = is_refused || left.page.is_none() || status == Some(403);
+        let is_refused = is_refused || records_of_host.page.is_none() || status == Some(403);
         assert_eq!(
             coverage.starts_with("blocked"),
             is_refused,
@@ -315,7 +325,7 @@ fn each_misbehaviour_has_its_outcome() {
         if error.is_some() || status.is_none() {
             assert_ne!(coverage, "whole", "{name}");
         }
-        // The evidence is the outcome.
+        // The evidence repeats the outcome.
         let coverage = coverage.split(':').next().unwrap();
         let _ = writeln!(
             table,

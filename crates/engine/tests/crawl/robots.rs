@@ -1,4 +1,4 @@
-//! robots.txt as a living thing: every state it can be in, and what is asked for then.
+//! Every state that a robots.txt can be in, and what is fetched in it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::Crawl;
 
 const RULES: &str = "User-agent: *\nDisallow: /barred\n";
 
-/// Four pages; one is excluded where the rules are [`RULES`].
+/// A site of four pages. [`RULES`] excludes one.
 fn site() -> Spec {
     TestWeb::builder()
         .hosts(2)
@@ -38,15 +38,15 @@ fn crawl_of(web: &TestWeb) -> Crawl {
     crawl
 }
 
-/// A state of the table: what it is called, what is set up for it.
+/// A state in the table, and how to set it up.
 struct State {
     name: &'static str,
     robots: Box<dyn Fn(&TestWeb) -> Script>,
     mode: ConnectionMode,
     forbidden: Forbidden,
-    /// The longest that an exchange may take, where it is that which ends it.
+    /// The maximum time of an exchange, if that is what ends it.
     timeout: Option<Duration>,
-    /// True if the crawl waits until robots.txt can be had.
+    /// Whether the crawl waits until robots.txt is available.
     waits: bool,
 }
 
@@ -155,7 +155,7 @@ fn states() -> Vec<State> {
     states
 }
 
-/// One line of the table.
+/// Returns one line of the table.
 fn play(state: &State) -> String {
     let web = site().start();
     web.script(0, "/robots.txt", (state.robots)(&web));
@@ -195,10 +195,10 @@ fn play(state: &State) -> String {
         Ended::Unreachable(hosts) => {
             assert_eq!(hosts[0].host.as_str(), web.authority(0));
             assert_eq!(summary.pending, 1, "its URLs wait for the next start");
-            let why = hosts[0]
+            let reason = hosts[0]
                 .why
                 .replace(&web.url(0, "/robots.txt"), "robots.txt");
-            format!("ended, host named: {why}")
+            format!("ended, host named: {reason}")
         }
         ended => format!("{ended:?}"),
     };
@@ -238,7 +238,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     let script = || Script::always(Answer::text(RULES)).then(Answer::of(503));
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
-    // Each page finds the copy too old, and what is asked for then answers 503.
+    // For each page the copy is too old, and its refresh answers 503.
     crawl.config.robots_times.most = Duration::from_micros(1);
     crawl.config.wait_unreachable = Duration::from_secs(60);
     let summary = crawl.run().unwrap();
@@ -247,7 +247,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
     assert!(web.log().iter().any(|entry| entry.status == Some(503)));
     assert!(web.log().iter().all(|entry| entry.path != "/barred"));
 
-    // Where no copy may serve, pages wait.
+    // If no copy may be used, pages wait.
     let web = site().script(0, "/robots.txt", script()).start();
     let mut crawl = crawl_of(&web);
     crawl.config.robots_times.most = Duration::from_micros(1);
@@ -264,7 +264,7 @@ fn rfc9309_2_3_1_4_the_last_good_copy_serves_while_the_file_is_unreachable() {
 }
 
 #[test]
-fn a_file_that_changed_in_mid_crawl_binds_what_is_queued_already() {
+fn a_changed_file_applies_to_queued_urls() {
     let changed = Script::always(Answer::text("User-agent: *\nDisallow:\n")).then(Answer::text(
         "User-agent: *\nDisallow: /two\nDisallow: /barred\n",
     ));
@@ -284,7 +284,7 @@ fn a_file_that_changed_in_mid_crawl_binds_what_is_queued_already() {
 }
 
 #[test]
-fn a_fresh_copy_is_not_asked_for_again_by_a_restart() {
+fn a_restart_does_not_refetch_a_fresh_copy() {
     let web = site().script(0, "/robots.txt", Answer::text(RULES)).start();
     let mut crawl = crawl_of(&web);
     crawl.run().unwrap();
@@ -308,14 +308,14 @@ fn rfc9309_2_4_an_old_copy_is_revalidated() {
     let summary = crawl.run().unwrap();
     assert_eq!((summary.pages, summary.excluded["robots"]), (3, 1));
     let log = web.log();
-    let asked: Vec<_> = log
+    let requests: Vec<_> = log
         .iter()
         .filter(|entry| entry.path == "/robots.txt")
         .collect();
-    assert!(asked.len() > 1);
-    assert_eq!(asked[0].header("if-none-match"), None);
+    assert!(requests.len() > 1);
+    assert_eq!(requests[0].header("if-none-match"), None);
     assert!(
-        asked[1..]
+        requests[1..]
             .iter()
             .all(|entry| entry.header("if-none-match") == Some("\"v1\""))
     );
@@ -362,14 +362,14 @@ fn exchanges_of_robots_txt_are_archived_and_rows_name_the_rule() {
     }
 }
 
-/// Microseconds from the end of each request to the start of the next.
+/// Returns the smallest gap between two requests. Microseconds.
 fn least_gap(web: &TestWeb) -> i64 {
     let gaps = crawl_testweb::gaps(&web.log());
     gaps.into_iter().min().unwrap()
 }
 
 #[test]
-fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_asked_for() {
+fn rfc9309_2_3_1_2_a_robots_txt_at_an_excluded_host_is_not_fetched() {
     let web = site().start();
     let to = web.url(1, "/elsewhere.txt");
     web.script(0, "/robots.txt", Answer::redirect(302, &to));
@@ -414,7 +414,7 @@ fn a_request_rate_is_a_gap() {
 }
 
 #[test]
-fn outside_its_visit_times_a_host_is_asked_for_robots_txt_alone() {
+fn outside_its_visit_times_only_robots_txt_is_fetched() {
     let minute = |hours: u64| {
         let seconds = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() + hours * 3600;
         format!("{:02}{:02}", seconds / 3600 % 24, seconds / 60 % 60)
@@ -445,7 +445,7 @@ fn outside_its_visit_times_a_host_is_asked_for_robots_txt_alone() {
 }
 
 #[test]
-fn what_rate_limit_fields_ask_for_is_kept() {
+fn rate_limit_fields_are_respected() {
     let page = Answer::html("<a href=/one>1</a><a href=/two>2</a>")
         .header("ratelimit-policy", "\"page\";q=400;w=100")
         .header("ratelimit", "\"page\";r=400;t=100");
@@ -459,7 +459,7 @@ fn what_rate_limit_fields_ask_for_is_kept() {
     assert_eq!(crawl.requests()[2].why, "rate-limit");
 }
 
-/// Microseconds from the end of the request for `path` to the start of the next.
+/// Returns the microseconds from the end of the request for `path` to the start of the next one.
 fn least_gap_after(web: &TestWeb, path: &str) -> u64 {
     let log = web.log();
     let at = log.iter().position(|entry| entry.path == path).unwrap();

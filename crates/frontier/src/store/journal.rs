@@ -35,6 +35,7 @@ const FORMAT: &[u8; 4] = b"FJL\x03";
 
 /// The longest end of a journal that is searched for complete batches. A commit has a few megabytes
 /// at most.
+/// Beyond the limit: reported as damage.
 const MAX_TORN_BYTES: u64 = 256 << 20;
 
 /// A tag and a table number: no item is shorter.

@@ -12,6 +12,7 @@ use crate::report::Report;
 use crate::rows::{RowsOf, links};
 
 /// Maximum number of hosts or folders to draw, the largest first.
+/// Beyond the limit: not drawn.
 pub(crate) const MAX_NODES: usize = 12;
 /// Maximum number of links to read; a crawl may have a thousand per page.
 pub(crate) const MAX_LINKS: u64 = 200_000;
