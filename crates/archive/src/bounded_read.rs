@@ -21,6 +21,7 @@ pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 const MAX_PASSED_OVER_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Maximum length of a `crawl.toml`, in bytes. A longer file is refused.
+/// Beyond the limit: refused.
 pub const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads a regular file of at most `max_bytes` as text.

@@ -18,6 +18,7 @@ use crate::timestamp::Timestamp;
 pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
 /// Maximum length of a record's fields, and of the HTTP header in its block, in bytes. A record
 /// with longer fields is [`ReadError::Malformed`].
+/// Beyond the limit: not a record.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;
 
 /// Maximum length of a body such that its record can be read with any HTTP header, in bytes.

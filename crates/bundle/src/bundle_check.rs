@@ -22,7 +22,7 @@ use crate::verification::Verification;
 
 /// A row of `robots.jsonl` contains a text, each byte of which may take six in JSON.
 const MAX_ROBOTS_LINE_BYTES: usize = 16 << 20;
-/// A file takes about 400 bytes of the description.
+/// Maximum bytes of an RO-Crate description. A file takes about 400.
 /// Beyond the limit: reported as a defect unread.
 const MAX_RO_CRATE_BYTES: u64 = 64 << 20;
 

@@ -12,7 +12,7 @@ use crate::verification::Verification;
 
 const REPORT: &str = "report.json";
 const HOSTS: &str = "hosts.jsonl";
-/// A host takes about 500 bytes of `report.json`.
+/// Maximum bytes of a `report.json`. A host takes about 500.
 /// Beyond the limit: reported as a defect unread.
 const MAX_REPORT_BYTES: u64 = 256 << 20;
 

@@ -6,7 +6,7 @@ use crawl_records::{counted, size};
 use crawl_weburl::safe_line;
 use serde::Serialize;
 
-/// Maximum findings listed individually.
+/// Maximum defects listed individually.
 /// Beyond the limit: a count.
 const MAX_FINDINGS: usize = 1000;
 

@@ -114,6 +114,7 @@ const MAX_HINT_BYTES: usize = 128;
 /// Beyond the limit: ignored.
 const MAX_ENCLOSURES: usize = 16;
 /// Maximum number of further parts of a feed to keep.
+/// Beyond the limit: ignored.
 const MAX_NEXT_PAGES: usize = 4;
 
 impl FeedEntry {

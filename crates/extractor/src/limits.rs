@@ -11,6 +11,7 @@ pub struct Limits {
     /// Beyond the limit: `links-full`.
     pub links: usize,
     /// Links to resources to keep per page or style sheet.
+    /// Beyond the limit: `resources-full`.
     pub resources: usize,
     /// Bytes of one address, after decoding. A longer one is dropped, because a part of a URL is
     /// another URL.
@@ -19,26 +20,31 @@ pub struct Limits {
     /// Beyond the limit: `text-cut`.
     pub text_bytes: usize,
     /// Bytes of the title.
+    /// Beyond the limit: `title-cut`.
     pub title_bytes: usize,
     /// `meta` elements with a name.
     /// Beyond the limit: `metas-full`.
     pub metas: usize,
     /// Bytes of the content, and of the name, of one `meta`.
+    /// Beyond the limit: `meta-cut`.
     pub meta_bytes: usize,
     /// Attributes of one tag.
     /// Beyond the limit: `attributes-full`.
     pub attributes: usize,
     /// Bytes of one style sheet or `style` element.
+    /// Beyond the limit: `css-too-long`.
     pub css_bytes: usize,
     /// Entries of one sitemap (sitemaps.org: 50,000).
     /// Beyond the limit: `entries-full`.
     pub sitemap_entries: usize,
     /// Bytes of one sitemap, uncompressed (sitemaps.org: 52,428,800).
+    /// Beyond the limit: `sitemap-too-long`.
     pub sitemap_bytes: usize,
     /// Alternates, images and videos of one sitemap, over all its entries.
     /// Beyond the limit: `sitemap-links-full`.
     pub sitemap_links: usize,
     /// Entries of one feed.
+    /// Beyond the limit: `entries-full`.
     pub feed_entries: usize,
     /// Bytes of one feed, uncompressed.
     /// Beyond the limit: `feed-too-long`.

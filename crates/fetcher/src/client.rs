@@ -17,7 +17,6 @@ const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
 /// Fields of an answer's head. Of HTTP/1.1 the client reads no more than 408 KiB before it
 /// has a whole head.
-/// Beyond the limit: `headers_too_large`.
 pub(crate) const MAX_HEADER_FIELDS: usize = 256;
 /// Bytes of an answer's header list, names and values.
 pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
@@ -27,7 +26,6 @@ const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
 /// Idle connections to one host. There are no more than were in flight at once, which `--per-host`
 /// bounds; where fewer were kept, the others would be made anew for each request.
-/// Beyond the limit: closed after the response.
 const MAX_IDLE_PER_HOST: usize = 32;
 /// So that a dead peer is noticed while a slow answer is waited for.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);

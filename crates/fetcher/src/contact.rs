@@ -7,7 +7,6 @@ use crawl_weburl::canonicalize;
 
 /// Bytes of a contact, which stands in each request's `User-Agent`. A mail address has at most 254
 /// (RFC 5321 section 4.5.3.1.3).
-/// Beyond the limit: refused, because each request contains it.
 pub const MAX_CONTACT_BYTES: usize = 256;
 
 /// Who answers for the requests: a mail address, or an http or https URL.

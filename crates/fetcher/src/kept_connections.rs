@@ -11,7 +11,6 @@ use tokio::time::Instant;
 
 /// Connections that are kept, those in use included. Each takes some 30 kB in the HTTP library:
 /// `docs/performance.md` has its parts.
-/// Beyond the limit: closed after the response.
 pub(crate) const MAX_KEPT_CONNECTIONS: usize = 1024;
 
 /// The interval at which hosts are looked for whose connections were closed meanwhile.

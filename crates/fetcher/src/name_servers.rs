@@ -25,7 +25,6 @@ use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::FailureKind;
 
 /// Bytes of a name and of one label of it (RFC 1035 section 2.3.4).
-/// Beyond the limit: `name_too_long`.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 /// Tries of each question, the first among them.

@@ -17,13 +17,11 @@ use crate::name_servers::{NameAnswer, Rest, Source};
 
 /// Names kept, found or not. An entry is some 200 bytes; a name that fell out is asked for
 /// again.
-/// Beyond the limit: looked up again.
 const MAX_NAMES: u64 = 20_000;
 /// Addresses kept of one name.
 const MAX_ADDRESSES: usize = 16;
 /// Look-ups whose slower address family is still awaited after the name was used. Each holds a
 /// socket; beyond this the slower family is given up until the name is looked up again.
-/// Beyond the limit: one family is known until the next look-up.
 const MAX_LATE_LOOKUPS: usize = 64;
 /// Bounds on the life of an answer, whatever its TTL says: the shortest spares name servers,
 /// the longest is that of caches everywhere.

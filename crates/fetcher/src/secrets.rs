@@ -16,7 +16,6 @@ use crate::host_access::{HostAccess, REDACTED};
 
 /// Bytes of the shortest secret that is looked for. A shorter one stands in half of all pages
 /// by chance, and what stands there would be torn out.
-/// Beyond the limit: shorter ones are not found.
 pub const MIN_SECRET_BYTES: usize = 6;
 
 /// The secrets of a configuration: values of header fields and cookies, and of credentials the

@@ -44,6 +44,7 @@ const NAME_DASHES: [&str; 3] = [" - ", " \u{2013} ", " \u{2014} "];
 /// Beyond the limit: the beginning is indexed.
 const MAX_TEXT_BYTES: usize = 2 << 20;
 /// Maximum bytes of text outside the main text to index.
+/// Beyond the limit: the beginning is indexed.
 const MAX_BESIDE_BYTES: usize = 256 << 10;
 
 /// A fetched page, as parsed.

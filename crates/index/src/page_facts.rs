@@ -16,7 +16,6 @@ use crawl_index_entry::{IndexedPage, url_key};
 /// Maximum link texts to keep for a page; the most frequent ones are kept.
 const MAX_ANCHORS: usize = 16;
 /// A link text that leads to more pages than this describes none of them: `next`, `here`, `back`.
-/// Beyond the limit: the most frequent are kept.
 const MAX_NAMES: usize = 8;
 /// Maximum pages to consider as versions of each other. Further pages are not compared.
 const MAX_VERSIONS: usize = 200;

@@ -37,6 +37,7 @@ use crawl_index_entry::IndexedPage;
 pub const MAX_RESULTS: usize = 1000;
 /// When an index is opened, its files are compared with their checksums if their total size is at
 /// most this. In a larger index only files up to `MAX_CHECKED_FILE_BYTES` are checked.
+/// Beyond the limit: only small files are checked.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;
 /// If fewer pages than this have both words of a query, pages with one word follow.

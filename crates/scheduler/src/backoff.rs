@@ -7,7 +7,6 @@ use crate::politeness::Politeness;
 use crate::tick::Tick;
 
 /// The longest pause that the doubling comes to.
-/// Beyond the limit: paused for this long.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The back-off state of a host; one that simply answers has none.

@@ -6,7 +6,6 @@ use crate::daily_hours::DailyHours;
 use crate::tick::{Tick, micros};
 
 /// Rates with hours of their own that are kept; what goes beyond counts at any hour.
-/// Beyond the limit: the strictest of the others applies at any hour.
 const MAX_RATES: usize = 16;
 /// Spans that are kept; a span less means fewer visits.
 const MAX_VISIT_TIMES: usize = 64;

@@ -23,6 +23,7 @@ use crate::table::{About, Kind, Order, RowSink, Table, Value};
 /// Beyond the limit: the next row group.
 const MAX_GROUP_ROWS: usize = 122_880;
 /// Maximum bytes of values buffered for a row group. A single row may have megabytes.
+/// Beyond the limit: the next row group.
 const MAX_GROUP_BYTES: usize = 48 * 1024 * 1024;
 /// Values that are handed to the encoder at a time.
 const BATCH_ROWS: usize = 4096;

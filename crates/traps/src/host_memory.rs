@@ -14,6 +14,7 @@ use super::template::Template;
 /// Beyond the limit: the hosts that were idle for longest are forgotten.
 const MAX_BYTES: usize = 128 << 20;
 /// Maximum number of recent templates of one host.
+/// Beyond the limit: the oldest are forgotten.
 const MAX_TEMPLATES: usize = 512;
 /// Maximum number of recent texts of one host.
 /// Beyond the limit: the oldest are forgotten.

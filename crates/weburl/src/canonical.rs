@@ -12,7 +12,6 @@ use crate::shape::Shape;
 
 /// A longer URL is [`Unusable::TooLong`]. Bytes; servers commonly refuse more than
 /// 8 KiB of request line.
-/// Beyond the limit: the link is dropped.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// An http or https URL in canonical form.

@@ -9,7 +9,6 @@ use crate::error::CommandError;
 use crate::values::Span;
 
 /// The longest line that a client may send, in bytes.
-/// Beyond the limit: disconnected.
 pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
 /// A command for a running crawl, as it is typed and as it is sent.

@@ -21,7 +21,6 @@ use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// Connections at a time.
-/// Beyond the limit: refused.
 const MAX_CLIENTS: usize = 64;
 
 /// The time in which a client must read what was sent; then the connection is closed.

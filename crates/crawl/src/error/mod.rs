@@ -30,7 +30,6 @@ pub(crate) const BREACH: u8 = 4;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Characters of a word in a message; of a longer one its beginning and its end are shown.
-/// Beyond the limit: the middle is left out.
 const MAX_WORD_CHARS: usize = 200;
 /// The same of a line.
 const MAX_LINE_CHARS: usize = 2000;

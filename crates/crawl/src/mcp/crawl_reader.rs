@@ -18,7 +18,6 @@ use crate::error::CommandError;
 use crate::search_index;
 
 /// The longest text of one answer. Characters.
-/// Beyond the limit: the next page of the text.
 const MAX_TEXT_CHARS: usize = 40_000;
 
 /// Characters of an excerpt.

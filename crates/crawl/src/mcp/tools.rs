@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// The most results of one answer.
-/// Beyond the limit: refused.
 const MAX_RESULTS: usize = 20;
 /// The results of an answer where nobody says how many.
 const RESULTS: usize = 10;

@@ -11,7 +11,6 @@ use crate::error::CommandError;
 use crate::settings::seeds::Seed;
 
 /// Hosts without a scheme that are tried at once.
-/// Beyond the limit: the others wait.
 const MAX_TRIED_AT_ONCE: usize = 32;
 
 /// Seeds whose schemes are settled.

@@ -27,7 +27,6 @@ use super::state::{App, MAX_BODY_BYTES};
 use super::{api, headers, view};
 
 /// From the head of a request to the head of its answer.
-/// Beyond the limit: 503.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Answers below this size are sent as they are: they fit into one packet either way.

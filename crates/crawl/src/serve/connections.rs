@@ -24,18 +24,15 @@ use tower_service::Service as _;
 use crate::error::CommandError;
 
 /// Connections at once. A further one evicts a silent connection, or waits.
-/// Beyond the limit: the oldest silent one is closed.
 pub(crate) const MAX_CONNECTIONS: usize = 512;
 /// Connections at once from one address, unless clients connect through a proxy. A further one
 /// evicts a silent connection of that address, or is closed.
 pub(crate) const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
 /// From the start of a connection, or the end of its last answer, to the end of a request's head.
-/// Beyond the limit: closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Bytes of a request's head.
 pub(crate) const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Header fields of a request.
-/// Beyond the limit: 431.
 const MAX_FIELDS: usize = 64;
 /// The time for which a client may take nothing of what it is sent.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);

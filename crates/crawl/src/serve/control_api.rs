@@ -20,7 +20,6 @@ use crate::control::protocol::Command;
 pub(crate) const COMMANDS: [&str; 6] = ["pause", "resume", "add", "delay", "park", "unpark"];
 
 /// The time that a body may take to come.
-/// Beyond the limit: 408.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `POST /api/crawl/COMMAND` with the command's values as a JSON object.

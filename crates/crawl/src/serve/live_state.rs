@@ -19,7 +19,6 @@ use crate::control::client::{Client, ClientError};
 use crate::control::protocol::State;
 
 /// Clients that follow the crawl at once; the connections they hold are no use to searches.
-/// Beyond the limit: 503.
 pub(crate) const MAX_FOLLOWERS: usize = 64;
 /// The interval at which a client is sent something where nothing happens, so that neither a proxy
 /// nor the client takes the connection for dead.

@@ -11,7 +11,6 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 /// Clients that are told apart at once. Beyond it, those that come newly share one account.
-/// Beyond the limit: further clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 
 /// The interval at which accounts that are full again are thrown away, where there are too many.

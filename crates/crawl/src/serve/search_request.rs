@@ -8,7 +8,6 @@ use super::problem::Problem;
 /// Bytes of a query.
 pub(crate) const MAX_QUERY_BYTES: usize = 4096;
 /// Results of one answer.
-/// Beyond the limit: 400.
 pub(crate) const MAX_LIMIT: usize = 50;
 /// Results of one answer, where the request names no number, and of a page.
 pub(crate) const DEFAULT_LIMIT: usize = 10;

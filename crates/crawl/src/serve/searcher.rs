@@ -19,12 +19,10 @@ use crate::error::CommandError;
 use crate::search_index;
 
 /// The longest wait of a question for a thread.
-/// Beyond the limit: 503.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time for which what is said of the whole index is taken for true.
 const MAX_STATS_AGE: Duration = Duration::from_secs(3);
 /// Threads at most, on however many processors.
-/// Beyond the limit: searches wait.
 const MAX_THREADS: usize = 16;
 
 /// Searches, as many at once as there are processors. Others wait their turn, and nothing

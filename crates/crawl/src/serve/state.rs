@@ -15,7 +15,6 @@ use super::report_cache::Reports;
 use super::searcher::Searcher;
 
 /// Bytes of a request's body.
-/// Beyond the limit: 413.
 pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024;
 
 /// All that an answer needs.

@@ -18,7 +18,6 @@ const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 
 /// Maximum steps of a walker. If all links are known, they are taken in one transaction.
-/// Beyond the limit: refused.
 const MAX_STEPS: u64 = 1_000_000;
 /// Maximum number of walkers. All are checked whenever a page that one waits for is settled.
 const MAX_WALKERS: u64 = 1_000;

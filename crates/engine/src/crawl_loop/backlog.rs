@@ -12,7 +12,6 @@ use crate::config::Config;
 
 /// The minimum limit of unsettled items. Bounds the bodies in memory behind the fetcher, and is large
 /// enough for a group commit to pay while the next group gathers.
-/// Beyond the limit: no further request is sent.
 const MAX_UNSETTLED: u64 = 512;
 
 /// Maximum bytes of bodies on their way to the disk. Bodies of requests in flight are not counted.
@@ -20,7 +19,6 @@ const MAX_UNSETTLED_BYTES: u64 = 256 << 20;
 
 /// Maximum bytes of pages that wait for a reader, per reader thread. In a debug build a thread reads
 /// that many per second of the slowest pages: Chinese ones that are indexed.
-/// Beyond the limit: no further request is sent.
 const MAX_UNREAD_BYTES: u64 = 4 << 20;
 
 /// Maximum rows that a consumer of pages has not taken.

@@ -20,7 +20,6 @@ use crate::messages::{Effect, Order, Ordered, WriterMessage};
 use crate::time::millis;
 
 /// Hosts that may have a delay of their own.
-/// Beyond the limit: refused.
 pub(super) const MAX_DELAYS: usize = 1_000;
 
 /// Hosts of a state, at most.

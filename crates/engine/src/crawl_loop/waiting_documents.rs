@@ -11,14 +11,12 @@ use crawl_scheduler::Tick;
 use crawl_weburl::{HostKey, Origin};
 
 /// Documents of one host that may wait before it gets no further permit.
-/// Beyond the limit: the host waits.
 const MAX_HOST_DOCUMENTS: u64 = 16;
 /// Bytes of documents of one host that may wait before it gets no further permit.
 const MAX_HOST_BYTES: u64 = 16 << 20;
 /// Documents of all hosts beyond which each may have a single one waiting.
 const MANY_DOCUMENTS: u64 = 128;
 /// Documents of all hosts at which no host gets a permit.
-/// Beyond the limit: all hosts wait.
 const MAX_DOCUMENTS: u64 = 512;
 
 /// The time that documents have once a stop was asked for. Then their URLs are pending again.

@@ -13,7 +13,6 @@ use crate::failure::Failure;
 use crate::retry_after::retry_after;
 
 /// Redirects followed on the way to a robots.txt (RFC 9309 section 2.3.1.2).
-/// Beyond the limit: unreachable.
 pub const MAX_HOPS: u8 = 5;
 /// Bytes of a robots.txt that are fetched and decoded. More than the rules' own limit
 /// (512 KiB, RFC 9309 section 2.5 asks for 500), so that a file that was cut here is known

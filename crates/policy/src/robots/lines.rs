@@ -6,7 +6,6 @@ use memchr::{memchr, memchr2, memchr3, memrchr2};
 
 /// The most that is read of a robots.txt, in bytes after decoding; the line that the limit cuts is
 /// dropped. RFC 9309 section 2.5 asks for 500 KiB at least.
-/// Beyond the limit: ignored (RFC 9309 section 2.5).
 pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
 /// The part of a file that is read, as bytes of (nearly) UTF-8.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::lines::Key;
 
 /// Lines about the use of pages that are kept of a group, and of a file; the first ones.
-/// Beyond the limit: ignored.
 const MAX_PREFERENCES: usize = 1000;
 
 /// A `Sitemap:` line; it speaks for the whole file.

@@ -6,7 +6,6 @@ use super::{Channel, Sources, Stance, Statement, UsagePurpose, Vocabulary, value
 use crate::robots::path_matches;
 
 /// Entries of a file that are read: each question may go over all of them.
-/// Beyond the limit: ignored.
 const MAX_ENTRIES: usize = 1000;
 
 /// A `/.well-known/tdmrep.json`.

@@ -15,6 +15,7 @@ use crate::rows::{RowsOf, links};
 /// Beyond the limit: not drawn.
 pub(crate) const MAX_NODES: usize = 12;
 /// Maximum number of links to read; a crawl may have a thousand per page.
+/// Beyond the limit: not read; the sketch says so.
 pub(crate) const MAX_LINKS: u64 = 200_000;
 /// Maximum number of folders to count separately.
 const MAX_FOLDERS: usize = 1000;
