@@ -700,6 +700,11 @@ tables! {
         /// An address, with a port if it isn't 53. The hosts file is then ignored.
         #[arg(value_name = "ADDR")]
         name_server: Vec<NameServer> = Vec::new(), Guarded("where requests go");
+        /// Maximum look-ups per second to each name server
+        ///
+        /// 0 turns the limit off. Name servers on loopback have no limit.
+        #[arg(value_name = "X")]
+        name_server_rate: Limit<Factor> = Limit(Some(Factor(100.0))), GoesOn;
         /// Also trust the certificates in this PEM file (may be repeated)
         ///
         /// For servers whose certificates are signed by your own CA.
