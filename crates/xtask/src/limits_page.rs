@@ -214,7 +214,7 @@ fn constant(doc: &[&str], mark: usize, item: &str) -> Result<Limit> {
     let value = shown(value, is_bytes).with_context(|| format!("can't evaluate {item}"))?;
     let beyond = doc[mark..].join(" ");
     Ok(Limit {
-        what: what.replace('[', "").replace(']', ""),
+        what: what.replace(['[', ']'], ""),
         value,
         beyond: beyond
             .trim_start_matches(MARK)
@@ -277,7 +277,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
