@@ -255,7 +255,7 @@ impl Host {
             .collect()
     }
 
-    /// Ends a request to this host. `stretch` is the fraction by which to lengthen the gap.
+    /// Ends a request to this host. `stretch` lengthens the gap by a fraction.
     pub(crate) fn end_slot(&mut self, politeness: &Politeness, end: Tick, stretch: f64) {
         let (gap, why) = self.gap(politeness);
         let stretched = gap.saturating_add((gap as f64 * stretch) as u64);

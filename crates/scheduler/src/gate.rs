@@ -182,7 +182,7 @@ impl Gates {
     }
 
     /// Removes a host from the gate. Drops the gate if it is unused and its delay is over at `now`.
-    pub(crate) fn leave(&mut self, id: u32, now: Tick) {
+    pub(crate) fn remove_host(&mut self, id: u32, now: Tick) {
         self.slab[id].hosts -= 1;
         self.drop_unused(id, now);
     }
@@ -249,8 +249,8 @@ mod tests {
         assert_eq!(gates.join_address(at(100), address), id);
         gates.get_mut(id).in_flight = 1;
         gates.get_mut(id).last = at(100);
-        gates.leave(id, at(100));
-        gates.leave(id, at(100));
+        gates.remove_host(id, at(100));
+        gates.remove_host(id, at(100));
         assert_eq!((gates.by_key.len(), gates.fading.len()), (1, 0));
         gates.release(id, at(120));
         for (now, left) in [(149, 1), (150, 0)] {
@@ -263,7 +263,7 @@ mod tests {
         }
         // A rested gate is dropped with its last host.
         let id = gates.join_address(at(150), address);
-        gates.leave(id, at(150));
+        gates.remove_host(id, at(150));
         assert!(gates.by_key.is_empty() && gates.get(id).is_none());
     }
 }

@@ -146,7 +146,7 @@ impl Scheduler {
             (gate, None) => {
                 self.dequeue(id);
                 self.hosts[id].site = NO_GATE;
-                self.gates.leave(gate, self.now);
+                self.gates.remove_host(gate, self.now);
             }
         }
     }

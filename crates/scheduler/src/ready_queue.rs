@@ -1,7 +1,6 @@
-//! Ready queue: hosts ordered by the time at which they may next be fetched from.
+//! Ready queue: hosts ordered by when they may next be fetched from.
 //!
-//! A host with work is in exactly one queue. Before it is ready it is in `later`, ordered by the
-//! time at which it will be. After that it is in `ready`, ordered by its [`ReadyKey`]. If a gate
+//! A host with work is in exactly one queue. Before it is ready it is in `later`, ordered by when it will be. After that it is in `ready`, ordered by its [`ReadyKey`]. If a gate
 //! (address, site, look-ups) is closed when a host's turn comes, the host moves to the gate's queue
 //! and the gate takes the host's position: in `later` until it opens, then in `ready` with the key
 //! of its first host. So no decision iterates over blocked hosts, and a host that waited at a gate
@@ -86,7 +85,7 @@ impl Scheduler {
         }
     }
 
-    /// Returns the next time at which a permit may be due if nothing changes before then.
+    /// Returns the next time when a permit may be due if nothing changes before then.
     pub(crate) fn soonest(&self) -> Option<Tick> {
         if self.in_flight >= self.politeness().concurrency {
             return None;
@@ -175,7 +174,7 @@ impl Scheduler {
         self.unreserve(id);
     }
 
-    /// Queues a gate for the time at which it lets the next waiting host through.
+    /// Queues a gate for the time when it lets the next waiting host through.
     pub(crate) fn requeue_gate(&mut self, number: u32) {
         let Some(gate) = self.gates.get(number) else {
             return;
@@ -223,7 +222,7 @@ impl Scheduler {
 
     /// Issues a permit to a ready host that was just dequeued. If the hour forbids it, the host
     /// waits for its hour. If a gate is closed, the host queues there. After a look-up
-    /// (`is_looked_up`) an unknown address is no obstacle.
+    /// (`is_looked_up`) an unknown address does not block it.
     pub(crate) fn attempt(&mut self, id: u32, is_looked_up: bool) -> Option<Permit> {
         self.hosts[id].position = QueuePosition::NotQueued;
         if !self.is_hour(id) {

@@ -549,7 +549,7 @@ impl Scheduler {
         self.dequeue(id);
         self.hosts[id].address = self.gates.join_address(self.now, address);
         if old != NO_GATE {
-            self.gates.leave(old, self.now);
+            self.gates.remove_host(old, self.now);
         }
     }
 

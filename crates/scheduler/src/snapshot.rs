@@ -137,7 +137,7 @@ impl Scheduler {
             }
             for gate in [host.address, host.site] {
                 if gate != NO_GATE {
-                    self.gates.leave(gate, self.now);
+                    self.gates.remove_host(gate, self.now);
                 }
             }
             return Some(Evicted {
@@ -178,7 +178,7 @@ impl Scheduler {
         }
         for gate in [host.address, host.site] {
             if gate != NO_GATE {
-                self.gates.leave(gate, self.now);
+                self.gates.remove_host(gate, self.now);
             }
         }
         Some(host.origins.into_iter().map(|entry| entry.origin).collect())
@@ -487,8 +487,8 @@ mod tests {
                 in_flight,
                 ..HostSnapshot::default()
             };
-            let slots = restored(three_slots(), &[&stored]).slots;
-            assert_eq!(slots, vec![slot(0, 2, GapReason::Restart); slots]);
+            let restored_slots = restored(three_slots(), &[&stored]).slots;
+            assert_eq!(restored_slots, vec![slot(0, 2, GapReason::Restart); slots]);
         }
     }
 
