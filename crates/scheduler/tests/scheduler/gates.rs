@@ -368,7 +368,7 @@ fn paused_hosts_are_listed_apart_from_hosts_waiting_for_their_gap() {
         stage.end(permit.spend(), kind);
     }
     let resting = stage.scheduler.host_summary(stage.now);
-    let reasons: Vec<_> = resting.paused.iter().map(|paused| paused.reasons).collect();
+    let reasons: Vec<_> = resting.paused.iter().map(|paused| paused.why).collect();
     assert_eq!(
         reasons,
         [

@@ -38,7 +38,7 @@ impl Stage {
         rate_limit: Option<RateLimit>,
     ) -> (Duration, GapReason, HostWait) {
         let (permit, waited) = self.wait();
-        let reason = permit.reason();
+        let reason = permit.why();
         self.now = self.now + ANSWER;
         let signal = RequestOutcome {
             end: self.now,

@@ -208,7 +208,7 @@ fn rfc9110_10_2_3_retry_after_is_waited_exactly() {
         } else {
             GapReason::Delay
         };
-        assert_eq!(permit.reason(), reason);
+        assert_eq!(permit.why(), reason);
         stage.end(permit.spend(), ANSWERED);
     }
 }

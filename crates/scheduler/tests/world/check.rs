@@ -92,7 +92,7 @@ pub(crate) enum WorldPurpose {
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     pub(crate) host: u32,
-    pub(crate) what: WorldPurpose,
+    pub(crate) purpose: WorldPurpose,
     address: Option<u32>,
     site: u32,
     pub(crate) start: Tick,
@@ -172,7 +172,7 @@ impl Check {
         self.last_start = Some(now);
         Sent {
             host,
-            what,
+            purpose,
             address,
             site,
             start: now,

@@ -397,11 +397,11 @@ impl World {
         self.follow(purpose, sent.purpose, kind == OutcomeKind::Answered);
     }
 
-    fn follow(&mut self, purpose: Purpose, purpose: WorldPurpose, answered: bool) {
+    fn follow(&mut self, purpose: Purpose, world_purpose: WorldPurpose, answered: bool) {
         match purpose {
             Purpose::Page { .. } if answered => self.tally.pages += 1,
             Purpose::Page { origin } => {
-                if let WorldPurpose::Page(number) = purpose {
+                if let WorldPurpose::Page(number) = world_purpose {
                     self.put_back(number, 1);
                     self.report_pending(&origin, number);
                 }
@@ -493,7 +493,7 @@ impl World {
         self.look_ups.clear();
         self.found.clear();
         for sent in &sent {
-            if let WorldPurpose::Page(number) = sent.what {
+            if let WorldPurpose::Page(number) = sent.purpose {
                 self.put_back(number, 1);
             }
         }
