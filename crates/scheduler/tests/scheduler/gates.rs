@@ -122,7 +122,7 @@ fn look_ups_run_ahead_and_do_not_count_as_requests_in_flight() {
         look_ups: 3,
         ..fast()
     });
-    let known_host = stage.open("http://known_host.example", 1000).host_key();
+    let known_host = stage.open("http://known.example", 1000).host_key();
     let address: IpAddr = "192.0.2.1".parse().unwrap();
     stage.scheduler.set_address(stage.now, &known_host, address);
     for host in 0..5 {
@@ -449,7 +449,7 @@ fn a_lowered_site_limit_takes_a_held_place_away() {
     };
     let neighbour = host("http://neighbour.example", here);
     let holder = host("http://holder.s.example", here);
-    let other_host = host("http://other_host.s.example", elsewhere);
+    let other_host = host("http://other.s.example", elsewhere);
     let now = stage.now;
     let mut poll_host = |host| match stage.scheduler.poll_host(now, host) {
         Poll::Issue(permit) => Some(permit.spend()),

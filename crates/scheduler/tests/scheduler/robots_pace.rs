@@ -128,7 +128,7 @@ fn a_rate_that_begins_while_a_host_waits_for_room_is_kept() {
     stage.open_with_pace("http://slow.example", 100, pace);
     stage.exchange(ANSWERED);
     let end = stage.now;
-    stage.open("http://second.example", 1);
+    stage.open("http://other.example", 1);
     let second = stage.issue();
     stage.now = clock(&stage, 6, 3);
     stage.end(second.spend(), ANSWERED);
