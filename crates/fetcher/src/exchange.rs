@@ -206,7 +206,8 @@ pub enum TlsVersion {
 }
 
 impl Exchange {
-    /// Returns the target of a redirect (RFC 9110 section 15.4). `None` if the answer is not a redirect.
+    /// Returns the target of a redirect (RFC 9110 section 15.4). `None` if the answer is not a
+    /// redirect.
     #[must_use]
     pub fn redirect_target(&self) -> Option<Result<CanonicalUrl, Unusable>> {
         if !matches!(self.status, 301 | 302 | 303 | 307 | 308) {

@@ -36,7 +36,8 @@ pub struct Politeness {
     pub max_rate: Option<f64>,
     /// Maximum requests in flight in total.
     pub concurrency: u32,
-    /// Maximum permits waiting for a look-up, not counted in `concurrency`. With 0, nothing is looked up before the request.
+    /// Maximum permits waiting for a look-up, not counted in `concurrency`. With 0, nothing is
+    /// looked up before the request.
     pub look_ups: u32,
     /// Upper bound for Retry-After and for waits from rate-limit fields.
     pub max_retry_after: Duration,

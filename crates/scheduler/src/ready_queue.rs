@@ -1,10 +1,11 @@
 //! Ready queue: hosts ordered by when they may next be fetched from.
 //!
-//! A host with work is in exactly one queue. Before it is ready it is in `later`, ordered by when it will be. After that it is in `ready`, ordered by its [`ReadyKey`]. If a gate
-//! (address, site, look-ups) is closed when a host's turn comes, the host moves to the gate's queue
-//! and the gate takes the host's position: in `later` until it opens, then in `ready` with the key
-//! of its first host. So no decision iterates over blocked hosts, and a host that waited at a gate
-//! keeps its turn.
+//! A host with work is in exactly one queue. Before it is ready it is in `later`, ordered by when
+//! it will be. After that it is in `ready`, ordered by its [`ReadyKey`]. If a gate (address, site,
+//! look-ups) is closed when a host's turn comes, the host moves to the gate's queue and the gate
+//! takes the host's position: in `later` until it opens, then in `ready` with the key of its first
+//! host. So no decision iterates over blocked hosts, and a host that waited at a gate keeps its
+//! turn.
 
 use crate::gate::{Gate, Wake};
 use crate::host::{NO_GATE, QueuePosition};

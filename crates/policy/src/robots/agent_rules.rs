@@ -136,7 +136,8 @@ impl AgentRules {
         &self.reading.group.request_rates
     }
 
-    /// Returns the `Visit-time` lines of the agent's groups. Visits are welcome at any of these times.
+    /// Returns the `Visit-time` lines of the agent's groups. Visits are welcome at any of these
+    /// times.
     #[must_use]
     pub fn visit_times(&self) -> &[VisitTime] {
         &self.reading.group.visit_times

@@ -139,8 +139,8 @@ impl Rust {
     }
 }
 
-/// Builds the recipe. The build steps reach crates.io as this machine does: they see its certificates and
-/// Cargo configuration while they run, but the image contains neither.
+/// Builds the recipe. The build steps reach crates.io as this machine does: they see its
+/// certificates and Cargo configuration while they run, but the image contains neither.
 pub(super) fn build(
     workspace: &Workspace,
     buildah: &Buildah,
