@@ -1,5 +1,5 @@
-//! The committed corpus: each line of `cases.jsonl` is a file, a robot, a URL, what must come
-//! out by which reading, and the text that says so.
+//! The committed corpus. Each line of `cases.jsonl` has a file, a robot, a URL, the expected result
+//! by profile, and the text that requires it.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, HashSet};
@@ -89,9 +89,9 @@ fn the_corpus_is_whole() {
     );
 }
 
-/// `DIALECTS.md` shows where the readings differ; `UPDATE_EXPECT=1` writes it anew.
+/// `DIALECTS.md` shows where the profiles differ. `UPDATE_EXPECT=1` rewrites it.
 #[test]
-fn the_table_of_dialects_is_what_the_readings_say() {
+fn the_table_of_dialects_is_current() {
     let rows = [
         (
             "`*` and `$` in a path",

@@ -1,8 +1,7 @@
-//! `cargo xtask`: what is done to this workspace, as opposed to what is in it.
+//! `cargo xtask`: tasks for working on this workspace.
 //!
 //! `test` is the gate: it fetches what tests need into `target/` and runs every check in order.
-//! Nothing on the machine outside of `target/` and Cargo's own caches is changed, and nothing but
-//! `dist` needs root.
+//! Nothing outside `target/` and Cargo's own caches is changed, and only `dist` needs root.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod allowed_imports;
@@ -109,7 +108,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds the program with the long runs, and starts one.
+/// Builds the program of long runs and starts one.
 fn trial(workspace: &Workspace, name: &str, passed: &Passed) -> anyhow::Result<()> {
     let mut command = workspace.cargo(&["run", "--package", "crawl-trials", "--", name]);
     workspace::run(command.args(&passed.args))
