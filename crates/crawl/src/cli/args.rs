@@ -59,7 +59,7 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// The flags of the main job.
+/// Flags of the main job.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct JobArgs {
     /// Read settings from this TOML file; flags win
@@ -72,7 +72,7 @@ pub(crate) struct JobArgs {
     pub(crate) layer: Layer,
 }
 
-/// The other commands.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Tell what a crawl would cost its hosts: from robots.txt and sitemaps alone
@@ -233,7 +233,7 @@ pub(crate) struct FrontierArgs {
     pub(crate) command: FrontierCommand,
 }
 
-/// A command of `crawl frontier`.
+/// Subcommands of `crawl frontier`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum FrontierCommand {
     /// Tell how the crawls of an engine stand, and their workers
@@ -342,7 +342,7 @@ pub(crate) enum FrontierCommand {
     },
 }
 
-/// Where a frontier is that workers share.
+/// Location of a shared frontier.
 #[derive(Debug, Args)]
 pub(crate) struct FrontierPlaceArgs {
     /// The connection string of the engine, once for each group of engines [default: those of --config]
@@ -380,7 +380,7 @@ pub(crate) struct ExplainArgs {
     /// The crawl's directory; those of all its workers are read as one
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// The one that is read, once several were made one.
+    /// The directory to read: the only one given, or the gathered one.
     #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// The URL in question
@@ -401,7 +401,7 @@ pub(crate) struct AuditArgs {
     /// The crawl's directory; those of all its workers are read as one
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// The one that is read, once several were made one.
+    /// The directory to read: the only one given, or the gathered one.
     #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// As JSON
@@ -440,7 +440,7 @@ pub(crate) struct VerifyArgs {
     /// The crawl's directory, or the folder of a bundle; those of all its workers are read as one
     #[arg(value_name = "DIR|BUNDLE", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// The one that is read, once several were made one.
+    /// The directory to read: the only one given, or the gathered one.
     #[arg(skip)]
     #[cfg_attr(
         not(feature = "tables"),
@@ -490,7 +490,7 @@ pub(crate) struct ForgetArgs {
     pub(crate) json: bool,
 }
 
-/// The reason that decides which pages are forgotten.
+/// The criterion that selects the pages to forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Because {
     /// The rules that the last recheck was told
@@ -591,7 +591,7 @@ pub(crate) struct ExportArgs {
     /// The crawl's directory; those of all its workers are read as one
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// The one that is read, once several were made one.
+    /// The directory to read: the only one given, or the gathered one.
     #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// The format: wacz, bundle, parquet, csv, graph, opensearch, meilisearch, static, markdown,
@@ -620,7 +620,7 @@ pub(crate) struct ExportArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoundChoice {
     All,
-    /// From 1.
+    /// Numbered from 1.
     One(u32),
 }
 
@@ -638,7 +638,7 @@ impl FromStr for RoundChoice {
     }
 }
 
-/// The formats of `crawl export`.
+/// Formats of `crawl export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExportFormat {
     /// Lines for the bulk interface of OpenSearch and Elasticsearch
@@ -738,7 +738,7 @@ pub(crate) struct ServeArgs {
     pub(crate) behind_proxy: bool,
 }
 
-/// The command as clap has it, with the built-in defaults in its help.
+/// Returns the clap command, with the built-in defaults in its help.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
         .mut_args(with_default)
@@ -747,8 +747,8 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommand("replay", |replay| replay.mut_args(with_default))
 }
 
-/// Adds the default to a flag's help. clap is not told of it: a flag that was not typed
-/// must not win over a file.
+/// Appends the default to a flag's help. The default isn't a clap default value: a flag that was
+/// not given must not override a configuration file.
 fn with_default(flag: clap::Arg) -> clap::Arg {
     let Some(default) = default_of(flag.get_id().as_str()) else {
         return flag;

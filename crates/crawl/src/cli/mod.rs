@@ -1,4 +1,4 @@
-//! The command line: its definition, the words before clap reads them, and its errors.
+//! Command-line definitions, preprocessing and usage errors.
 
 pub(crate) mod args;
 pub(crate) mod gather;

@@ -11,7 +11,7 @@ pub(crate) struct ReportArgs {
     /// The crawl's directory; those of all its workers are read as one
     #[arg(value_name = "DIR", required = true)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// The one that is read, once several were made one.
+    /// The directory to read: the only one given, or the gathered one.
     #[arg(skip)]
     pub(crate) dir: PathBuf,
     /// As JSON
@@ -88,7 +88,7 @@ pub(crate) struct ReportArgs {
     pub(crate) fail_on_partial: bool,
 }
 
-/// The formats of `crawl report --faults`.
+/// Formats of `crawl report --faults`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FaultFormat {
     /// Lines for a person
@@ -105,12 +105,15 @@ pub(crate) enum FaultFormat {
     Html,
 }
 
-/// Reads the name of a kind of fault.
+/// Parses the name of a fault kind.
 fn fault_kind(name: &str) -> Result<FaultKind, String> {
     let kinds = FaultKind::ALL.map(|kind| (kind.to_string(), kind));
-    let found = kinds.iter().find(|(known, _)| known == name);
-    found.map(|(_, kind)| *kind).ok_or_else(|| {
-        let names: Vec<&str> = kinds.iter().map(|(known, _)| known.as_str()).collect();
+    let kind = kinds.iter().find(|(kind_name, _)| kind_name == name);
+    kind.map(|(_, kind)| *kind).ok_or_else(|| {
+        let names: Vec<&str> = kinds
+            .iter()
+            .map(|(kind_name, _)| kind_name.as_str())
+            .collect();
         format!("the kinds are {}", names.join(", "))
     })
 }

@@ -140,7 +140,7 @@ mod tests {
     use crate::serve::control_api::COMMANDS;
 
     #[test]
-    fn ours_openapi_names_each_route_and_no_other() {
+    fn openapi_names_each_route_and_no_other() {
         let openapi: Value = serde_json::from_str(OPENAPI).unwrap();
         let described: BTreeSet<&str> = openapi["paths"]
             .as_object()
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_no_more_text_is_shown_than_a_page_allows() {
+    fn no_more_text_is_shown_than_a_page_allows() {
         let page = |max_snippet| IndexedPage {
             text: "grün und mehr".to_owned(),
             description: "kurz".to_owned(),

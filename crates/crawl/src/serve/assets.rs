@@ -183,7 +183,7 @@ mod tests {
     use super::{Assets, SOURCES};
 
     #[test]
-    fn ours_a_file_is_asked_for_by_its_content() {
+    fn a_file_is_asked_for_by_its_content() {
         let assets = Assets::new();
         for source in &SOURCES {
             let path = assets.path(source.name);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_files_load_nothing_from_elsewhere() {
+    fn files_load_nothing_from_elsewhere() {
         for source in &SOURCES {
             let text = source.text();
             for word in [

@@ -329,7 +329,7 @@ mod tests {
     use super::{Clients, Silent, impatient};
 
     #[tokio::test]
-    async fn ours_a_client_that_never_reads_is_given_up() {
+    async fn a_client_that_never_reads_is_given_up() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _silent = TcpStream::connect(listener.local_addr().unwrap())
             .await
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_seats_of_one_address_are_bounded_and_given_back() {
+    fn seats_of_one_address_are_bounded_and_given_back() {
         let clients = Arc::new(Clients::default());
         let one = "192.0.2.1".parse().unwrap();
         let seats: Vec<_> = (0..3)

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_without_a_token_nobody_may_not_even_this_machine() {
+    fn without_a_token_nobody_may_not_even_this_machine() {
         let host = ("host", "127.0.0.1:8787");
         let rows: [&[_]; 4] = [
             &[host],
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_with_a_token_it_is_asked_for_everywhere() {
+    fn with_a_token_it_is_asked_for_everywhere() {
         let host = ("host", "search.example");
         let rows: [&[_]; 6] = [
             &[host, ("authorization", "Bearer 0123456789abcdef")],
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_on_loopback_only_names_of_loopback_are_answered() {
+    fn on_loopback_only_names_of_loopback_are_answered() {
         let guard = guard(true, false, false);
         let named = |uri: &str, host: &str| {
             let uri: Uri = uri.parse().unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_behind_a_proxy_its_own_word_names_the_client() {
+    fn behind_a_proxy_its_own_word_names_the_client() {
         let peer = OWN.parse().unwrap();
         let client = |behind, fields: &[(&'static str, &str)]| {
             let client = guard(true, behind, false).client(peer, &headers(fields));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_page_is_told_what_may_be_done() {
+    fn the_page_is_told_what_may_be_done() {
         assert_eq!(guard(true, false, false).controls(), Controls::Closed);
         assert_eq!(guard(true, true, true).controls(), Controls::Token);
     }

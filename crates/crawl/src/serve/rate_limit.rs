@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_twice_the_rate_at_once_and_then_seconds_to_wait() {
+    fn twice_the_rate_at_once_and_then_seconds_to_wait() {
         let rates = Rates::new(NonZeroU32::MIN);
         let client = address("192.0.2.1");
         assert_eq!(rates.admit(client), Ok(()));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_one_network_of_ipv6_is_one_client() {
+    fn one_network_of_ipv6_is_one_client() {
         assert_eq!(
             account_of(address("2001:db8:1:2:3::4")),
             account_of(address("2001:db8:1:2:ffff::1"))
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_clients_beyond_the_bound_share_one_account() {
+    fn clients_beyond_the_bound_share_one_account() {
         let rates = Rates::new(NonZeroU32::MIN);
         let clients = u32::try_from(MAX_CLIENTS).unwrap() * 2;
         for client in 0..clients {

@@ -109,7 +109,7 @@ mod tests {
     use super::versions;
 
     #[test]
-    fn ours_a_report_is_made_anew_where_settings_were_read_again_or_rows_came() {
+    fn a_report_is_made_anew_where_settings_were_read_again_or_rows_came() {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
         write("crawl.toml", "a = 1\n");

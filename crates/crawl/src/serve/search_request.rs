@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_question_is_read_or_refused_by_name() {
+    fn a_question_is_read_or_refused_by_name() {
         check(
             &[
                 "",

@@ -68,7 +68,7 @@ mod tests {
     use super::Token;
 
     #[test]
-    fn ours_a_token_is_long_and_fits_a_header_field() {
+    fn a_token_is_long_and_fits_a_header_field() {
         let read = |text: &str| Token::of_text(text, "it").map_err(|refusal| refusal.message);
         assert_eq!(
             read(" short\n").unwrap_err(),

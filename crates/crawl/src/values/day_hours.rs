@@ -1,4 +1,4 @@
-//! A span of the day as users write it: `22:00-06:00`.
+//! Daily time spans, such as `22:00-06:00`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use super::BadValue;
 use super::text::as_string;
 
-/// A span of each day in UTC; over midnight where it ends before it begins.
+/// A daily span in UTC. It crosses midnight if it ends before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DayHours {
-    /// Minutes since midnight.
+    /// Start, in minutes since midnight.
     pub(crate) from: u16,
-    /// Minutes since midnight, no longer within.
+    /// End, in minutes since midnight, exclusive.
     pub(crate) until: u16,
 }
 
@@ -36,7 +36,7 @@ impl FromStr for DayHours {
     }
 }
 
-/// `HH:MM`; `24:00` is the day's end.
+/// Parses `HH:MM`. `24:00` is the end of the day.
 fn minute(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
     let two_digits = |part: &str| match part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit())

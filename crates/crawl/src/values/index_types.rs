@@ -1,4 +1,4 @@
-//! The types of documents that go into the search index: `html,markdown,pdf`.
+//! Document types for the search index, such as `html,markdown,pdf`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crawl_engine::DocumentRules;
 use super::BadValue;
 use super::text::as_string;
 
-/// The types, in the order in which they are listed.
+/// The types in the order of listing.
 const KINDS: [(&str, Option<DocumentKind>); 5] = [
     ("html", None),
     ("text", Some(DocumentKind::Text)),
@@ -20,25 +20,25 @@ const KINDS: [(&str, Option<DocumentKind>); 5] = [
     ("pdf", Some(DocumentKind::Pdf)),
 ];
 
-/// The types of documents that go into the index.
+/// The document types to index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexTypes {
     html: bool,
     kinds: BTreeSet<DocumentKind>,
 }
 
-/// The bounds on the reading of one document.
+/// Limits on reading one document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DocumentBounds {
     pub(crate) timeout: Duration,
-    /// Bytes.
+    /// Maximum memory in bytes.
     pub(crate) memory: u64,
-    /// Bytes.
+    /// Maximum size of the HTML in bytes.
     pub(crate) text: u64,
 }
 
 impl IndexTypes {
-    /// The engine's rules for these types. PDF and DOCX are read by this program itself.
+    /// Returns the engine's rules for these types. This program itself reads PDF and DOCX.
     pub(crate) fn rules(&self, bounds: &DocumentBounds) -> DocumentRules {
         DocumentRules {
             html: self.html,

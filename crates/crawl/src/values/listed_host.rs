@@ -1,4 +1,4 @@
-//! A host of a list: its name or address, or the file that lists more of them.
+//! Entries of host lists: a name, an address, or a file with further entries.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use crawl_weburl::HostTable;
 use super::BadValue;
 use super::text::as_string;
 
-/// An entry of a list of hosts.
+/// An entry of a host list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListedHost {
-    /// A name, an address, on loopback with a port.
+    /// A name or address, with a port on loopback.
     Host(String),
-    /// `@FILE`: those that a file lists.
+    /// `@FILE`: the hosts listed in a file.
     File(PathBuf),
 }
 

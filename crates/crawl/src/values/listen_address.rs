@@ -1,4 +1,4 @@
-//! An address to listen on as users write it: `127.0.0.1:8787`, `[::1]:8787`, `localhost:8787`.
+//! Addresses to listen on, such as `127.0.0.1:8787`, `[::1]:8787` or `localhost:8787`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::BadValue;
 use super::text::as_string;
 
-/// An address to listen on; an empty text is none.
+/// An address to listen on, or none if the text is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListenAddress(pub(crate) Option<SocketAddr>);
 
@@ -47,7 +47,7 @@ mod tests {
     use super::ListenAddress;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_values_can_be_parsed() {
         for (text, written) in [
             ("", ""),
             ("127.0.0.1:0", "127.0.0.1:0"),
@@ -59,10 +59,10 @@ mod tests {
             assert_eq!(written.parse(), Ok(address));
         }
         for wrong in ["9464", "127.0.0.1", "localhost:x", "example.org:80"] {
-            let why = wrong.parse::<ListenAddress>().unwrap_err().to_string();
+            let error = wrong.parse::<ListenAddress>().unwrap_err().to_string();
             assert!(
-                why.starts_with(&format!("`{wrong}` is no address")),
-                "{why}"
+                error.starts_with(&format!("`{wrong}` is no address")),
+                "{error}"
             );
         }
     }

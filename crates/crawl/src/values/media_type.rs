@@ -1,4 +1,4 @@
-//! A type of documents, or all types of a kind: `text/html`, `image/*`.
+//! Media types, or ranges of them: `text/html`, `image/*`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use crawl_scope::MediaRange;
 use super::BadValue;
 use super::text::as_string;
 
-/// The documents that are kept.
+/// A type, or range of types, of documents to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MediaType(pub(crate) MediaRange);
 

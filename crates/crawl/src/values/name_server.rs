@@ -1,4 +1,4 @@
-//! A name server as users write it: `192.0.2.53`, `127.0.0.1:5353`, `[::1]:53`.
+//! Name server addresses, such as `192.0.2.53`, `127.0.0.1:5353` or `[::1]:53`.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use crawl_weburl::host_address;
 use super::BadValue;
 use super::text::as_string;
 
-/// The port of DNS (RFC 1035 section 4.2).
+/// The DNS port (RFC 1035 section 4.2).
 const PORT: u16 = 53;
 
-/// An address that answers questions for names.
+/// The address of a name server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameServer(pub(crate) SocketAddr);
 
@@ -24,9 +24,9 @@ impl FromStr for NameServer {
             Some(address) => Ok(SocketAddr::new(address, PORT)),
             None => text.parse(),
         };
-        let why =
+        let error =
             || format!("`{text}` is no name server: it looks like `192.0.2.53` or `[::1]:53`");
-        socket.map(NameServer).map_err(|_| BadValue::new(why()))
+        socket.map(NameServer).map_err(|_| BadValue::new(error()))
     }
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::NameServer;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_values_can_be_parsed() {
         for (text, written) in [
             ("192.0.2.53", "192.0.2.53"),
             ("192.0.2.53:53", "192.0.2.53"),
@@ -60,10 +60,10 @@ mod tests {
             assert_eq!(written.parse(), Ok(server));
         }
         for wrong in ["", "dns.example", "192.0.2.53:", "192.0.2.53:x", "::1]:53"] {
-            let why = wrong.parse::<NameServer>().unwrap_err().to_string();
+            let error = wrong.parse::<NameServer>().unwrap_err().to_string();
             assert!(
-                why.starts_with(&format!("`{wrong}` is no name server")),
-                "{why}"
+                error.starts_with(&format!("`{wrong}` is no name server")),
+                "{error}"
             );
         }
     }

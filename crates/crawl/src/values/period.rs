@@ -1,4 +1,4 @@
-//! The time from one occasion to the next.
+//! Intervals between recurring events.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::BadValue;
 use super::span::Span;
 use super::text::as_text;
 
-/// The time from one occasion to the next: `never`, or a length of time.
+/// An interval between recurring events: `never`, or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period(pub(crate) Option<Span>);
 
@@ -42,7 +42,7 @@ mod tests {
     use super::Period;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_values_can_be_parsed() {
         for (text, written) in [("never", "never"), ("36h", "1d12h"), ("0", "0s")] {
             let period: Period = text.parse().unwrap();
             assert_eq!(period.to_string(), written);

@@ -1,4 +1,4 @@
-//! Numbers of bytes as users write them.
+//! Byte sizes as written by users.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! A SURT prefix as users write it: `org,example,` or `http://(org,example,www,)/docs/`.
+//! SURT prefixes, such as `org,example,` or `http://(org,example,www,)/docs/`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use crawl_scope::SurtPrefix;
 use super::BadValue;
 use super::text::as_string;
 
-/// A part of the web that joins the scope.
+/// A prefix of URLs that are added to the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Surt(pub(crate) SurtPrefix);
 

@@ -1,4 +1,5 @@
-//! Values in files of settings: strings, or plain numbers and booleans where those say the same.
+//! Serialization of values in settings files: as strings, or as plain numbers and booleans where
+//! those are equivalent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +8,7 @@ use serde::de::{self, Deserializer, Visitor};
 
 use super::BadValue;
 
-/// Writes a value as the text that `Display` gives, and reads it from what `FromStr` takes.
+/// Serializes a value through `Display`, and deserializes it through `FromStr`.
 macro_rules! as_text {
     ($value:ident) => {
         impl serde::Serialize for $value {
@@ -18,8 +19,8 @@ macro_rules! as_text {
         $crate::values::text::read_from_text!($value);
     };
 }
-/// Writes a value as the text that `Display` gives, and reads it from a string alone: a number would
-/// be taken for a name.
+/// Serializes a value through `Display`, and deserializes it only from a string, since a number
+/// would be mistaken for a name.
 macro_rules! as_string {
     ($value:ident) => {
         impl serde::Serialize for $value {
@@ -36,7 +37,7 @@ macro_rules! as_string {
         }
     };
 }
-/// Reads a value from the text that `FromStr` takes.
+/// Deserializes a value through `FromStr`.
 macro_rules! read_from_text {
     ($value:ident) => {
         impl<'de> serde::Deserialize<'de> for $value {
@@ -48,7 +49,7 @@ macro_rules! read_from_text {
         }
     };
 }
-/// Reads a value from whatever scalar TOML holds, through its written form.
+/// Reads a value from any TOML scalar, through its text form.
 pub(super) fn read<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err = BadValue>,
@@ -87,7 +88,7 @@ where
     deserializer.deserialize_any(Scalar(std::marker::PhantomData))
 }
 
-/// Reads a value from a string alone.
+/// Reads a value from a string only.
 pub(super) fn read_string<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: FromStr<Err = BadValue>,

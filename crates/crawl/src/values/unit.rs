@@ -1,11 +1,11 @@
-//! A number with a unit, taken apart.
+//! Parses numbers with units.
 
-/// The text before the first character that `ends`, and the rest.
+/// Splits a text at the first character that `ends`.
 pub(super) fn split_at(text: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
-/// `number` (digits with at most one point) times `scale`, rounded down.
+/// Multiplies `number` (digits with at most one point) by `scale`, rounding down.
 pub(super) fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || fraction.contains('.') || number.ends_with('.') {

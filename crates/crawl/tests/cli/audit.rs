@@ -232,7 +232,7 @@ fn killed_and_started_again() {
 
 /// The rest that a power cut leaves of a log which was not synced, wherever it hits.
 #[test]
-fn ours_a_log_of_requests_that_lost_rows_shows_no_breach() {
+fn a_log_of_requests_that_lost_rows_shows_no_breach() {
     let (dir, cmd) = setup("audit-lost");
     let web = TestWeb::builder().seed(7).hosts(2).pages(8).start();
     let flags = ["--delay", "20ms", "--scope", "any", "--allow-private"];

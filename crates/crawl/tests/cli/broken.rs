@@ -201,7 +201,7 @@ fn a_redirect_without_an_end_is_broken() {
 }
 
 #[test]
-fn ours_two_crawls_of_one_site_are_compared() {
+fn two_crawls_of_one_site_are_compared() {
     let (_dir, cmd) = setup("compared");
     let web = site();
     crawl(&cmd, &web, "one", &[]);

@@ -92,7 +92,7 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn ours_a_bundle_is_whole_the_same_each_time_and_tells_no_secret() {
+fn a_bundle_is_whole_the_same_each_time_and_tells_no_secret() {
     let (dir, mut cmd) = setup("bundle");
     study(&dir, &mut cmd);
     dir.write("c/notes.jsonl", "{\"password\":\"s3cr3t-five\"}\n");
@@ -191,7 +191,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn ours_each_of_a_thousand_flipped_bits_is_named_by_its_file() {
+fn each_of_a_thousand_flipped_bits_is_named_by_its_file() {
     let (dir, mut cmd) = setup("bundle-flips");
     study(&dir, &mut cmd);
     export(&cmd, "b");
@@ -231,7 +231,7 @@ fn ours_each_of_a_thousand_flipped_bits_is_named_by_its_file() {
 }
 
 #[test]
-fn ours_a_bundle_with_right_digests_and_wrong_contents_is_told_from_a_whole_one() {
+fn a_bundle_with_right_digests_and_wrong_contents_is_told_from_a_whole_one() {
     let (dir, mut cmd) = setup("bundle-remade");
     study(&dir, &mut cmd);
     export(&cmd, "b");
@@ -285,7 +285,7 @@ fn redigested(dir: &Dir, manifest: &str) -> String {
 }
 
 #[test]
-fn ours_a_crawl_that_has_not_ended_is_no_bundle() {
+fn a_crawl_that_has_not_ended_is_no_bundle() {
     let (dir, mut cmd) = setup("bundle-running");
     study(&dir, &mut cmd);
     fs::remove_file(dir.file("c/waiting.jsonl")).unwrap();
@@ -299,7 +299,7 @@ fn ours_a_crawl_that_has_not_ended_is_no_bundle() {
 }
 
 #[test]
-fn ours_a_folder_that_holds_no_crawl_is_no_bundle_and_an_empty_one_in_a_bundle_is_named() {
+fn a_folder_that_holds_no_crawl_is_no_bundle_and_an_empty_one_in_a_bundle_is_named() {
     let (dir, mut cmd) = setup("bundle-folders");
     fs::create_dir(dir.file("none")).unwrap();
     let ran = cmd.run(&["export", "none", "--to", "bundle", "--out", "b"]);

@@ -155,7 +155,7 @@ fn tables_of_single_sites_are_read_and_checked() {
 }
 
 #[test]
-fn ours_paths_may_have_any_bytes() {
+fn paths_may_have_any_bytes() {
     let (dir, cmd) = setup("bytes");
     let web = TestWeb::builder().hosts(1).pages(3).start();
     let seed = web.url(0, "/");
@@ -235,7 +235,7 @@ fn a_check_tells_all_that_is_wrong_and_where() {
 /// A bad word, a pattern or a list that is missing hides nothing of what else is wrong, and no
 /// problem is told that follows from another.
 #[test]
-fn ours_a_check_goes_on_behind_words_that_it_can_not_read() {
+fn a_check_goes_on_behind_words_that_it_can_not_read() {
     let (dir, cmd) = setup("check-further");
     dir.write(
         "study.toml",
@@ -272,7 +272,7 @@ fn ours_a_check_goes_on_behind_words_that_it_can_not_read() {
 /// Lines that are no TOML hide nothing of what else is wrong, and a list that is missing nothing of
 /// the groups: one look at the file is enough.
 #[test]
-fn ours_a_check_goes_on_behind_lines_that_are_no_toml() {
+fn a_check_goes_on_behind_lines_that_are_no_toml() {
     let (dir, cmd) = setup("check-broken");
     dir.write(
         "study.toml",
@@ -499,7 +499,7 @@ fn the_schema_takes_every_file_of_settings_and_refuses_faulty_ones() {
 }
 
 #[test]
-fn ours_what_is_wrong_with_a_site_is_told_with_its_line() {
+fn what_is_wrong_with_a_site_is_told_with_its_line() {
     let (dir, cmd) = setup("site-lines");
     dir.write(
         "c.toml",

@@ -24,7 +24,7 @@ fn run_limited(cmd: &Cmd, limit: u32, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn ours_few_descriptors_mean_fewer_connections_and_no_failure() {
+fn few_descriptors_mean_fewer_connections_and_no_failure() {
     const HOSTS: u32 = 80;
     let (dir, cmd) = setup("few");
     let web = TestWeb::builder()
@@ -88,7 +88,7 @@ fn serve_tls() -> u16 {
 }
 
 #[test]
-fn ours_a_ca_of_one_s_own_is_trusted_where_it_is_named() {
+fn a_ca_of_one_s_own_is_trusted_where_it_is_named() {
     let (dir, cmd) = setup("ca");
     dir.write("ca.pem", CERTIFICATE);
     let port = serve_tls();

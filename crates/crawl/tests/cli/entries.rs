@@ -56,7 +56,7 @@ fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb) -> String {
 }
 
 #[test]
-fn ours_a_link_in_the_directory_is_refused_before_anything_is_written() {
+fn a_link_in_the_directory_is_refused_before_anything_is_written() {
     let (dir, cmd, web) = begun("links");
     let name = fs::read_dir(dir.file("c/archive"))
         .unwrap()
@@ -122,7 +122,7 @@ fn ours_a_link_in_the_directory_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn ours_what_is_no_file_and_what_has_a_second_name_is_refused() {
+fn what_is_no_file_and_what_has_a_second_name_is_refused() {
     let (dir, cmd, web) = begun("kinds");
     let place = dir.file("c/links.jsonl");
     let kept = dir.file("kept");
@@ -176,7 +176,7 @@ fn ours_what_is_no_file_and_what_has_a_second_name_is_refused() {
 }
 
 #[test]
-fn ours_the_state_is_its_users_alone_whatever_the_umask() {
+fn the_state_is_its_users_alone_whatever_the_umask() {
     let (dir, cmd) = setup("umask");
     let web = TestWeb::builder().seed(5).pages(3).start();
     let seed = web.url(0, "/");

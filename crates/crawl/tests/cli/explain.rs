@@ -18,7 +18,7 @@ fn web() -> Spec {
 }
 
 #[test]
-fn ours_a_resource_that_was_not_asked_for_is_named_as_such() {
+fn a_resource_that_was_not_asked_for_is_named_as_such() {
     let (_dir, cmd) = setup("resource");
     let page = "<a href=/b>b</a><form action=/find><input name=q></form>";
     let other = "<p>tea</p><img alt=cup src=img/cup.png><link rel=pingback href=/next>";
@@ -60,7 +60,7 @@ fn ours_a_resource_that_was_not_asked_for_is_named_as_such() {
 }
 
 #[test]
-fn ours_it_is_said_when_a_page_is_visited_again() {
+fn it_is_said_when_a_page_is_visited_again() {
     let (_dir, cmd) = setup("again");
     let web = web()
         .script(
@@ -91,7 +91,7 @@ fn ours_it_is_said_when_a_page_is_visited_again() {
 }
 
 #[test]
-fn ours_a_barred_url_is_explained_in_a_round_that_was_interrupted() {
+fn a_barred_url_is_explained_in_a_round_that_was_interrupted() {
     let (_dir, cmd) = setup("interrupted");
     let rules = "User-agent: *\nDisallow: /secret\n";
     let web = web()

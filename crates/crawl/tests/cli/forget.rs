@@ -150,7 +150,7 @@ fn assert_verifies(dir: &Dir, cmd: &Cmd) {
 }
 
 #[test]
-fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
+fn no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
     let (dir, cmd) = setup("page");
     let web = web(1);
     let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
@@ -303,7 +303,7 @@ fn ours_no_byte_of_a_forgotten_page_is_left_and_it_is_never_asked_for_again() {
 }
 
 #[test]
-fn ours_no_byte_of_a_forgotten_host_is_left_though_the_crawl_began_there() {
+fn no_byte_of_a_forgotten_host_is_left_though_the_crawl_began_there() {
     let (dir, cmd) = setup("host");
     let web = web(2);
     let (first, second) = (web.url(0, "/"), web.url(1, "/"));
@@ -329,7 +329,7 @@ fn ours_no_byte_of_a_forgotten_host_is_left_though_the_crawl_began_there() {
 }
 
 #[test]
-fn ours_what_the_recheck_excludes_is_forgotten_and_a_crawl_without_seeds_goes_on() {
+fn what_the_recheck_excludes_is_forgotten_and_a_crawl_without_seeds_goes_on() {
     let (dir, cmd) = setup("because");
     let web = web(1);
     let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
@@ -391,7 +391,7 @@ const KILLED_AT: [u32; 3] = [1, 8, 32];
 
 /// Kills come while files are made, and once it is decided that they take their places.
 #[test]
-fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
+fn a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
     let (dir, cmd) = setup("killed");
     let web = web(1);
     let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));
@@ -434,7 +434,7 @@ fn ours_a_forget_that_is_killed_is_finished_or_taken_back_by_the_next_start() {
 }
 
 #[test]
-fn ours_an_index_that_was_made_later_forgets_time_and_again() {
+fn an_index_that_was_made_later_forgets_time_and_again() {
     let (dir, cmd) = setup("index-later");
     let web = web(1);
     let seed = web.url(0, "/");
@@ -489,7 +489,7 @@ fn copy_back(dir: &Dir) {
 }
 
 #[test]
-fn ours_a_crawl_that_runs_forgets_nothing() {
+fn a_crawl_that_runs_forgets_nothing() {
     let (dir, cmd) = setup("runs");
     let web = web(1);
     let (seed, gone) = (web.url(0, "/"), web.url(0, "/gone-page"));

@@ -66,7 +66,7 @@ fn plain(rows: Vec<Value>) -> Vec<String> {
 }
 
 #[test]
-fn ours_directories_of_workers_are_one_crawl_to_every_reader() {
+fn directories_of_workers_are_one_crawl_to_every_reader() {
     let (dir, cmd) = setup("gather");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
@@ -162,7 +162,7 @@ fn ours_directories_of_workers_are_one_crawl_to_every_reader() {
 }
 
 #[test]
-fn ours_what_was_gathered_has_no_frontier_and_says_so() {
+fn what_was_gathered_has_no_frontier_and_says_so() {
     let (dir, cmd) = setup("gathered");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
@@ -192,7 +192,7 @@ fn ours_what_was_gathered_has_no_frontier_and_says_so() {
 }
 
 #[test]
-fn ours_what_can_not_be_gathered_is_named_and_nothing_is_written() {
+fn what_can_not_be_gathered_is_named_and_nothing_is_written() {
     let (dir, cmd) = setup("ungathered");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
@@ -266,7 +266,7 @@ fn ours_what_can_not_be_gathered_is_named_and_nothing_is_written() {
 }
 
 #[test]
-fn ours_a_gathering_that_is_killed_leaves_nothing_half() {
+fn a_gathering_that_is_killed_leaves_nothing_half() {
     let (dir, cmd) = setup("gather-killed");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);
@@ -295,7 +295,7 @@ fn ours_a_gathering_that_is_killed_leaves_nothing_half() {
 }
 
 #[test]
-fn ours_a_second_directory_is_told_how_several_are_read() {
+fn a_second_directory_is_told_how_several_are_read() {
     let (dir, cmd) = setup("several");
     dir.write("w2/crawl.toml", "");
     for command in ["serve", "index", "replay"] {
@@ -309,7 +309,7 @@ fn ours_a_second_directory_is_told_how_several_are_read() {
 }
 
 #[test]
-fn ours_commands_that_are_given_several_directories_read_them_as_one() {
+fn commands_that_are_given_several_directories_read_them_as_one() {
     let (dir, cmd) = setup("gather-several");
     let web = web();
     crawled(&dir, &cmd, &web, &["w1", "w2"]);

@@ -106,7 +106,7 @@ fn played(text: &str, address: &str, run: &dyn Fn(&str) -> Option<Ran>) -> (Stri
 }
 
 #[test]
-fn ours_getting_started_shows_what_its_commands_print() {
+fn getting_started_shows_what_its_commands_print() {
     let (_dir, cmd) = setup("tea");
     let web = site();
     let address = web.address(0).to_string();
@@ -136,7 +136,7 @@ fn copy_small_site(cmd: &Cmd, address: &str) -> PathBuf {
 }
 
 #[test]
-fn ours_the_small_site_shows_what_its_commands_print() {
+fn the_small_site_shows_what_its_commands_print() {
     let (_dir, cmd) = setup("small");
     let web = site();
     let address = web.address(0).to_string();

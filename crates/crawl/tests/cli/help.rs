@@ -144,7 +144,7 @@ fn completions_and_manual_page() {
 }
 
 #[test]
-fn ours_help_is_a_command_too() {
+fn help_is_a_command_too() {
     let (_dir, cmd) = setup("help-command");
     assert_eq!(cmd.run(&["help"]).ok(), cmd.run(&["--help"]).ok());
     for command in ["report", "serve", "config"] {

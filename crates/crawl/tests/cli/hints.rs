@@ -26,7 +26,7 @@ fn crawled() -> (Dir, Cmd) {
 }
 
 #[test]
-fn ours_what_is_written_into_nowhere_names_the_folder() {
+fn what_is_written_into_nowhere_names_the_folder() {
     let (dir, cmd) = crawled();
     check(
         &dir,
@@ -67,7 +67,7 @@ fn ours_what_is_written_into_nowhere_names_the_folder() {
 }
 
 #[test]
-fn ours_zero_is_refused_with_what_to_give_instead() {
+fn zero_is_refused_with_what_to_give_instead() {
     let (dir, cmd) = crawled();
     check(
         &dir,
@@ -90,7 +90,7 @@ fn ours_zero_is_refused_with_what_to_give_instead() {
 }
 
 #[test]
-fn ours_index_says_what_is_no_crawl() {
+fn index_says_what_is_no_crawl() {
     let (dir, cmd) = setup("no-crawl");
     dir.write("photos/a.jpg", "x");
     check(
@@ -127,7 +127,7 @@ fn ours_index_says_what_is_no_crawl() {
 }
 
 #[test]
-fn ours_a_contact_names_where_it_came_from() {
+fn a_contact_names_where_it_came_from() {
     let (dir, mut cmd) = setup("contact");
     dir.write("c.toml", "\n[operator]\ncontact = \"nobody\"\n");
     check(
@@ -170,7 +170,7 @@ fn ours_a_contact_names_where_it_came_from() {
 }
 
 #[test]
-fn ours_a_file_names_line_and_nearest_value() {
+fn a_file_names_line_and_nearest_value() {
     let (dir, cmd) = setup("file");
     for (text, expect) in [
         (
@@ -208,7 +208,7 @@ fn ours_a_file_names_line_and_nearest_value() {
 }
 
 #[test]
-fn ours_the_host_of_resolve_is_a_name() {
+fn the_host_of_resolve_is_a_name() {
     let (dir, cmd) = setup("resolve");
     for (value, expect) in [
         (
@@ -262,7 +262,7 @@ fn ours_the_host_of_resolve_is_a_name() {
 }
 
 #[test]
-fn ours_long_arguments_are_cut_in_messages() {
+fn long_arguments_are_cut_in_messages() {
     let (_dir, cmd) = setup("long");
     let long = "x".repeat(20_000);
     let path = format!("./{long}");

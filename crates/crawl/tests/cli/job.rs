@@ -211,7 +211,7 @@ fn failed_pages_count_only_where_asked() {
 }
 
 #[test]
-fn ours_hosts_that_are_not_whole_count_only_where_asked() {
+fn hosts_that_are_not_whole_count_only_where_asked() {
     let (dir, cmd) = setup("partial");
     let web = TestWeb::builder()
         .sitemap(false)
@@ -253,7 +253,7 @@ fn ours_hosts_that_are_not_whole_count_only_where_asked() {
 }
 
 #[test]
-fn ours_a_host_without_any_page_is_empty_and_counts_as_not_complete() {
+fn a_host_without_any_page_is_empty_and_counts_as_not_complete() {
     let forbids = || Answer::text("User-agent: *\nDisallow: /\n");
     for (name, robots, root) in [
         ("disallowed", forbids(), Answer::html("never fetched")),
@@ -281,7 +281,7 @@ fn ours_a_host_without_any_page_is_empty_and_counts_as_not_complete() {
 }
 
 #[test]
-fn ours_a_surt_prefix_takes_a_part_of_another_host_in() {
+fn a_surt_prefix_takes_a_part_of_another_host_in() {
     let (dir, cmd) = setup("surt");
     let web = TestWeb::builder().hosts(2).sitemap(false).start();
     let (inside, outside) = (web.url(1, "/docs/a"), web.url(1, "/blog"));
@@ -306,7 +306,7 @@ fn ours_a_surt_prefix_takes_a_part_of_another_host_in() {
 }
 
 #[test]
-fn ours_listed_hosts_join_and_excluded_ones_leave() {
+fn listed_hosts_join_and_excluded_ones_leave() {
     let (dir, cmd) = setup("hosts");
     let page = || Answer::html("a page");
     let web = TestWeb::builder().hosts(4).sitemap(false);
@@ -389,7 +389,7 @@ fn a_spent_budget_is_named_where_a_run_ends_for_another_reason() {
 }
 
 #[test]
-fn ours_a_group_of_a_file_has_its_budget_and_says_so() {
+fn a_group_of_a_file_has_its_budget_and_says_so() {
     let (dir, cmd) = setup("group");
     let web = TestWeb::builder().hosts(1).pages(12).sitemap(false).start();
     dir.write("hosts.txt", web.authority(0));
@@ -555,7 +555,7 @@ fn on_a_terminal(command: &Command) -> Command {
 
 /// The terminal takes stdout and stderr along, and the system tells of it.
 #[test]
-fn ours_a_closed_terminal_drains_and_saves() {
+fn a_closed_terminal_drains_and_saves() {
     let (dir, cmd) = setup("hangup");
     let web = slow_web();
     let seed = web.url(0, "/");
@@ -591,7 +591,7 @@ fn ours_a_closed_terminal_drains_and_saves() {
 }
 
 #[test]
-fn ours_what_nohup_ignores_stays_ignored() {
+fn what_nohup_ignores_stays_ignored() {
     let (dir, cmd) = setup("nohup");
     let web = slow_web();
     let seed = web.url(0, "/");

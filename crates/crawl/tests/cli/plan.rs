@@ -33,7 +33,7 @@ fn web() -> TestWeb {
 }
 
 #[test]
-fn ours_a_plan_asks_for_robots_txt_and_sitemaps_alone_and_leaves_nothing() {
+fn a_plan_asks_for_robots_txt_and_sitemaps_alone_and_leaves_nothing() {
     let (dir, cmd) = planner("plan");
     let web = web();
     let ran = cmd.run(&plan(&web.url(0, "/"), &["--delay", "100ms"]));
@@ -78,7 +78,7 @@ fn ours_a_plan_asks_for_robots_txt_and_sitemaps_alone_and_leaves_nothing() {
 }
 
 #[test]
-fn ours_a_plan_holds_preferences_against_the_purpose() {
+fn a_plan_holds_preferences_against_the_purpose() {
     let (dir, cmd) = planner("purpose");
     let web = web();
     let seed = web.url(0, "/");
@@ -106,7 +106,7 @@ fn ours_a_plan_holds_preferences_against_the_purpose() {
 }
 
 #[test]
-fn ours_a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
+fn a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
     let (_dir, cmd) = planner("sizes");
     let web = TestWeb::builder()
         .pages(12)
@@ -135,7 +135,7 @@ fn ours_a_plan_takes_sizes_from_an_earlier_sample_and_budgets_from_the_flags() {
 }
 
 #[test]
-fn ours_a_host_that_can_t_be_asked_has_no_plan() {
+fn a_host_that_can_t_be_asked_has_no_plan() {
     let (_dir, cmd) = planner("unasked");
     let web = TestWeb::builder().start();
     web.script(0, "/robots.txt", Answer::of(503));

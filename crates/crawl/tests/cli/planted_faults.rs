@@ -101,7 +101,7 @@ fn planted() -> (BTreeSet<Planted>, Vec<(String, Answer)>) {
 }
 
 #[test]
-fn ours_a_thousand_faults_of_a_crawled_site_are_told_and_no_other() {
+fn a_thousand_faults_of_a_crawled_site_are_told_and_no_other() {
     let (planted, served) = planted();
     let web = TestWeb::builder().pages(1).mix(LinkMix::plain());
     let web = served

@@ -17,7 +17,7 @@ fn site() -> TestWeb {
 }
 
 #[test]
-fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
+fn a_crawl_is_replayed_by_its_own_settings_and_by_others() {
     let (dir, cmd) = setup("policy-replay");
     let web = site();
     let seed = web.url(0, "/");
@@ -110,7 +110,7 @@ fn ours_a_crawl_is_replayed_by_its_own_settings_and_by_others() {
 }
 
 #[test]
-fn ours_the_order_of_a_crawl_without_gaps_comes_again() {
+fn the_order_of_a_crawl_without_gaps_comes_again() {
     let (dir, cmd) = setup("policy-replay-quick");
     let web = TestWeb::builder().seed(4).hosts(1).pages(120).start();
     let seed = web.url(0, "/");

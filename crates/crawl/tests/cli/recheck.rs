@@ -31,7 +31,7 @@ fn robots(text: &str) -> Answer {
 }
 
 #[test]
-fn ours_a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
+fn a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
     let (dir, mut cmd) = setup("recheck");
     fs::create_dir(dir.file("tmp")).unwrap();
     cmd.env("TMPDIR", dir.file("tmp").to_str().unwrap());
@@ -145,7 +145,7 @@ fn ours_a_recheck_asks_for_rules_alone_and_lists_what_they_exclude_now() {
 }
 
 #[test]
-fn ours_a_recheck_keeps_the_wait_that_a_host_asked_the_crawl_for() {
+fn a_recheck_keeps_the_wait_that_a_host_asked_the_crawl_for() {
     let (dir, cmd) = setup("owed");
     let web = TestWeb::builder().pages(3).mix(LinkMix::plain()).start();
     let seed = web.url(0, "/");

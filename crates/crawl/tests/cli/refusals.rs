@@ -77,7 +77,7 @@ fn unknown_flags_and_commands_name_the_nearest() {
 }
 
 #[test]
-fn ours_a_mistyped_command_is_no_host() {
+fn a_mistyped_command_is_no_host() {
     check(
         &["serach", "crawl-example.org"],
         expect![[r#"
@@ -134,7 +134,7 @@ fn ours_a_mistyped_command_is_no_host() {
 }
 
 #[test]
-fn ours_empty_values() {
+fn empty_values() {
     check(
         &["http://127.0.0.1/", "--output", ""],
         expect![[r#"

@@ -65,7 +65,7 @@ fn audited(cmd: &Cmd) -> Value {
 const SLOW: &str = "[politeness]\ndelay = \"2s\"\ndelay-factor = 0\n";
 
 #[test]
-fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
+fn sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
     let (dir, cmd) = setup("reload");
     let web = site();
     write(&dir, &web, SLOW);
@@ -133,7 +133,7 @@ fn ours_sighup_has_a_crawl_without_a_terminal_keep_to_what_its_file_says_now() {
 }
 
 #[test]
-fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
+fn a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
     let (dir, cmd) = setup("reload-told");
     let web = site();
     write(&dir, &web, SLOW);
@@ -215,7 +215,7 @@ fn ours_a_crawl_is_told_to_read_its_settings_again_over_its_socket() {
 }
 
 #[test]
-fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
+fn a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
     let (dir, cmd) = setup("reload-group");
     let web = site();
     write(&dir, &web, SLOW);
@@ -260,7 +260,7 @@ fn ours_a_group_that_comes_while_the_crawl_runs_counts_what_was_fetched() {
 /// The log of delays is written before `crawl.toml`, so a kill between them leaves a row that names
 /// the rules which `crawl.toml` has still.
 #[test]
-fn ours_a_kill_in_the_moment_of_a_reload_leaves_the_older_rules() {
+fn a_kill_in_the_moment_of_a_reload_leaves_the_older_rules() {
     let (dir, cmd) = setup("reload-killed");
     let web = site();
     write(

@@ -36,7 +36,7 @@ fn refused(dir: &Dir, cmd: &Cmd, web: &TestWeb, args: &[&str]) -> String {
 }
 
 #[test]
-fn ours_a_foreign_directory_decides_nothing_that_is_the_users() {
+fn a_foreign_directory_decides_nothing_that_is_the_users() {
     let web = web();
     let (dir, mut cmd) = setup("foreign");
     cmd.env("SECRET", "s3cret-word");
@@ -85,7 +85,7 @@ fn ours_a_foreign_directory_decides_nothing_that_is_the_users() {
 }
 
 #[test]
-fn ours_a_foreign_seed_is_refused_however_it_is_written() {
+fn a_foreign_seed_is_refused_however_it_is_written() {
     let web = web();
     let (dir, cmd) = setup("foreign-seed");
     for seed in [
@@ -115,7 +115,7 @@ fn ours_a_foreign_seed_is_refused_however_it_is_written() {
 }
 
 #[test]
-fn ours_a_mark_stands_for_one_user_one_directory_and_what_was_written() {
+fn a_mark_stands_for_one_user_one_directory_and_what_was_written() {
     let web = web();
     let contact = ["--contact", "me@e.example", "--allow-private"];
     let (dir, mut cmd) = begun("mark", &web, &contact);
@@ -163,7 +163,7 @@ fn ours_a_mark_stands_for_one_user_one_directory_and_what_was_written() {
 
 /// Whose home has no place for a key has a directory without a mark.
 #[test]
-fn ours_the_way_to_go_on_that_is_told_works_without_a_key_too() {
+fn the_way_to_go_on_that_is_told_works_without_a_key_too() {
     let web = web();
     let (dir, mut cmd) = setup("no-key");
     cmd.env("HOME", "");
@@ -187,7 +187,7 @@ fn ours_the_way_to_go_on_that_is_told_works_without_a_key_too() {
 }
 
 #[test]
-fn ours_a_remembered_proxy_is_cleared_by_a_file() {
+fn a_remembered_proxy_is_cleared_by_a_file() {
     let web = web();
     let (dir, cmd) = begun("proxy", &web, &[]);
     let go_on = [&["--output", "c"], &QUICK[..]].concat();
@@ -210,7 +210,7 @@ fn ours_a_remembered_proxy_is_cleared_by_a_file() {
 }
 
 #[test]
-fn ours_what_is_kept_is_remembered_and_how_it_is_shown_is_not() {
+fn what_is_kept_is_remembered_and_how_it_is_shown_is_not() {
     let web = web();
     let (dir, cmd) = begun("kept", &web, &["--index", "on", "--links", "on", "-q"]);
     let seed = web.url(0, "/");
@@ -232,7 +232,7 @@ fn ours_what_is_kept_is_remembered_and_how_it_is_shown_is_not() {
 }
 
 #[test]
-fn ours_a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
+fn a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
     let web = web();
     let (dir, cmd) = begun("joins", &web, &[]);
     let (old, new) = (web.url(0, "/"), web.url(1, "/"));
@@ -260,7 +260,7 @@ fn ours_a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
 }
 
 #[test]
-fn ours_names_and_passwords_in_a_seed_are_refused_unseen() {
+fn names_and_passwords_in_a_seed_are_refused_unseen() {
     let web = TestWeb::builder().script(0, "/", Answer::of(200)).start();
     let (dir, cmd) = setup("userinfo");
     let plain = web.url(0, "/");

@@ -108,7 +108,7 @@ fn check(dir: &Dir, cmd: &Cmd, web: &TestWeb) {
 }
 
 #[test]
-fn ours_five_hosts_without_gaps_are_asked_in_the_same_order() {
+fn five_hosts_without_gaps_are_asked_in_the_same_order() {
     let (dir, cmd) = setup("order-quick");
     let web = web(5, 60);
     assert_eq!(cmd.run(&args(&crawl(&web))).code, 0);
@@ -117,7 +117,7 @@ fn ours_five_hosts_without_gaps_are_asked_in_the_same_order() {
 }
 
 #[test]
-fn ours_later_rounds_come_in_the_same_order() {
+fn later_rounds_come_in_the_same_order() {
     let (dir, cmd) = setup("order-rounds");
     let web = web(6, 25);
     let mut all = crawl(&web);
@@ -130,7 +130,7 @@ fn ours_later_rounds_come_in_the_same_order() {
 }
 
 #[test]
-fn ours_a_crawl_that_was_killed_twice_comes_in_the_same_order() {
+fn a_crawl_that_was_killed_twice_comes_in_the_same_order() {
     let (dir, cmd) = setup("order-killed");
     let web = web(7, 60);
     let all = crawl(&web);

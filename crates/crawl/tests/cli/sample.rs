@@ -14,7 +14,7 @@ use crate::harness::{Cmd, Dir, setup};
 const QUICK: [&str; 6] = ["--delay", "0s", "--delay-factor", "0", "--progress", "off"];
 
 #[test]
-fn ours_a_sample_is_drawn_told_of_and_explained() {
+fn a_sample_is_drawn_told_of_and_explained() {
     let (dir, cmd) = setup("sample");
     let web = TestWeb::builder().hosts(1).pages(2).start();
     let listed: Vec<_> = (0..8)
@@ -109,7 +109,7 @@ fn every_file(crawl: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn ours_a_sample_of_one_page_is_refused() {
+fn a_sample_of_one_page_is_refused() {
     let (_dir, cmd) = setup("sample-of-one");
     let ran = cmd.run(&["http://127.0.0.1:1/", "--sample", "1"]);
     assert_eq!(ran.code, 2);
@@ -207,7 +207,7 @@ fn check_kills(cmd: &Cmd, dir: &Dir, flags: &[&str]) {
 }
 
 #[test]
-fn ours_a_sample_is_the_same_however_often_its_crawl_is_killed() {
+fn a_sample_is_the_same_however_often_its_crawl_is_killed() {
     let (dir, cmd) = setup("sample-killed");
     check_kills(&cmd, &dir, &["--sample", "12", "--sample-by", "path"]);
     let (pages, _) = chosen(&dir, "whole");
@@ -216,7 +216,7 @@ fn ours_a_sample_is_the_same_however_often_its_crawl_is_killed() {
 }
 
 #[test]
-fn ours_a_walk_is_the_same_however_often_its_crawl_is_killed() {
+fn a_walk_is_the_same_however_often_its_crawl_is_killed() {
     let (dir, cmd) = setup("walk-killed");
     check_kills(&cmd, &dir, &["--walk", "30", "--walkers", "3"]);
     let (_, steps) = chosen(&dir, "whole");
@@ -224,7 +224,7 @@ fn ours_a_walk_is_the_same_however_often_its_crawl_is_killed() {
 }
 
 #[test]
-fn ours_a_walk_is_taken_told_of_and_explained() {
+fn a_walk_is_taken_told_of_and_explained() {
     let (dir, cmd) = setup("walk");
     let (web, seeds) = two_hosts();
     let flags = ["--walk", "40", "--walkers", "2", "--output", "c"];
@@ -289,7 +289,7 @@ fn ours_a_walk_is_taken_told_of_and_explained() {
 }
 
 #[test]
-fn ours_a_walk_that_contradicts_itself_is_refused() {
+fn a_walk_that_contradicts_itself_is_refused() {
     let (_dir, cmd) = setup("walk-refused");
     for (flags, words) in [
         (
@@ -317,7 +317,7 @@ fn ours_a_walk_that_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn ours_a_sample_of_what_the_sitemap_of_a_seed_lists_asks_for_no_other_page() {
+fn a_sample_of_what_the_sitemap_of_a_seed_lists_asks_for_no_other_page() {
     let (dir, cmd) = setup("sample-sitemap");
     let web = TestWeb::builder().hosts(1).sitemap(false).start();
     let entries = (0..8).map(|page| {

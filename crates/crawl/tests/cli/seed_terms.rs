@@ -66,7 +66,7 @@ fn labels(dir: &Dir, output: &str) -> BTreeMap<String, Value> {
 }
 
 #[test]
-fn ours_a_seeds_own_settings_hold_in_its_area_and_outlast_a_cut() {
+fn a_seeds_own_settings_hold_in_its_area_and_outlast_a_cut() {
     let (dir, cmd) = setup("terms");
     let web = web();
     dir.write("seeds.jsonl", &list(&web, 1));
@@ -144,7 +144,7 @@ fn ours_a_seeds_own_settings_hold_in_its_area_and_outlast_a_cut() {
 }
 
 #[test]
-fn ours_all_that_is_wrong_with_seeds_is_told_with_its_place() {
+fn all_that_is_wrong_with_seeds_is_told_with_its_place() {
     let (dir, cmd) = setup("wrong");
     dir.write(
         "seeds.jsonl",
@@ -187,7 +187,7 @@ fn ours_all_that_is_wrong_with_seeds_is_told_with_its_place() {
 }
 
 #[test]
-fn ours_a_file_of_settings_holds_seeds_as_tables() {
+fn a_file_of_settings_holds_seeds_as_tables() {
     let (dir, cmd) = setup("tables");
     let text = "seed = [\"http://127.0.0.1:1/\", { url = \"http://127.0.0.1:2/x/\", scope = \"prefix\", \
                 depth = 0, label = \"press \\\"x\\\"\" }]\n";
@@ -213,7 +213,7 @@ fn ours_a_file_of_settings_holds_seeds_as_tables() {
 }
 
 #[test]
-fn ours_what_the_sitemap_of_a_seed_lists_are_seeds() {
+fn what_the_sitemap_of_a_seed_lists_are_seeds() {
     let (dir, cmd) = setup("sitemap");
     let page = |to: &str| Answer::html(&format!("<a href={to}>x</a>"));
     let web = TestWeb::builder()

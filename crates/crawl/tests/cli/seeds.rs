@@ -16,7 +16,7 @@ fn fetched(dir: &Dir) -> BTreeSet<String> {
 }
 
 #[test]
-fn ours_a_url_alone_is_crawled() {
+fn a_url_alone_is_crawled() {
     let (dir, cmd) = setup("url");
     let web = TestWeb::builder().seed(7).hosts(1).pages(10).start();
     let seed = web.url(0, "/");
@@ -37,7 +37,7 @@ fn ours_a_url_alone_is_crawled() {
 }
 
 #[test]
-fn ours_hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
+fn hosts_and_urls_are_seeds_in_the_order_in_which_they_are_typed() {
     let (dir, cmd) = setup("several");
     let page = || Answer::html("alone");
     let web = TestWeb::builder().hosts(3).sitemap(false);
@@ -97,7 +97,7 @@ fn a_bare_host_and_path_is_a_url_for_every_command() {
 }
 
 #[test]
-fn ours_http_stands_in_for_https_and_that_is_said() {
+fn http_stands_in_for_https_and_that_is_said() {
     let (dir, cmd) = setup("stand-in");
     // It takes connections, and says nothing of TLS.
     let web = TestWeb::builder()
@@ -141,7 +141,7 @@ fn ours_http_stands_in_for_https_and_that_is_said() {
 }
 
 #[test]
-fn ours_where_neither_answers_https_is_crawled() {
+fn where_neither_answers_https_is_crawled() {
     let (dir, cmd) = setup("neither");
     let words = [
         "none.test:9",
@@ -160,7 +160,7 @@ fn ours_where_neither_answers_https_is_crawled() {
 }
 
 #[test]
-fn ours_what_is_a_file_or_a_crawl_here_is_no_host() {
+fn what_is_a_file_or_a_crawl_here_is_no_host() {
     let (dir, cmd) = setup("files");
     dir.write(
         "crawl-a.example/crawl.toml",
@@ -197,7 +197,7 @@ fn ours_what_is_a_file_or_a_crawl_here_is_no_host() {
 }
 
 #[test]
-fn ours_seeds_are_taken_from_lists_stdin_and_sitemaps() {
+fn seeds_are_taken_from_lists_stdin_and_sitemaps() {
     let (dir, cmd) = setup("lists");
     let mut web = TestWeb::builder().hosts(1).sitemap(false);
     for path in ["/typed", "/listed", "/piped", "/mapped"] {
@@ -234,7 +234,7 @@ fn ours_seeds_are_taken_from_lists_stdin_and_sitemaps() {
 }
 
 #[test]
-fn ours_a_file_of_settings_names_lists_of_seeds() {
+fn a_file_of_settings_names_lists_of_seeds() {
     let (dir, cmd) = setup("key");
     dir.write(
         "conf/study.toml",
@@ -271,7 +271,7 @@ fn ours_a_file_of_settings_names_lists_of_seeds() {
 }
 
 #[test]
-fn ours_all_that_is_wrong_with_lists_of_seeds_is_told_at_once() {
+fn all_that_is_wrong_with_lists_of_seeds_is_told_at_once() {
     let (dir, cmd) = setup("lists");
     dir.write("a.txt", "http://a.example/\nexample\n");
     dir.write("b.txt", "# none\n");

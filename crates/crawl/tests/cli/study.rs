@@ -23,7 +23,7 @@ for bar, width in enumerate(widths):
 /// `CRAWL_PYTHON_BIN` names the programs of a Python environment; nothing in it is imported.
 #[test]
 #[ignore = "needs Python: cargo xtask test sets it up"]
-fn ours_the_study_of_the_examples_ends_with_a_table_and_a_chart_of_the_reports_sums() {
+fn the_study_of_the_examples_ends_with_a_table_and_a_chart_of_the_reports_sums() {
     let (dir, cmd) = setup("study");
     let web = TestWeb::builder()
         .pages(6)

@@ -7,7 +7,7 @@ use crate::harness::{MAX_WAIT, setup};
 const QUICK: [&str; 4] = ["--delay-factor", "0", "--progress", "off"];
 
 #[test]
-fn ours_a_host_that_another_crawl_asks_is_named_with_its_directory() {
+fn a_host_that_another_crawl_asks_is_named_with_its_directory() {
     let (dir, cmd) = setup("two");
     let web = TestWeb::builder().seed(3).hosts(1).pages(30).start();
     let seed = web.url(0, "/");

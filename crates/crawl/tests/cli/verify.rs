@@ -82,7 +82,7 @@ fn replaced(bytes: &mut Vec<u8>, from: &str, to: &str) {
 }
 
 #[test]
-fn ours_a_crawl_of_two_rounds_is_whole_and_what_is_changed_in_it_is_named() {
+fn a_crawl_of_two_rounds_is_whole_and_what_is_changed_in_it_is_named() {
     let (dir, cmd) = setup("verify");
     crawl(&cmd, "c");
     let (code, found) = verify(&cmd, "c");
@@ -152,7 +152,7 @@ fn ours_a_crawl_of_two_rounds_is_whole_and_what_is_changed_in_it_is_named() {
 }
 
 #[test]
-fn ours_a_byte_that_changes_in_a_warc_file_is_named_by_the_record() {
+fn a_byte_that_changes_in_a_warc_file_is_named_by_the_record() {
     let (dir, cmd) = setup("verify-flips");
     crawl(&cmd, "c");
     let name = fs::read_dir(dir.file("c/archive"))
@@ -175,7 +175,7 @@ fn ours_a_byte_that_changes_in_a_warc_file_is_named_by_the_record() {
 }
 
 #[test]
-fn ours_a_crawl_that_was_killed_is_verified_as_far_as_it_was_committed() {
+fn a_crawl_that_was_killed_is_verified_as_far_as_it_was_committed() {
     let (dir, cmd) = setup("verify-killed");
     crawl(&cmd, "c");
     fs::remove_file(dir.file("c/waiting.jsonl")).unwrap();
@@ -202,7 +202,7 @@ fn ours_a_crawl_that_was_killed_is_verified_as_far_as_it_was_committed() {
 }
 
 #[test]
-fn ours_a_crawl_out_of_which_a_page_was_taken_is_whole() {
+fn a_crawl_out_of_which_a_page_was_taken_is_whole() {
     let (dir, cmd) = setup("verify-forgotten");
     crawl(&cmd, "c");
     let rows = dir.rows("c/pages.jsonl");
@@ -256,7 +256,7 @@ fn files(dir: &Dir, crawl: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn ours_each_flipped_bit_of_a_crawl_at_rest_is_named_by_its_file() {
+fn each_flipped_bit_of_a_crawl_at_rest_is_named_by_its_file() {
     let (dir, cmd) = setup("verify-rest");
     crawl(&cmd, "c");
     let scratch = dir.file("scratch");
@@ -314,7 +314,7 @@ fn ours_each_flipped_bit_of_a_crawl_at_rest_is_named_by_its_file() {
 }
 
 #[test]
-fn ours_a_value_that_became_null_is_named_by_what_others_say() {
+fn a_value_that_became_null_is_named_by_what_others_say() {
     let (dir, cmd) = setup("verify-null");
     crawl(&cmd, "c");
     // As in the directory of a version that left no digests.

@@ -64,7 +64,7 @@ fn rows(dir: &Dir, name: &str) -> String {
 }
 
 #[test]
-fn ours_what_is_unwanted_has_a_row_and_no_body() {
+fn what_is_unwanted_has_a_row_and_no_body() {
     let (dir, cmd) = setup("wanted");
     let web = site();
     let seed = web.url(0, "/");
@@ -166,7 +166,7 @@ fn ours_what_is_unwanted_has_a_row_and_no_body() {
 }
 
 #[test]
-fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
+fn pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
     let (dir, cmd) = setup("hops");
     let web = TestWeb::builder().hosts(3).pages(1).start();
     let links = |urls: &[String]| {
@@ -313,7 +313,7 @@ fn ours_pages_a_few_links_off_the_scope_are_fetched_and_say_so() {
 }
 
 #[test]
-fn ours_filters_that_contradict_are_told_with_their_place() {
+fn filters_that_contradict_are_told_with_their_place() {
     let (dir, cmd) = setup("wanted-refused");
     dir.write(
         "bad.toml",

@@ -15,7 +15,7 @@ const PACE: &str = "--delay 25ms --delay-factor 0 --per-host 2";
 
 #[test]
 #[ignore = "needs nginx and Python's documentation: cargo xtask test sets it up"]
-fn ours_nothing_is_lost_or_listed_twice_when_it_is_killed() {
+fn nothing_is_lost_or_listed_twice_when_it_is_killed() {
     let root = named("CRAWL_PYTHON_DOC");
     let nginx = Nginx::serve(&root);
     let walk = Walk::start(&root, "/");

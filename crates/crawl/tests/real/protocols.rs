@@ -86,7 +86,7 @@ fn check_wacz(output: &Path) {
 
 #[test]
 #[ignore = "needs nginx and the Python validators: cargo xtask test sets them up"]
-fn ours_a_crawl_over_ipv6_is_archived_as_others_read_it() {
+fn a_crawl_over_ipv6_is_archived_as_others_read_it() {
     let site = site();
     let nginx = Nginx::serve_by(site.path(), NginxEndpoint::Ipv6);
     check(&nginx, "", ("WARC-IP-Address", "::1"));
@@ -94,7 +94,7 @@ fn ours_a_crawl_over_ipv6_is_archived_as_others_read_it() {
 
 #[test]
 #[ignore = "needs nginx and the Python validators: cargo xtask test sets them up"]
-fn ours_a_crawl_over_http_2_is_archived_as_others_read_it() {
+fn a_crawl_over_http_2_is_archived_as_others_read_it() {
     let site = site();
     let fixture = |name: &str| Path::new(FIXTURES).join(name);
     let certificate = fixture("a.test.pem");

@@ -11,7 +11,7 @@ use crate::{archive, named};
 /// nowhere and pages of 6 MB among them.
 #[test]
 #[ignore = "needs nginx and openjdk's documentation: cargo xtask test sets it up"]
-fn ours_a_site_is_crawled_whole_and_each_url_once() {
+fn a_site_is_crawled_whole_and_each_url_once() {
     let root = named("CRAWL_JAVA_DOC").join("api/java.base");
     let nginx = Nginx::serve(&root);
     let walk = Walk::start(&root, "/module-summary.html");

@@ -142,7 +142,7 @@ fn a_commit_is_seen_by_the_server_that_runs() {
 }
 
 #[test]
-fn ours_an_index_that_is_built_anew_costs_answers_for_as_long_as_that_takes() {
+fn an_index_that_is_built_anew_costs_answers_for_as_long_as_that_takes() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let ask = || server.get("/api/search?q=lantern");
@@ -162,7 +162,7 @@ fn ours_an_index_that_is_built_anew_costs_answers_for_as_long_as_that_takes() {
 }
 
 #[test]
-fn ours_refusals_are_json_with_a_hint() {
+fn refusals_are_json_with_a_hint() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let long = format!("/api/search?q={}", "a".repeat(4097));

@@ -24,7 +24,7 @@ fn guarded(site: &Site) -> Server {
 }
 
 #[test]
-fn ours_without_a_token_nobody_commands() {
+fn without_a_token_nobody_commands() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     let refused = "403 controlling the crawl needs a token, and this server has none | start `crawl serve` with --token-file FILE, or use `crawl control` on the machine\n";
@@ -33,7 +33,7 @@ fn ours_without_a_token_nobody_commands() {
 }
 
 #[test]
-fn ours_commands_are_refused_by_name() {
+fn commands_are_refused_by_name() {
     let site = Site::new(ORIGIN);
     let server = guarded(&site);
     let own = format!("http://{}", server.address);
@@ -91,7 +91,7 @@ fn ours_commands_are_refused_by_name() {
 }
 
 #[test]
-fn ours_a_body_without_a_length_is_bounded_too() {
+fn a_body_without_a_length_is_bounded_too() {
     let site = Site::new(ORIGIN);
     let server = guarded(&site);
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).repeat(6);
@@ -107,7 +107,7 @@ fn ours_a_body_without_a_length_is_bounded_too() {
 }
 
 #[test]
-fn ours_with_a_token_every_command_shows_it() {
+fn with_a_token_every_command_shows_it() {
     let site = Site::new(ORIGIN);
     site.write("token", &format!("{TOKEN}\n"));
     let server = Server::start(site.path(), &["--token-file", "token", "--behind-proxy"]);
@@ -141,7 +141,7 @@ fn ours_with_a_token_every_command_shows_it() {
 }
 
 #[test]
-fn ours_behind_a_proxy_without_a_token_nobody_commands() {
+fn behind_a_proxy_without_a_token_nobody_commands() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &["--behind-proxy"]);
     let reply = server.post(PAUSE, &[], "{}").refusal();

@@ -27,7 +27,7 @@ fn rfc6585_4_too_many_requests_are_told_when_to_come_back() {
 }
 
 #[test]
-fn ours_behind_a_proxy_clients_are_told_apart_by_its_word() {
+fn behind_a_proxy_clients_are_told_apart_by_its_word() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &["--rate", "1", "--behind-proxy"]);
     let status = |client: &str| {
@@ -43,7 +43,7 @@ fn ours_behind_a_proxy_clients_are_told_apart_by_its_word() {
 }
 
 #[test]
-fn ours_on_loopback_no_other_name_leads_here() {
+fn on_loopback_no_other_name_leads_here() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &[]);
     for path in ["/", "/api/search?q=robots", "/embed.js"] {
@@ -73,7 +73,7 @@ fn ours_on_loopback_no_other_name_leads_here() {
 }
 
 #[test]
-fn ours_heads_and_connections_are_bounded() {
+fn heads_and_connections_are_bounded() {
     let site = Site::new(ORIGIN);
     let server = Server::start(site.path(), &["--rate", "1000"]);
     let head = format!("GET / HTTP/1.1\r\nhost: {}\r\n", server.address);
@@ -127,7 +127,7 @@ fn try_get(server: &Server) -> Option<u16> {
 }
 
 #[test]
-fn ours_only_so_many_follow_the_crawl() {
+fn only_so_many_follow_the_crawl() {
     let site = Site::new(ORIGIN);
     // Behind a proxy all connections come from one address.
     let server = Server::start(site.path(), &["--rate", "1000", "--behind-proxy"]);

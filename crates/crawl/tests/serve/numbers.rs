@@ -154,7 +154,7 @@ fn check(more: &[&str]) -> Told {
 }
 
 #[test]
-fn ours_summary_report_and_pages_agree() {
+fn summary_report_and_pages_agree() {
     let told = check(&[]);
     // Seven of the site; two failures and a redirect to itself; two excluded by robots.txt and one out of scope.
     assert_eq!([&told[0], &told[2], &told[3]], ["7", "3", "3"]);
@@ -162,7 +162,7 @@ fn ours_summary_report_and_pages_agree() {
 }
 
 #[test]
-fn ours_what_a_budget_leaves_is_counted_in_the_same_way() {
+fn what_a_budget_leaves_is_counted_in_the_same_way() {
     let told = check(&["--max-pages", "1"]);
     assert_eq!(told[0], "1");
 }

@@ -61,7 +61,7 @@ impl Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
+fn a_crawl_of_two_workers_goes_on_in_one_directory() {
     let crawl = Crawl::of(web(51));
     crawl.begin_with_two(EVERYWHERE);
     let before = crawl.pages(&["w1", "w2"]);
@@ -103,7 +103,7 @@ fn ours_a_crawl_of_two_workers_goes_on_in_one_directory() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
+fn a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() {
     let crawl = Crawl::in_two_groups(web(52));
     crawl.begin_with_two(EVERYWHERE);
     crawl.export(&["w1", "w2"], "back").expect(0);
@@ -120,7 +120,7 @@ fn ours_a_crawl_of_two_groups_goes_on_in_one_directory_and_again_with_workers() 
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
+fn a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
     let crawl = Crawl::of(TestWeb::builder().seed(53).hosts(12).pages(60));
     for worker in [crawl.start("w1"), crawl.start("w2")] {
         worker.wait().expect(0);
@@ -157,7 +157,7 @@ fn ours_a_crawl_is_moved_with_the_records_of_all_workers_or_not_at_all() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_links_that_waited_are_admitted_and_have_their_rows() {
+fn links_that_waited_are_admitted_and_have_their_rows() {
     let crawl = Crawl::of(web(54));
     // Links to such pages are excluded where they are met, on whatever host.
     let flags = format!("{EVERYWHERE} --exclude /d[2-4]/");
@@ -173,7 +173,7 @@ fn ours_links_that_waited_are_admitted_and_have_their_rows() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_that_was_imported_and_left_alone_is_moved_back() {
+fn a_crawl_that_was_imported_and_left_alone_is_moved_back() {
     let crawl = Crawl::of(TestWeb::builder().seed(55).hosts(12).pages(60));
     let flags = format!("{EVERYWHERE} --max-pages 100");
     Ended::of(&crawl.command_alone("one", &flags).output().unwrap()).expect(0);

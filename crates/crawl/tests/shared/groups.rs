@@ -29,7 +29,7 @@ fn status(crawl: &Crawl) -> Value {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
+fn workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
     let web = TestWeb::builder().seed(31).hosts(16).pages(150);
     let crawl = Crawl::in_two_groups(web.latency(Duration::from_millis(5)));
     let names = ["w1", "w2", "w3"];
@@ -85,7 +85,7 @@ fn ours_workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_pages_are_bounded_over_all_groups() {
+fn pages_are_bounded_over_all_groups() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(32).hosts(12).pages(120));
     let flags = "--scope any --allow-private --max-pages 357";
     let names = ["w1", "w2"];
@@ -100,7 +100,7 @@ fn ours_pages_are_bounded_over_all_groups() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_where_a_seed_leads_joins_the_scope_in_all_groups() {
+fn where_a_seed_leads_joins_the_scope_in_all_groups() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(33).hosts(2).pages(40));
     let target = crawl.web.url(1, "/");
     crawl.web.script(0, "/", Answer::redirect(301, &target));
@@ -117,7 +117,7 @@ fn ours_where_a_seed_leads_joins_the_scope_in_all_groups() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_group_without_a_worker_is_told_of_and_waited_for() {
+fn a_group_without_a_worker_is_told_of_and_waited_for() {
     let crawl = Crawl::in_two_groups(TestWeb::builder().seed(34).hosts(12).pages(60));
     let mut first = crawl.start("w1");
     // A worker takes what its own group serves, and the rest waits.

@@ -14,7 +14,7 @@ fn crawl(seed: u64) -> Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_the_hosts_of_a_worker_that_is_killed_are_taken_over() {
+fn the_hosts_of_a_worker_that_is_killed_are_taken_over() {
     let crawl = crawl(11);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
@@ -27,7 +27,7 @@ fn ours_the_hosts_of_a_worker_that_is_killed_are_taken_over() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_is_killed_goes_on_at_once() {
+fn a_worker_that_is_killed_goes_on_at_once() {
     let crawl = crawl(12);
     let first = crawl.start("w1");
     crawl.wait_for_requests(200);
@@ -39,7 +39,7 @@ fn ours_a_worker_that_is_killed_goes_on_at_once() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_was_frozen_too_long_ends_and_goes_on_by_the_same_command() {
+fn a_worker_that_was_frozen_too_long_ends_and_goes_on_by_the_same_command() {
     let crawl = crawl(13);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
@@ -58,7 +58,7 @@ fn ours_a_worker_that_was_frozen_too_long_ends_and_goes_on_by_the_same_command()
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
+fn a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
     let crawl = crawl(14);
     let (first, second) = (crawl.start("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);
@@ -71,7 +71,7 @@ fn ours_a_worker_that_is_stopped_hands_its_hosts_over_at_once() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_is_drained_ends_and_the_others_go_on() {
+fn a_worker_that_is_drained_ends_and_the_others_go_on() {
     let crawl = crawl(15);
     let (mut first, second) = (crawl.start("w1"), crawl.start("w2"));
     crawl.wait_for_requests(300);

@@ -33,7 +33,7 @@ impl Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_goes_on_with_several_workers_where_it_was_left() {
+fn a_crawl_goes_on_with_several_workers_where_it_was_left() {
     let crawl = small();
     crawl.alone("one", "--max-pages 300").expect(0);
     let before = crawl.urls("one");
@@ -89,7 +89,7 @@ fn ours_a_crawl_goes_on_with_several_workers_where_it_was_left() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_what_can_not_be_moved_stays_as_it_is() {
+fn what_can_not_be_moved_stays_as_it_is() {
     let (crawl, another) = (small(), small());
     crawl.alone("one", "--max-pages 40").expect(0);
     crawl.alone("taken", "--max-pages 10").expect(0);

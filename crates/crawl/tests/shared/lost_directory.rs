@@ -61,7 +61,7 @@ impl Crawl {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_what_a_worker_fetched_whose_directory_is_lost_is_fetched_by_the_others() {
+fn what_a_worker_fetched_whose_directory_is_lost_is_fetched_by_the_others() {
     let crawl = crawl(41);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(600);
@@ -85,7 +85,7 @@ fn ours_what_a_worker_fetched_whose_directory_is_lost_is_fetched_by_the_others()
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_begins_anew_in_an_empty_directory() {
+fn a_worker_begins_anew_in_an_empty_directory() {
     let crawl = crawl(42);
     let (first, second) = (crawl.start_mortal("w1"), crawl.start("w2"));
     crawl.wait_for_requests(600);
@@ -101,7 +101,7 @@ fn ours_a_worker_begins_anew_in_an_empty_directory() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_crawl_that_had_ended_fetches_what_is_lost_and_nothing_else() {
+fn a_crawl_that_had_ended_fetches_what_is_lost_and_nothing_else() {
     let crawl = Crawl::of(TestWeb::builder().seed(43).hosts(24).pages(96));
     for worker in [crawl.start("w1"), crawl.start("w2")] {
         worker.wait().expect(0);
@@ -137,7 +137,7 @@ fn ours_a_crawl_that_had_ended_fetches_what_is_lost_and_nothing_else() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_pages_that_are_lost_count_against_no_budget() {
+fn pages_that_are_lost_count_against_no_budget() {
     let crawl = Crawl::of(TestWeb::builder().seed(44).hosts(12).pages(120));
     let flags = "--scope any --allow-private --max-pages 57";
     crawl.start_with("w1", flags).wait().expect(0);
@@ -151,7 +151,7 @@ fn ours_pages_that_are_lost_count_against_no_budget() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_directory_that_was_imported_may_be_lost() {
+fn a_directory_that_was_imported_may_be_lost() {
     let crawl = Crawl::of(TestWeb::builder().seed(45).hosts(12).pages(120));
     let everywhere = "--scope any --allow-private --max-pages 300";
     Ended::of(&crawl.command_alone("w1", everywhere).output().unwrap()).expect(0);

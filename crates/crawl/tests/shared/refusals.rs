@@ -26,7 +26,7 @@ fn refusal(output: &Output, code: i32) -> String {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_an_engine_that_is_down_is_named_without_a_password() {
+fn an_engine_that_is_down_is_named_without_a_password() {
     let crawl = crawl();
     // Nobody listens there.
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -71,7 +71,7 @@ fn ours_an_engine_that_is_down_is_named_without_a_password() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_name_is_used_once_and_all_workers_have_the_same_settings() {
+fn a_name_is_used_once_and_all_workers_have_the_same_settings() {
     let crawl = crawl();
     let flags = "--scope any --allow-private";
     let first = crawl.start("w1");
@@ -99,7 +99,7 @@ fn ours_a_name_is_used_once_and_all_workers_have_the_same_settings() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_directory_is_one_worker_s_alone() {
+fn a_directory_is_one_worker_s_alone() {
     let crawl = crawl();
     crawl.start("w1").wait().expect(0);
     let flags = "--scope any --allow-private";

@@ -6,7 +6,7 @@ use crate::crawl::{Crawl, asked_again};
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_two_workers_fetch_each_page_once_and_share_no_host() {
+fn two_workers_fetch_each_page_once_and_share_no_host() {
     let crawl = Crawl::of(TestWeb::builder().seed(1).hosts(24).pages(96));
     let first = crawl.start("w1");
     let second = crawl.start_beside("w1", "w2");
@@ -42,7 +42,7 @@ fn ours_two_workers_fetch_each_page_once_and_share_no_host() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_a_worker_that_comes_later_gets_its_share_of_the_hosts() {
+fn a_worker_that_comes_later_gets_its_share_of_the_hosts() {
     let crawl = Crawl::of(TestWeb::builder().seed(2).hosts(24).pages(240));
     let first = crawl.start("w1");
     crawl.wait_for_requests(200);
@@ -68,7 +68,7 @@ fn ours_a_worker_that_comes_later_gets_its_share_of_the_hosts() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_pages_of_the_whole_crawl_are_bounded_over_all_workers() {
+fn pages_of_the_whole_crawl_are_bounded_over_all_workers() {
     let crawl = Crawl::of(TestWeb::builder().seed(3).hosts(12).pages(120));
     let flags = "--scope any --allow-private --max-pages 57";
     let workers = [crawl.start_with("w1", flags), crawl.start_with("w2", flags)];
@@ -82,7 +82,7 @@ fn ours_pages_of_the_whole_crawl_are_bounded_over_all_workers() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_where_a_seed_leads_joins_the_scope_of_all_workers() {
+fn where_a_seed_leads_joins_the_scope_of_all_workers() {
     let web = TestWeb::builder().seed(4).hosts(2).pages(40);
     let crawl = Crawl::of(web);
     let target = crawl.web.url(1, "/");
@@ -100,7 +100,7 @@ fn ours_where_a_seed_leads_joins_the_scope_of_all_workers() {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn ours_the_engine_is_checked_and_the_crawls_of_the_check_are_gone() {
+fn the_engine_is_checked_and_the_crawls_of_the_check_are_gone() {
     let crawl = Crawl::of(TestWeb::builder().hosts(1).pages(2));
     let mut check = crawl.program();
     let checked = check

@@ -74,7 +74,7 @@ mod tests {
     use super::{link, place};
 
     #[test]
-    fn ours_a_place_is_readable_and_hides_nothing() {
+    fn a_place_is_readable_and_hides_nothing() {
         let places = [
             "https://e.example/",
             "https://e.example:8080/a//b?q=1/2",
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_link_holds_the_query_whole() {
+    fn a_link_holds_the_query_whole() {
         let none = FacetFilters::default();
         assert_eq!(link("a&b=c d+é", &none, 1), "/?q=a%26b%3Dc%20d%2B%C3%A9");
         assert_eq!(link("a", &none, 3), "/?q=a&page=3");

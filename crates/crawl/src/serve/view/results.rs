@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_whatever_a_page_says_is_escaped() {
+    fn whatever_a_page_says_is_escaped() {
         let answer = SearchResults {
             total: 31,
             results: vec![hit()],
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_nothing_found_and_something_meant() {
+    fn nothing_found_and_something_meant() {
         check(
             &SearchResults::default(),
             expect![[r#"

@@ -37,7 +37,7 @@ mod tests {
     use super::{day, duration, moment};
 
     #[test]
-    fn ours_durations_are_easy_to_read() {
+    fn durations_are_easy_to_read() {
         let shown = [0, 999, 1000, 1500, 59_999, 120_000, 7_260_000].map(duration);
         let expected = [
             "0 ms",
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_times_are_days_in_utc() {
+    fn times_are_days_in_utc() {
         let (machine, person) = day(1_795_305_599).unwrap();
         assert_eq!(
             (machine.as_str(), person.as_str()),
