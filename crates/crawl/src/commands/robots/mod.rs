@@ -161,7 +161,7 @@ impl Source {
     }
 
     fn lines(&self, typed: &TypedUrl, text: &mut String) {
-        let word = if self.allows(asked) {
+        let word = if self.allows(typed) {
             "allowed"
         } else {
             "disallowed"
@@ -174,7 +174,7 @@ impl Source {
         let Some(robots) = &self.robots else {
             return format!("{} is unreachable ({})", self.name, self.answer);
         };
-        let verdict = robots.judge_path(&asked.path);
+        let verdict = robots.judge_path(&typed.path);
         let group = match verdict.group {
             Some(group) => format!("group `{}` of line {}", group.agent, group.line),
             None => "no group speaks for it".to_owned(),
