@@ -21,21 +21,21 @@ pub(crate) fn run(args: &ControlArgs) -> Result<u8, CommandError> {
 }
 
 async fn send_command(dir: &Path, command: Command) -> Result<u8, CommandError> {
-    let client = Client::connect(dir).await.map_err(unasked)?;
+    let client = Client::connect(dir).await.map_err(of_client)?;
     let Some(mut client) = client else {
         return at_rest(dir, command);
     };
     match command {
-        Command::State {} => print_state(&client.state().await.map_err(unasked)?),
+        Command::State {} => print_state(&client.state().await.map_err(of_client)?),
         Command::Watch {} => {
-            let mut watch = client.watch().await.map_err(unasked)?;
-            while let Some(state) = watch.next().await.map_err(unasked)? {
+            let mut watch = client.watch().await.map_err(of_client)?;
+            while let Some(state) = watch.next().await.map_err(of_client)? {
                 print_state(&state)?;
             }
             Ok(FINISHED)
         }
         command => {
-            let notes = client.send(&command).await.map_err(unasked)?;
+            let notes = client.send(&command).await.map_err(of_client)?;
             let lines = notes.iter().map(|line| format!("{line}\n"));
             print(lines.collect::<String>().as_bytes())
         }
@@ -84,7 +84,7 @@ fn refusal(refused: Refused) -> CommandError {
     }
 }
 
-fn unasked(why: ClientError) -> CommandError {
+fn of_client(why: ClientError) -> CommandError {
     match why {
         ClientError::Refused(refused) => refusal(refused),
         why => CommandError::disk(why.to_string()),

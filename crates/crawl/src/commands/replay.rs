@@ -47,13 +47,16 @@ struct ReplayReport {
 
 /// Runs `crawl replay`.
 pub(crate) fn run(dir: &Path, settings: &Settings, as_json: bool) -> Result<u8, CommandError> {
-    let ReplayRun { replayed, others } = replay(dir, settings)?;
+    let ReplayRun {
+        replayed,
+        changed_settings,
+    } = replay(dir, settings)?;
     let summary = &replayed.summary;
     let comparison = crawl_records::compare(dir, &summary.output).map_err(of_records)?;
     let difference = replayed.difference.as_ref();
     let report = ReplayReport {
         format: 1,
-        settings: others,
+        settings: changed_settings,
         ended: ending(&summary.ended),
         took_ms: u64::try_from(summary.elapsed.as_millis()).unwrap_or(u64::MAX),
         not_archived: replayed.gaps.not_archived,

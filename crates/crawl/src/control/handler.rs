@@ -118,7 +118,7 @@ impl ControlHandler {
         let read = tokio::task::spawn_blocking(move || source.read_again()).await;
         let new =
             read.map_err(|why| CommandError::disk(format!("can't read settings: {why}")))??;
-        let told = new.told.clone();
+        let notes = new.notes.clone();
         let mode = self.mode();
         if let Some(rules) = &new.rules {
             match &mode {
@@ -138,7 +138,7 @@ impl ControlHandler {
         {
             keep_rules(&commander, &rules).await?;
         }
-        Ok(told)
+        Ok(notes)
     }
 
     /// Accepts commands for a run that begins, and posts the pending ones to it. Must be called

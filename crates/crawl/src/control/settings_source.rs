@@ -25,7 +25,7 @@ pub(crate) struct NewSettings {
     /// New rules for a running crawl. `None` if they are unchanged.
     pub(crate) rules: Option<Rules>,
     /// Notes to the user about which changes are applied and which are not.
-    pub(crate) told: Vec<String>,
+    pub(crate) notes: Vec<String>,
     pub(crate) settings: Settings,
     pub(crate) checked: Checked,
 }

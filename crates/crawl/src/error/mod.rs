@@ -91,9 +91,9 @@ impl Problems {
     /// Records the error, or returns the value if there is none.
     pub(crate) fn note<T>(&mut self, result: Result<T, CommandError>) -> Option<T> {
         let note = |mut problem: CommandError| {
-            let others = std::mem::take(&mut problem.others);
+            let other_problems = std::mem::take(&mut problem.others);
             self.0.push(problem);
-            self.0.extend(others);
+            self.0.extend(other_problems);
         };
         result.map_err(note).ok()
     }
@@ -230,8 +230,8 @@ impl fmt::Display for CommandError {
 /// Returns the value of the name most similar to `word`, if any is similar enough.
 pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)>) -> Option<T> {
     let likeness = |(known, value): (String, T)| (strsim::jaro_winkler(word, &known), value);
-    let known = known.into_iter().map(likeness);
-    known
+    let candidates = candidates.into_iter().map(likeness);
+    candidates
         .filter(|(likeness, _)| *likeness > 0.75)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, value)| value)

@@ -128,7 +128,7 @@ impl SettingsSource for Job {
         }
         let now = self.in_force().clone();
         let read = self.sources.read_again(&now.settings, &now.checked)?;
-        let taken = match read.taken.is_empty() {
+        let applied = match read.taken.is_empty() {
             true => "settings were read again: politeness, exclusions and budgets are as they were"
                 .to_owned(),
             false => format!("settings were read again: {}", read.taken.join(", ")),
@@ -138,7 +138,7 @@ impl SettingsSource for Job {
         Ok(NewSettings {
             rules: (!read.taken.is_empty())
                 .then(|| rules(&read.settings, &read.checked, &now.config_text)),
-            told: std::iter::once(taken).chain(later).collect(),
+            notes: std::iter::once(applied).chain(later).collect(),
             settings: read.settings,
             checked: read.checked,
         })
@@ -152,9 +152,9 @@ impl SettingsSource for Job {
                 now.config_text = rules.config_text;
             }
         }
-        for line in &new.told {
+        for line in &new.notes {
             self.terminal.say(line);
         }
-        tracing::info!(told = new.told.join("; "), "settings were read again");
+        tracing::info!(told = new.notes.join("; "), "settings were read again");
     }
 }

@@ -18,7 +18,7 @@ use crate::terminal::{Terminal, start_log};
 pub(crate) struct ReplayRun {
     pub(crate) replayed: Replayed,
     /// Descriptions of the settings that differ from the crawl's.
-    pub(crate) others: Vec<String>,
+    pub(crate) changed_settings: Vec<String>,
 }
 
 /// Replays the crawl in `dir` with these settings, and leaves the records in their output
@@ -30,8 +30,8 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     let output = checked.output.clone();
     let recorded = RecordedCrawl::open(dir).map_err(|why| of_engine(&why, dir))?;
     as_crawled(dir, &mut checked);
-    let others = other_settings(dir, settings, &checked.seeds, &checked.seed_terms);
-    let timing = match others.is_empty() {
+    let changed_settings = other_settings(dir, settings, &checked.seeds, &checked.seed_terms);
+    let timing = match changed_settings.is_empty() {
         true => ReplayTiming::AsRecorded,
         false => ReplayTiming::ByPolicy,
     };
@@ -45,7 +45,10 @@ pub(crate) fn replay(dir: &Path, settings: &Settings) -> Result<ReplayRun, Comma
     let replayed = replayed.map_err(|why| of_engine(&why, &output))?;
     crawl_records::write_report(&output).map_err(of_records)?;
     list_digests(&output, ChangedFiles::All).map_err(of_records)?;
-    Ok(ReplayRun { replayed, others })
+    Ok(ReplayRun {
+        replayed,
+        changed_settings,
+    })
 }
 
 /// Selects http for seeds without a scheme if the crawl began with http.

@@ -64,7 +64,7 @@ pub(crate) async fn choose_schemes(
             tries.spawn(async move {
                 let why = fetcher.connect(&https).await.err()?;
                 fetcher.connect(&http).await.ok()?;
-                Some((at, http, why))
+                Some((at, http, https_error))
             });
         }
         let mut fallbacks: Vec<_> = tries.join_all().await.into_iter().flatten().collect();
@@ -141,9 +141,9 @@ mod tests {
             ..config(name_server(Ipv4Addr::LOCALHOST).await)
         };
         let fetcher = Fetcher::new(crawl, Clock::start()).unwrap();
-        let why = fetcher.connect(&chosen.seeds[0]).await.unwrap_err();
+        let error = fetcher.connect(&chosen.seeds[0]).await.unwrap_err();
         let expect = "address_refused: seed.example is at 127.0.0.1, this machine's own address, \
                       and had a public address before";
-        assert_eq!(why.to_string(), expect);
+        assert_eq!(error.to_string(), expect);
     }
 }

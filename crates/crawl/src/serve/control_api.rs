@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::live_state::unasked;
+use super::live_state::of_client;
 use super::problem::Problem;
 use super::state::{App, MAX_BODY_BYTES};
 use crate::control::client::{Client, ClientError};
@@ -37,7 +37,7 @@ pub(crate) async fn command(
     let (head, body) = request.into_parts();
     app.guard.may_control(&head.uri, &head.headers)?;
     let command = read(&name, &head.headers, body).await?;
-    let client = Client::connect(&app.dir).await.map_err(unasked)?;
+    let client = Client::connect(&app.dir).await.map_err(of_client)?;
     let Some(mut client) = client else {
         return Err(Problem::new(StatusCode::CONFLICT, "no crawl runs here")
             .hint("start it with `crawl --output DIR`; it goes on where it ended"));
@@ -48,7 +48,7 @@ pub(crate) async fn command(
             hint: refused.hint,
             ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, refused.error)
         },
-        why => unasked(why),
+        why => of_client(why),
     })?;
     Ok(Json(json!({"ok": true})))
 }

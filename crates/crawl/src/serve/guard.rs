@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_knows_what_is_allowed() {
+    fn pages_show_only_allowed_controls() {
         assert_eq!(guard(true, false, false).controls(), Controls::Closed);
         assert_eq!(guard(true, true, true).controls(), Controls::Token);
     }

@@ -176,19 +176,19 @@ async fn pass_on(
 
 /// Returns the current state of the crawl in `dir`.
 pub(crate) async fn now(dir: &Path) -> Result<Moment, Problem> {
-    let state = match Client::connect(dir).await.map_err(unasked)? {
+    let state = match Client::connect(dir).await.map_err(of_client)? {
         None => None,
         Some(mut client) => match client.state().await {
             // The crawl has just ended.
             Err(ClientError::HungUp { .. }) => None,
-            state => Some(state.map_err(unasked)?),
+            state => Some(state.map_err(of_client)?),
         },
     };
     Ok(Moment::of(state))
 }
 
 /// Converts an error from the control socket.
-pub(super) fn unasked(why: ClientError) -> Problem {
+pub(super) fn of_client(why: ClientError) -> Problem {
     tracing::warn!(%why, "the crawl can't be asked");
     match why {
         ClientError::HungUp { .. } => {

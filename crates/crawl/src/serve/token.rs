@@ -57,8 +57,8 @@ impl Token {
 
     /// Returns whether this is the token, in constant time: all bytes of the digests are compared.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let given: [u8; 32] = Sha256::digest(given).into();
-        self.0.ct_eq(&given).into()
+        let digest: [u8; 32] = Sha256::digest(given).into();
+        self.0.ct_eq(&digest).into()
     }
 }
 

@@ -115,9 +115,9 @@ fn line(now: &Progress) -> String {
     }
     parts.push(format!("{} pending", grouped(now.pending)));
     if now.hosts_resting > 0 {
-        let why: Vec<&str> = now.resting.keys().copied().collect();
+        let reasons: Vec<&str> = now.resting.keys().copied().collect();
         let count = grouped(u64::from(now.hosts_resting));
-        parts.push(format!("{count} resting ({})", why.join(", ")));
+        parts.push(format!("{count} resting ({})", reasons.join(", ")));
     }
     if now.failed > 0 {
         parts.push(format!("{} failed", grouped(now.failed)));
