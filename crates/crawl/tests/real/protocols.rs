@@ -1,4 +1,4 @@
-//! Crawls over IPv6 and over HTTP/2, whose archives other programs take.
+//! Crawls over IPv6 and HTTP/2, whose archives are checked by other programs.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::crawl::Crawl;
 use crate::nginx::Nginx;
 use crate::{archive, named};
 
-/// Of `a.test` alone, signed by itself, valid for a hundred years.
+/// A self-signed certificate of `a.test` only, valid for a hundred years.
 const FIXTURES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../fetcher/tests/exchanges/fixtures"
@@ -39,8 +39,8 @@ fn site() -> TempDir {
     dir
 }
 
-/// Crawls the site, and has others check the archive and the WACZ file. Each record of a page says
-/// `expected` in the field of that name.
+/// Crawls the site, and has other programs check the archive and the WACZ file. In every record of
+/// a page, `field` must be `expected`.
 fn check(nginx: &Nginx, flags: &str, (field, expected): (&str, &str)) {
     let flags = format!("--delay 0s --delay-factor 0 {flags}");
     let crawl = Crawl::new(&nginx.url(), flags.trim_end());
