@@ -202,10 +202,7 @@ fn config_text(dir: &Path, removal: &Removal) -> Result<Option<String>, CommandE
 }
 
 fn nothing_there(args: &ForgetArgs) -> CommandError {
-    let subject = args
-        .subject
-        .as_deref()
-        .unwrap_or("what the recheck excludes");
+    let subject = args.what.as_deref().unwrap_or("what the recheck excludes");
     let dir = args.dir.display();
     CommandError::usage(format!("nothing of {subject} is in the crawl in {dir}")).hint(
         "pages are named by their URL as pages.jsonl has it, hosts as in requests.jsonl; --exclude leaves out what was not met yet",

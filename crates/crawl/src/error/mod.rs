@@ -230,7 +230,7 @@ impl fmt::Display for CommandError {
 /// Returns the value of the name most similar to `word`, if any is similar enough.
 pub(crate) fn nearest<T>(word: &str, known: impl IntoIterator<Item = (String, T)>) -> Option<T> {
     let likeness = |(known, value): (String, T)| (strsim::jaro_winkler(word, &known), value);
-    let candidates = candidates.into_iter().map(likeness);
+    let candidates = known.into_iter().map(likeness);
     candidates
         .filter(|(likeness, _)| *likeness > 0.75)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))

@@ -62,7 +62,7 @@ pub(crate) async fn choose_schemes(
         for (at, https, http) in some.iter().cloned() {
             let fetcher = Arc::clone(&fetcher);
             tries.spawn(async move {
-                let why = fetcher.connect(&https).await.err()?;
+                let https_error = fetcher.connect(&https).await.err()?;
                 fetcher.connect(&http).await.ok()?;
                 Some((at, http, https_error))
             });

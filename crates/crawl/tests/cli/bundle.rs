@@ -223,7 +223,7 @@ fn each_of_a_thousand_flipped_bits_is_reported_by_its_file() {
             .filter(|finding| finding.file == *name);
         assert!(
             named.next().is_some(),
-            "bit {bit} of byte {at} of {name}: {found}"
+            "bit {bit} of byte {at} of {name}: {findings}"
         );
         records += usize::from(named.any(|finding| finding.offset.is_some_and(|o| o <= at as u64)));
     }

@@ -176,12 +176,12 @@ fn a_parked_host_gets_no_requests_until_it_is_unparked() {
     let state = talk.send(&json!({"do": "state"}));
     assert_eq!(state["parked"], json!([host]));
     talk.done(&json!({"do": "resume"}));
-    let (_, said) = crawl.end();
+    let (_, stderr) = crawl.end();
     assert!(
-        said.contains("ended: the one host left is parked\n"),
-        "{said}"
+        stderr.contains("ended: the one host left is parked\n"),
+        "{stderr}"
     );
-    assert!(said.contains(&format!("  parked: {host}\n")), "{said}");
+    assert!(stderr.contains(&format!("  parked: {host}\n")), "{said}");
 
     // A restart remembers the parked host.
     web.take_log();

@@ -190,10 +190,10 @@ fn a_damaged_state_is_refused_or_harmless() {
             assert!(
                 ran.stderr
                     .contains("\nhint: what was fetched stays readable in c;"),
-                "{what}"
+                "{context}"
             );
-            assert_eq!(dir.read("c/pages.jsonl"), rows, "{what}");
-            assert_eq!(reported(&cmd), pages, "{what}");
+            assert_eq!(dir.read("c/pages.jsonl"), rows, "{context}");
+            assert_eq!(reported(&cmd), pages, "{context}");
         }
     }
     assert!(refused > 2, "{refused} damages were noticed");

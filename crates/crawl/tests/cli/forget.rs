@@ -468,7 +468,7 @@ fn an_index_built_later_can_forget_repeatedly() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let shown = pages();
         assert!(!shown.contains(&forgotten), "{forgotten} {shown:?}");
-        assert_eq!(shown.len(), left.len(), "{shown:?}");
+        assert_eq!(shown.len(), remaining.len(), "{shown:?}");
         assert!(!holders(&dir.file("c/index"), &forgotten).contains("meta.json"));
         assert_verifies(&dir, &cmd);
     }

@@ -127,8 +127,11 @@ fn directories_of_workers_are_one_crawl_to_every_reader() {
             })
             .collect()
     };
-    assert_eq!(asked(&both).len(), 2);
-    assert_eq!(asked(&both), &asked(&one) | &asked(&other));
+    assert_eq!(hosts_requested(&both).len(), 2);
+    assert_eq!(
+        hosts_requested(&both),
+        &hosts_requested(&one) | &hosts_requested(&other)
+    );
 
     for entry in fs::read_dir(dir.file("both/archive")).unwrap() {
         let entry = entry.unwrap();

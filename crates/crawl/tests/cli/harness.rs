@@ -228,10 +228,10 @@ impl Running {
             match self.lines.recv_timeout(MAX_WAIT) {
                 Ok(line) => seen.push_str(&line),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("it does not end; it said:\n{said}"),
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end; it said:\n{seen}"),
             }
         }
-        (self.child.wait().unwrap().code().unwrap_or(-1), said)
+        (self.child.wait().unwrap().code().unwrap_or(-1), seen)
     }
 }
 

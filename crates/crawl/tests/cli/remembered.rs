@@ -81,7 +81,7 @@ fn a_foreign_directory_decides_nothing_reserved_for_the_user() {
         error: `c/crawl.toml` is not known as yours: it bears no mark. It says what only you may say:
           seed = "SEED0"  (a seed may lie in private ranges)
         hint: read the file; `crawl --output c --config c/crawl.toml` takes it as yours, and a flag says its key anew"#]]
-    .assert_eq(&said);
+    .assert_eq(&error);
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_seed_joins_an_old_directory_only_with_add_seed_and_is_named() {
     fs::write(dir.file("grown.toml"), listed).unwrap();
     let grown = [&["--config", "grown.toml", "--output", "c"], &QUICK[..]].concat();
     assert_eq!(cmd.run(&grown).code, 2);
-    assert_eq!(web.log().len(), asked, "nothing is fetched");
+    assert_eq!(web.log().len(), request_count, "nothing is fetched");
     let same = [&["--seed", &old, "--output", "c"], &QUICK[..]].concat();
     assert_eq!(cmd.run(&same).code, 0);
     let ran = cmd.run(&[&joins[..], &["--add-seed"]].concat());
@@ -275,7 +275,7 @@ fn names_and_passwords_in_a_seed_are_refused_unseen() {
             "2\nerror: a seed holds a user name or a password: `http://..@{host}/`\n\
              hint: leave it out, and give it to the host in a file of --config: [site.\"{name}\"] basic-auth = \"env:NAME\""
         );
-        assert_eq!(said, expected);
+        assert_eq!(error, expected);
     }
     assert!(web.log().is_empty());
     assert!(!dir.file("c").exists());

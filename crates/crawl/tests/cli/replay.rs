@@ -271,7 +271,7 @@ fn named(variable: &str) -> PathBuf {
         .into()
 }
 
-/// Runs a program next to this file with `told` on stdin, and returns its output.
+/// Runs a program next to this file with `input` on stdin, and returns its output.
 fn run_program(
     python: &Path,
     program: &str,

@@ -240,7 +240,7 @@ impl Crawl {
     /// Returns the live workers by name, with their numbers of buckets.
     pub(crate) fn buckets(&self) -> BTreeMap<String, u64> {
         let output = self.frontier(&["status", "--json"]);
-        let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let workers = status["crawls"][0]["workers"].as_array().cloned();
         let living = workers.into_iter().flatten();
         let living = living.filter(|worker| worker["state"] != "gone");

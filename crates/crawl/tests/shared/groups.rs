@@ -23,7 +23,7 @@ fn buckets_at_work(crawl: &Crawl, group: usize) -> String {
 
 fn status(crawl: &Crawl) -> Value {
     let output = crawl.frontier(&["status", "--json"]);
-    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
     status["crawls"][0].clone()
 }
 
@@ -41,7 +41,7 @@ fn workers_of_two_groups_fetch_each_page_once_while_buckets_are_moved() {
         let buckets = buckets_at_work(&crawl, from);
         let output = crawl.frontier(&["move", &buckets, "--to", to, "--json"]);
         assert!(output.status.success(), "{buckets}: {output:?}");
-        let counts: Value = serde_json::from_slice(&counts.stdout).unwrap();
+        let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(counts["group"].to_string(), to);
         assert!(counts["urls"].as_u64().unwrap() > 0, "{counts}");
         moved += counts["buckets_moved"].as_u64().unwrap();

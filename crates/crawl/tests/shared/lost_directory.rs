@@ -45,7 +45,7 @@ impl Crawl {
     fn check_rows(&self, workers: &[&str]) {
         let count = self.excluded(workers).len();
         let output = self.frontier(&["status", "--json"]);
-        let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap();
         let status = &status["crawls"][0];
         let number = |name: &str| status[name].as_u64().unwrap();
         assert_eq!(number("buckets_to_reopen"), 0, "{status}");
@@ -55,7 +55,7 @@ impl Crawl {
             "{status}"
         );
         let pages = self.pages(workers).len() as u64;
-        assert_eq!(number("fetched") + number("failed"), pages, "{output}");
+        assert_eq!(number("fetched") + number("failed"), pages, "{status}");
     }
 }
 
