@@ -42,7 +42,7 @@ fn built() -> Command {
     command
 }
 
-/// Rejects an invalid contact from the environment, where the user may not think to look.
+/// Rejects an invalid contact from the environment, where the user is unlikely to look for it.
 fn check_environment(matches: &ArgMatches) -> Result<(), CommandError> {
     let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
     // Most subcommands have no contact.

@@ -87,7 +87,7 @@ fn search(args: &SearchArgs) -> Result<u8, CommandError> {
         return Ok(FINISHED);
     }
     let is_bold = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    // Titles and excerpts are sanitized already, and the text contains escape codes of its own.
+    // Titles and excerpts are sanitized already, and the text contains escape codes for styles.
     print_as_is(shown(&answer, args.offset, columns, is_bold).as_bytes())
 }
 

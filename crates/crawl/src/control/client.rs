@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum wait for an answer. A durable command waits for the disk.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A connection to a running crawl. It sends one command at a time.
+/// A connection to a running crawl, for one command at a time.
 #[derive(Debug)]
 pub(crate) struct Client {
     dir: PathBuf,
@@ -221,7 +221,7 @@ mod tests {
     use super::{Client, ClientError};
     use crate::control::protocol::{Command, Refused};
 
-    /// Starts a mock crawl that reads one line and answers with these bytes.
+    /// Starts a mock crawl that answers one line with `answer`.
     fn crawl(dir: &Path, answer: &'static [u8]) {
         let state = dir.join("state");
         std::fs::create_dir_all(&state).unwrap();

@@ -24,8 +24,8 @@ const MAX_STATE_AGE: Duration = Duration::from_millis(250);
 /// Minimum time between two processed lines, over all connections.
 const LINE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum URLs held for the next round. It begins immediately, so only those that arrive in
-/// between are held.
+/// Maximum URLs held for the next round. Few can arrive in between, since the round begins
+/// immediately.
 const MAX_KEPT_URLS: usize = 16;
 
 /// Executes the commands of all connections, in every mode of the job.
@@ -49,7 +49,7 @@ struct ControlState {
     mode: Mode,
     /// How often the mode has changed.
     mode_changes: u64,
-    /// `delay` commands in order. They outlive a round.
+    /// `delay` commands in order, kept over rounds.
     delays: Vec<EngineCommand>,
     /// Commands to post to the next round as soon as it begins.
     next: Vec<(EngineCommand, oneshot::Sender<Result<(), Refused>>)>,

@@ -199,7 +199,7 @@ impl State {
 pub(crate) struct LatestPage {
     /// The page's URL.
     pub(crate) url: String,
-    /// The HTTP status. `None` if there was no answer.
+    /// The HTTP status. `None` without an answer.
     pub(crate) status: Option<u16>,
     /// When the exchange ended (RFC 3339).
     pub(crate) at: String,

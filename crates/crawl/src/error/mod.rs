@@ -59,8 +59,8 @@ pub(crate) struct Subject {
     pub(crate) key: Option<&'static str>,
     /// The table `[site."NAME"]` or `[group.NAME]` that contains the key.
     pub(crate) table: Option<NamedTable>,
-    /// Keys of settings that could remove or change the error. They are keys of the table or, if it
-    /// has none of them, of the crawl.
+    /// Keys of settings that could remove or change the error: keys of the table or, if the table
+    /// lacks them, of the crawl.
     pub(crate) rests_on: Vec<&'static str>,
     /// Settings that could not be read because of the error.
     pub(crate) unread: Unread,
@@ -83,7 +83,7 @@ pub(crate) enum Unread {
     Anything,
 }
 
-/// Collects errors so that all of them can be reported at once.
+/// Collects errors to report them all at once.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<CommandError>);
 

@@ -133,7 +133,7 @@ impl CrawlReader {
         Ok(Answer { text, data })
     }
 
-    /// Returns the text of a page, as far as the page's directives allow.
+    /// Returns the text of a page that its directives allow to be shown.
     fn markdown(&self, page: &IndexedPage) -> Result<String, String> {
         let text = match page.max_snippet {
             Some(0) => return Err(no_text(page)),

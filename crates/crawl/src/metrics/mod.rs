@@ -40,7 +40,7 @@ const ROOM: ConnectionRoom = ConnectionRoom {
 /// Requests per second from one client. Bursts may be twice as large.
 const RATE: NonZeroU32 = NonZeroU32::new(10).expect("a constant that is not 0");
 
-/// A metrics server. It ends with the runtime.
+/// A metrics server that runs until the runtime ends.
 #[derive(Clone)]
 pub(crate) struct MetricsServer(Arc<Inner>);
 

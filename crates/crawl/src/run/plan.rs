@@ -1,4 +1,5 @@
-//! Runs that only plan. They fetch only robots.txt files and sitemaps, into a temporary folder.
+//! Runs that only plan: they fetch nothing but robots.txt files and sitemaps, into a temporary
+//! folder.
 
 use std::time::Duration;
 

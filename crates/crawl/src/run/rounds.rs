@@ -41,7 +41,7 @@ struct Rounds<'a> {
     metrics: Option<MetricsServer>,
 }
 
-/// Crawls and reports the outcome. Returns the exit code, or why there was no crawl.
+/// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
 pub(crate) async fn run(job: &Arc<Job>) -> Result<u8, CommandError> {
     let (stop, stopped) = watch::channel(Stop::No);
     let settings = Arc::clone(job) as Arc<dyn SettingsSource>;
@@ -149,7 +149,7 @@ impl Rounds<'_> {
             ..config
         };
         let ended = crawl_engine::run(config, controls).await;
-        // These tasks end because the sender was dropped with the controls. Even if one panicked,
+        // Both tasks end because the sender was dropped with the controls. Even if one panicked,
         // the crawl has ended normally.
         let _ = shown.await;
         if let Some(served) = served {

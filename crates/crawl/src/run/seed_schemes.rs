@@ -17,7 +17,8 @@ const MAX_TRIED_AT_ONCE: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct ChosenSeeds {
     pub(crate) seeds: Vec<CanonicalUrl>,
-    /// Hosts seen at a public address meanwhile. Their private addresses are refused from then on.
+    /// Hosts seen at a public address during the test. Their private addresses are refused from
+    /// then on.
     pub(crate) public_names: Vec<String>,
 }
 

@@ -119,7 +119,7 @@ impl EndSignals {
 fn is_hang_up_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // One bit per signal, starting with signal 1, which is SIGHUP.
+    // The first bit of the mask is signal 1, SIGHUP.
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask & 1 != 0)
 }

@@ -18,7 +18,7 @@ use crate::settings::{Checked, ListedSeed, Settings, Sources, check, seeds, stor
 use crate::terminal::{Terminal, start_log};
 use crate::values::Switch;
 
-/// Crawls and reports the outcome. Returns the exit code, or why there was no crawl.
+/// Crawls and reports the outcome. Returns the exit code, or the reason why the crawl did not run.
 pub(crate) fn run(settings: &Settings, sources: Sources) -> Result<u8, CommandError> {
     let mut settings = settings.clone();
     let mut checked = check(&settings)?;
@@ -182,7 +182,7 @@ mod tests {
     use crate::settings::seeds::{Seed, read};
     use crate::settings::{ListedSeed, Settings, check};
 
-    /// With this many seeds, a quadratic comparison would take minutes.
+    /// A quadratic comparison of this many seeds would take minutes.
     #[test]
     fn a_hundred_thousand_seeds_are_resolved_and_reported_by_number() {
         const SEEDS: usize = 100_000;

@@ -53,7 +53,7 @@ impl Reports {
             return Ok(Arc::clone(&made.report));
         }
         let dir = self.dir.clone();
-        // Runs in a task of its own, so that the report is completed for later clients if this one
+        // Runs in a separate task, so that the report is completed for later clients if this one
         // disconnects.
         let made = tokio::spawn(async move {
             let began = Instant::now();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// How far from the end of a file to look for the start of its last line.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// A log file of whole lines, rotated when it is full. It is renamed to `FILE.1`, `FILE.1` to
-/// `FILE.2` and so on, and a new file begins.
+/// A log file of whole lines. A full file is renamed to `FILE.1`, `FILE.1` to `FILE.2` and so on,
+/// and a new file begins.
 pub(super) struct LogFile {
     path: PathBuf,
     file: File,
@@ -200,7 +200,7 @@ mod tests {
             log.write_all(line.as_bytes()).unwrap();
         }
         check(&[("log", "b-1\n"), ("log.1", "a-1\na-2\n")]);
-        // A line longer than the limit gets a file of its own, and a new run continues.
+        // A line longer than the limit gets a separate file, and a new run continues.
         drop(log);
         let mut log = LogFile::open(&path, Some(8), 2, |_| {}).unwrap();
         log.write_all(b"long long\n").unwrap();

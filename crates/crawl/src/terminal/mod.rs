@@ -62,7 +62,7 @@ impl Terminal {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    /// Writes whole lines, hiding the bar meanwhile. Control characters from servers are made
+    /// Writes whole lines, hiding the bar for that time. Control characters from servers are made
     /// harmless.
     fn write(&self, lines: &[u8]) {
         let lines = String::from_utf8_lossy(lines);
@@ -126,7 +126,7 @@ fn escaped_json(text: &str) -> String {
 
 /// Writes a line to stderr.
 pub(crate) fn note(message: &str) {
-    // If stderr is closed, there is nobody to tell.
+    // Failing to write to a closed stderr is not an error.
     let _ = writeln!(io::stderr(), "{}", safe_lines(message));
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::BadValue;
 use super::text::as_string;
 
-/// A daily span in UTC. It crosses midnight if it ends before it begins.
+/// A daily span in UTC, crossing midnight if the end is before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DayHours {
     /// Start, in minutes since midnight.

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use super::BadValue;
 
-/// A connection string such as `postgres://crawler@db1,db2/crawl`, unchecked. It is checked with
-/// the other settings, which rejects one with a password.
+/// A connection string such as `postgres://crawler@db1,db2/crawl`, unchecked. The check of all
+/// settings rejects one with a password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct FrontierUrl(pub(crate) String);
 

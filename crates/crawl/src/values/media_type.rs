@@ -1,4 +1,4 @@
-//! Media types, or ranges of them: `text/html`, `image/*`.
+//! Media types, or ranges such as `image/*`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,9 +1,8 @@
 //! The pages in a browser: a server, a site that embeds the search, a running crawl, and the checks
 //! in `checks/`, which drive Chromium through Playwright.
 //!
-//! They need these variables, which `cargo xtask test --step browser` sets: `CRAWL_PYTHON_BIN`
-//! (with playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`, `CRAWL_CHROMIUM_FONTS`,
-//! `CRAWL_AXE`.
+//! Required variables, set by `cargo xtask test --step browser`: `CRAWL_PYTHON_BIN` (with
+//! playwright), `CRAWL_CHROMIUM`, `CRAWL_CHROMIUM_LIBRARIES`, `CRAWL_CHROMIUM_FONTS`, `CRAWL_AXE`.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 #[expect(dead_code, reason = "the tests without a browser ask more of it")]

@@ -314,7 +314,7 @@ fn a_check_continues_after_lines_that_are_not_toml() {
         hint: give --study-page, or `study-page` in [operator] of a file of --config
     "#]]
     .assert_eq(&checked.stderr);
-    // It is unknown which table the keys below belong to, and whether they are the missing ones.
+    // Neither the table of the keys below is known, nor whether they are the missing ones.
     dir.write(
         "study.toml",
         "seed = [\"http://127.0.0.1/\"]\n[operator]\nkind = \"research\"\n[operator\nstudy = 1\n\

@@ -97,8 +97,8 @@ fn a_pause_stops_requests_until_it_is_resumed() {
         (&json!("paused"), &json!(true))
     );
     talk.done(&json!({"do": "resume"}));
-    let (code, said) = crawl.end();
-    assert_eq!(code, 0, "{said}");
+    let (code, stderr) = crawl.end();
+    assert_eq!(code, 0, "{stderr}");
     assert!(web.log().len() > request_count);
     let mut fetched_urls = fetched(&dir);
     fetched_urls.retain(|url| !url.ends_with("/sitemap.xml"));
@@ -125,8 +125,8 @@ fn a_crawl_pauses_while_its_disk_is_low_and_reports_it() {
     let state = Talk::to(&dir).send(&json!({"do": "state"}));
     assert_eq!(state["phase"], "disk_low");
     crawl.signal("INT");
-    let (code, said) = crawl.end();
-    assert_eq!(code, 130, "{said}");
+    let (code, stderr) = crawl.end();
+    assert_eq!(code, 130, "{stderr}");
     assert!(web.log().is_empty());
 }
 
@@ -181,7 +181,7 @@ fn a_parked_host_gets_no_requests_until_it_is_unparked() {
         stderr.contains("ended: the one host left is parked\n"),
         "{stderr}"
     );
-    assert!(stderr.contains(&format!("  parked: {host}\n")), "{said}");
+    assert!(stderr.contains(&format!("  parked: {host}\n")), "{stderr}");
 
     // A restart remembers the parked host.
     web.take_log();
@@ -193,7 +193,7 @@ fn a_parked_host_gets_no_requests_until_it_is_unparked() {
     );
     assert!(web.take_log().is_empty());
 
-    // It is unparked while no crawl runs.
+    // No crawl runs while the host is unparked.
     let unpark = ["control", "c", "unpark", &host];
     assert_eq!(cmd.run(&unpark).ok(), "");
     let refused = cmd.run(&unpark);

@@ -72,7 +72,7 @@ fn a_signal_between_rounds_is_not_an_interruption() {
     let args = args(&seed, "1h");
     let crawl = cmd.start(&args);
     crawl.until(WAITS);
-    let state = Talk::to(&dir).say(&json!({"do": "state"}));
+    let state = Talk::to(&dir).send(&json!({"do": "state"}));
     assert_eq!(
         (&state["phase"], &state["pages"]),
         (&json!("waiting"), &json!(2))
@@ -109,7 +109,7 @@ fn a_signal_between_rounds_is_not_an_interruption() {
 fn a_round_continues_when_a_host_may_be_retried() {
     let (dir, cmd) = setup("again");
     let web = site();
-    // Its robots.txt is unavailable at first.
+    // The host's robots.txt is unavailable at first.
     let robots = Script::always(Answer::of(500)).then(Answer::of(404));
     web.script(0, "/robots.txt", robots);
     let seed = web.url(0, "/");
@@ -138,16 +138,16 @@ fn commands_are_accepted_between_rounds() {
     let park = json!({"do": "park", "host": host});
     talk.done(&park);
     talk.done(&json!({"do": "pause"}));
-    let state = talk.say(&json!({"do": "state"}));
+    let state = talk.send(&json!({"do": "state"}));
     assert_eq!(
         (&state["paused"], &state["parked"]),
         (&json!(true), &json!([host]))
     );
-    let refused = talk.say(&json!({"do": "delay", "delay": "1s"}));
+    let refused = talk.send(&json!({"do": "delay", "delay": "1s"}));
     assert_eq!(refused["error"], "the crawl waits for its next round");
-    let refused = talk.say(&json!({"do": "park", "host": "never.example"}));
+    let refused = talk.send(&json!({"do": "park", "host": "never.example"}));
     assert_eq!(refused["error"], "unknown host `never.example`");
-    let refused = talk.say(&json!({"do": "add", "url": "ftp://a.example/"}));
+    let refused = talk.send(&json!({"do": "add", "url": "ftp://a.example/"}));
     assert!(
         refused["error"]
             .as_str()

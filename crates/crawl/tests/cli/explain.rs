@@ -53,7 +53,7 @@ fn a_resource_not_fetched_is_explained_as_a_resource() {
         nothing.starts_with("is not known: it was no seed, and no page that was read names it\n"),
         "{nothing}"
     );
-    // With the flag, the resource is fetched and explained as one.
+    // With the flag set, the crawl fetches the resource and explains it as one.
     let json = cmd.run(&["explain", "c", &web.url(0, "/img/cup.png"), "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json.ok()).unwrap();
     assert_eq!(json["named_by"]["kind"], "resource");

@@ -33,7 +33,7 @@ const PAGES: [(&str, &str); 2] = [
     ("http://e.example/b?q=%22", "coffee"),
 ];
 
-/// Runs a command that must succeed, and returns its stdout. Its stderr describes what it did.
+/// Runs a command that must succeed, and returns its stdout. A summary on stderr is expected.
 fn done(cmd: &Cmd, args: &[&str]) -> String {
     let ran = cmd.run(args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

@@ -16,7 +16,7 @@ const SMALL_SITE: &str = include_str!("../../../../docs/small-site.md");
 /// The site's address in the page.
 const ADDRESS: &str = "127.0.0.1:8000";
 
-/// The page's site, at an address of its own.
+/// The page's site, served at another address.
 fn site() -> TestWeb {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tea");
     let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();

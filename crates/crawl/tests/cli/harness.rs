@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// A program without output for this long hangs, and would hang a test that waits longer. It
-/// doesn't measure speed: everything normally takes only seconds.
+/// A program without output for this long hangs, and would hang a test that waits longer. This is
+/// not a measure of speed: everything normally takes only seconds.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// A directory that is removed when the test ends.
@@ -101,8 +101,8 @@ impl Cmd {
         Running::of(self.command(args))
     }
 
-    /// Starts the program in a session of its own, like a daemon: without a terminal, and receiving
-    /// SIGHUP even if the tests were started by `nohup`.
+    /// Starts the program in a new session, like a daemon: without a terminal, and receiving SIGHUP
+    /// even if the tests were started by `nohup`.
     pub(crate) fn start_as_daemon(&self, args: &[&str]) -> Running {
         let plain = self.command(args);
         let mut command = Command::new("/usr/bin/env");

@@ -55,7 +55,7 @@ fn an_unwritable_file_is_reported_with_its_folder() {
             ran.stderr
         );
     }
-    // Nobody can write to the system's own folders.
+    // The system's own folders can't be written to by anyone.
     let ran = cmd.run(&["http://127.0.0.1:9/", "--output", "/sys/no/such"]);
     let hint =
         "hint: this user may not write there: give --output a directory that it may write to\n";

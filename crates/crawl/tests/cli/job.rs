@@ -491,7 +491,7 @@ fn interrupt_drains_and_the_same_command_goes_on() {
     let quick = args(&seed, &[]);
     let child = cmd.command(&slow(&quick)).spawn().unwrap();
     assert!(web.wait_for(MAX_WAIT, |log| log.len() > 3));
-    // A second process is refused meanwhile.
+    // A second process is refused in the meantime.
     let second = cmd.run(&quick);
     assert_eq!(second.code, 2, "{}", second.stderr);
     assert!(second.stderr.contains("in use"), "{}", second.stderr);

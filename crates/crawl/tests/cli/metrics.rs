@@ -68,7 +68,7 @@ fn metrics(dir: &Dir, address: &str) -> String {
     let mut talk = Talk::to(dir);
     let began = Instant::now();
     loop {
-        talk.say(&serde_json::json!({"do": "state"}));
+        talk.send(&serde_json::json!({"do": "state"}));
         let answer = request(address, "GET", &["/metrics"]);
         if answer.contains("purpose=\"robots\"") {
             return answer;

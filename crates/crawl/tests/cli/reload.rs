@@ -43,9 +43,9 @@ fn paused(dir: &Dir, crawl: &Running) -> Talk {
     crawl.until("takes commands");
     let mut talk = Talk::to(dir);
     let state = json!({"do": "state"});
-    while talk.say(&state)["pages"] == 0 {}
+    while talk.send(&state)["pages"] == 0 {}
     talk.done(&json!({"do": "pause"}));
-    while talk.say(&state)["in_flight"] != 0 {}
+    while talk.send(&state)["in_flight"] != 0 {}
     talk
 }
 

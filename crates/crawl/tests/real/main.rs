@@ -1,7 +1,7 @@
 //! Crawls of real documentation, served by nginx on loopback and compared with an independent walk
 //! of the same files.
 //!
-//! They need these variables, which `cargo xtask test` sets: `CRAWL_NGINX` (the program),
+//! Required variables, set by `cargo xtask test`: `CRAWL_NGINX` (the program),
 //! `CRAWL_NGINX_MIME_TYPES`, `CRAWL_JAVA_DOC` and `CRAWL_PYTHON_DOC` (folders of HTML),
 //! `CRAWL_PYTHON_BIN` (with warcio, FastWARC and cdxj-indexer).
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]

@@ -59,7 +59,7 @@ impl Ended {
     }
 }
 
-/// A running worker. It is killed if the test fails.
+/// A running worker, killed if the test fails.
 pub(crate) struct Worker(Option<Child>);
 
 impl Worker {

@@ -1,7 +1,7 @@
 //! Crawls shared by several processes through a private PostgreSQL server, compared with the log of
 //! the web server they fetch from.
 //!
-//! These tests are ignored by default. `cargo xtask test --step debian-packages --step
+//! All tests are ignored by default. `cargo xtask test --step debian-packages --step
 //! test-with-servers` fetches PostgreSQL and runs them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 

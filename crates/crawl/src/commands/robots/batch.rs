@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::error::{CommandError, FINISHED, USAGE};
 
-/// One line of input.
+/// A line of input.
 #[derive(Debug, Deserialize)]
 struct Question {
     /// The robots.txt. Null if there is none.
