@@ -1,4 +1,4 @@
-//! The list of metrics in `docs/operating.md`, written from the metrics themselves.
+//! Generates the list of metrics in `docs/operating.md`.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use expect_test::expect_file;
 use super::families::families;
 use super::process::ProcessNumbers;
 
-/// The heading that the list stands under, up to the end of the page.
+/// The heading above the list, which runs to the end of the page.
 const HEADING: &str = "## The metrics\n";
 
 #[test]
