@@ -17,8 +17,10 @@ const ACCEPTED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 const ACCEPTED_CODINGS: &str = "gzip, deflate, br, zstd";
 /// Maximum header fields in an answer. For HTTP/1.1 the client also reads at most 408 KiB before
 /// the head is complete.
+/// Beyond the limit: `headers_too_large`.
 pub(crate) const MAX_HEADER_FIELDS: usize = 256;
 /// Maximum bytes of an answer's header list, names and values.
+/// Beyond the limit: `headers_too_large`.
 pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
 /// Maximum bytes that an HTTP/2 server may send before we read them, per body and per connection.
 /// With the client's defaults a server could fill 5 MiB of unread buffers.
@@ -26,6 +28,7 @@ const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
 /// Maximum idle connections per host. `--per-host` bounds them too. With fewer kept, the rest would
 /// be reopened for each request.
+/// Beyond the limit: closed after the response.
 const MAX_IDLE_PER_HOST: usize = 32;
 /// Detects a dead peer while waiting for a slow answer.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);

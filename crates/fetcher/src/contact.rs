@@ -7,6 +7,7 @@ use crawl_weburl::canonicalize;
 
 /// Maximum bytes of a contact, which is part of each request's `User-Agent`. A mail address has at
 /// most 254 (RFC 5321 section 4.5.3.1.3).
+/// Beyond the limit: refused, because each request contains it.
 pub const MAX_CONTACT_BYTES: usize = 256;
 
 /// The contact of the crawler's operator: a mail address, or an http or https URL.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 /// Maximum kept connections, including those in use. Each takes some 30 kB in the HTTP library; see
 /// `docs/performance.md` for a breakdown.
+/// Beyond the limit: closed after the response.
 pub(crate) const MAX_KEPT_CONNECTIONS: usize = 1024;
 
 /// How often to look for hosts whose connections have been closed.

@@ -25,6 +25,7 @@ use crate::descriptor_limit::is_no_descriptor;
 use crate::failure_kind::FailureKind;
 
 /// Maximum bytes of a name and of one label (RFC 1035 section 2.3.4).
+/// Beyond the limit: `name_too_long`.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 /// Maximum attempts per question, including the first.

@@ -17,11 +17,14 @@ use crate::name_servers::{NameAnswer, Rest, Source};
 
 /// Maximum cached names, found or not. An entry takes some 200 bytes; an evicted name is looked up
 /// again.
+/// Beyond the limit: looked up again.
 const MAX_NAMES: u64 = 20_000;
 /// Maximum cached addresses per name.
+/// Beyond the limit: the others are not tried.
 const MAX_ADDRESSES: usize = 16;
 /// Maximum look-ups that still wait for the slower address family after their name was used. Each
 /// holds a socket. Beyond this, the slower family is skipped until the next look-up.
+/// Beyond the limit: one family is known until the next look-up.
 const MAX_LATE_LOOKUPS: usize = 64;
 /// Limits on how long an answer is cached, whatever its TTL. The minimum spares name servers; the
 /// maximum is common for caches.

@@ -16,6 +16,7 @@ use crate::host_access::{HostAccess, REDACTED};
 
 /// Minimum bytes of a secret to look for. A shorter one occurs in many pages by chance, and
 /// redacting it would damage them.
+/// Beyond the limit: shorter ones are not found.
 pub const MIN_SECRET_BYTES: usize = 6;
 
 /// The secrets of a configuration: values of header fields and cookies. For credentials, the user

@@ -7,6 +7,7 @@ use crate::politeness::Politeness;
 use crate::tick::Tick;
 
 /// Upper bound for the doubled pause.
+/// Beyond the limit: paused for this long.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The back-off state of a host. A host that simply answers has none.

@@ -6,8 +6,10 @@ use crate::daily_hours::DailyHours;
 use crate::tick::{Tick, micros};
 
 /// Maximum rates with their own hours to keep. Any further rate applies at all hours.
+/// Beyond the limit: the strictest of the others applies at any hour.
 const MAX_RATES: usize = 16;
 /// Maximum spans to keep. Dropping a span means fewer visits.
+/// Beyond the limit: ignored, so the host is visited less.
 const MAX_VISIT_TIMES: usize = 64;
 
 /// The pace set by a robots.txt. The default is none.

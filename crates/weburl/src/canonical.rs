@@ -12,6 +12,7 @@ use crate::shape::Shape;
 
 /// Maximum bytes of a URL; a longer one is [`Unusable::TooLong`]. Servers commonly reject more than
 /// 8 KiB of request line.
+/// Beyond the limit: the link is dropped.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
 /// An http or https URL in canonical form.

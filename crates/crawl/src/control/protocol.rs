@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use crate::values::Span;
 
 /// Maximum length of a client's line in bytes.
+/// Beyond the limit: disconnected.
 pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 
 /// A command to a running crawl, as typed on the command line and as sent over the socket.

@@ -21,9 +21,11 @@ use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
 /// Maximum concurrent connections.
+/// Beyond the limit: refused.
 const MAX_CLIENTS: usize = 64;
 
 /// How long a client may take to read a message before the connection is closed.
+/// Beyond the limit: disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Minimum time between two states sent to a watcher.

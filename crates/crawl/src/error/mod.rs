@@ -30,8 +30,10 @@ pub(crate) const BREACH: u8 = 4;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Maximum characters of a word in a message. A longer one is shortened in the middle.
+/// Beyond the limit: the middle is left out.
 const MAX_WORD_CHARS: usize = 200;
 /// Maximum characters of a line in a message.
+/// Beyond the limit: the middle is left out.
 const MAX_LINE_CHARS: usize = 2000;
 
 /// The kind of a named table, and its name.

@@ -18,6 +18,7 @@ use crate::error::CommandError;
 use crate::search_index;
 
 /// Maximum characters of text in one answer.
+/// Beyond the limit: the next page of the text.
 const MAX_TEXT_CHARS: usize = 40_000;
 
 /// Maximum characters of an excerpt.

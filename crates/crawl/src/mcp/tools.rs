@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Maximum results of one answer.
+/// Beyond the limit: refused.
 const MAX_RESULTS: usize = 20;
 /// Default number of results.
 const RESULTS: usize = 10;

@@ -11,6 +11,7 @@ use crate::error::CommandError;
 use crate::settings::seeds::Seed;
 
 /// How many hosts to try concurrently.
+/// Beyond the limit: the others wait.
 const MAX_TRIED_AT_ONCE: usize = 32;
 
 /// Seeds with their schemes chosen.

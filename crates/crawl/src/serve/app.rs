@@ -27,6 +27,7 @@ use super::state::{App, MAX_BODY_BYTES};
 use super::{api, headers, view};
 
 /// Maximum time between the head of a request and the head of its response.
+/// Beyond the limit: 503.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Responses below this size aren't compressed: they fit into one packet anyway.

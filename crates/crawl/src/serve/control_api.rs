@@ -20,6 +20,7 @@ use crate::control::protocol::Command;
 pub(crate) const COMMANDS: [&str; 6] = ["pause", "resume", "add", "delay", "park", "unpark"];
 
 /// Maximum time for receiving a request body.
+/// Beyond the limit: 408.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Handles `POST /api/crawl/COMMAND`, with the command's values as a JSON object.

@@ -11,6 +11,7 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 /// Maximum clients tracked separately. Further new clients share one account.
+/// Beyond the limit: further clients share one account.
 const MAX_CLIENTS: usize = 10_000;
 
 /// How often to drop accounts that are full again while there are too many.

@@ -8,6 +8,7 @@ use super::problem::Problem;
 /// Maximum bytes of a query.
 pub(crate) const MAX_QUERY_BYTES: usize = 4096;
 /// Maximum results in one answer.
+/// Beyond the limit: 400.
 pub(crate) const MAX_LIMIT: usize = 50;
 /// Default number of results in an answer or on a page.
 pub(crate) const DEFAULT_LIMIT: usize = 10;

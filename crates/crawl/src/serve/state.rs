@@ -15,6 +15,7 @@ use super::report_cache::Reports;
 use super::searcher::Searcher;
 
 /// Maximum size of a request body in bytes.
+/// Beyond the limit: 413.
 pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024;
 
 /// Everything needed to answer requests.

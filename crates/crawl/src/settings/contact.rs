@@ -5,6 +5,7 @@ use crawl_policy::ProductToken;
 use regex::Regex;
 
 /// Maximum bytes of a product token, which is part of each request's `User-Agent`.
+/// Beyond the limit: refused.
 pub(crate) const MAX_AGENT_BYTES: usize = 64;
 
 pub(crate) const CONTACT_HINT: &str =

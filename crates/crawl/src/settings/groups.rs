@@ -32,6 +32,7 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 
 /// Maximum length of a group's name, in bytes: rules contain it, and a store may truncate them.
+/// Beyond the limit: refused.
 const MAX_NAME_BYTES: usize = 64;
 
 /// Groups by name.

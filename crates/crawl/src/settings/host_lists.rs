@@ -10,6 +10,7 @@ use crate::input::read_file;
 use crate::values::ListedHost;
 
 /// Maximum size of a list, in bytes. Hosts are stored in `crawl.toml`, which is read whole.
+/// Beyond the limit: refused.
 const MAX_HOST_LIST_BYTES: u64 = 1024 * 1024;
 
 const LINE_HINT: &str = "a line is a host such as `www.example.org`; one that begins with `#` is \

@@ -18,8 +18,10 @@ const ROBOTS_MAX_AGE: Span = Span::from_secs(24 * 60 * 60);
 const ROBOTS_LAST_GOOD: Span = Span::from_secs(30 * 24 * 60 * 60);
 
 /// Maximum steps of a walker. If all links are known, they are taken in one transaction.
+/// Beyond the limit: refused.
 const MAX_STEPS: u64 = 1_000_000;
 /// Maximum number of walkers. All are checked whenever a page that one waits for is settled.
+/// Beyond the limit: refused.
 const MAX_WALKERS: u64 = 1_000;
 
 pub(super) fn check_numbers(settings: &Settings, problems: &mut Problems) {

@@ -9,8 +9,10 @@ use crate::input::read_file;
 use crate::values::FilePath;
 
 /// Maximum size of a list, in bytes. Seeds are stored in `crawl.toml`, which is read whole.
+/// Beyond the limit: refused.
 const MAX_SEED_LIST_BYTES: usize = 3 * 1024 * 1024;
 /// Maximum number of seeds in one list.
+/// Beyond the limit: refused.
 const MAX_LISTED_SEEDS: usize = 10_000;
 /// Maximum number of unusable lines to report individually; the rest are only counted.
 const MAX_LINES_REPORTED: usize = 20;

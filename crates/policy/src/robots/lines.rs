@@ -6,6 +6,7 @@ use memchr::{memchr, memchr2, memchr3, memrchr2};
 
 /// Maximum bytes of a robots.txt to read after decoding. The line that the limit cuts is dropped.
 /// RFC 9309 section 2.5 requires at least 500 KiB.
+/// Beyond the limit: ignored (RFC 9309 section 2.5).
 pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
 /// The part of a file that is read, as bytes of (mostly) UTF-8.

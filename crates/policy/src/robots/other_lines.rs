@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::lines::Key;
 
 /// Maximum lines about the use of pages to keep per group and per file. The first ones are kept.
+/// Beyond the limit: ignored.
 const MAX_PREFERENCES: usize = 1000;
 
 /// A `Sitemap:` line, which applies to the whole file.

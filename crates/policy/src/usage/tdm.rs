@@ -6,6 +6,7 @@ use super::{Channel, Sources, Stance, Statement, UsagePurpose, Vocabulary, value
 use crate::robots::path_matches;
 
 /// Maximum entries of a file to read, because each lookup may scan all of them.
+/// Beyond the limit: ignored.
 const MAX_ENTRIES: usize = 1000;
 
 /// A `/.well-known/tdmrep.json`.
