@@ -26,7 +26,7 @@ pub const MIN_OTHERS_DELAY: Duration = Duration::from_millis(200);
 
 const LOOK_UPS: u32 = 256;
 
-/// The maximum requests in flight at other people's hosts. More require such an operator.
+/// The maximum requests in flight at other people's hosts. More require [`Config::own_site`].
 pub const MAX_PER_OTHERS_HOST: u32 = 4;
 
 /// The study that the crawl belongs to. Unknown facts are `None`.

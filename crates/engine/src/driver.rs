@@ -344,8 +344,8 @@ impl Driver {
                 Effect::Fetch { permit, job, span } => {
                     let fetcher = Arc::clone(&self.fetcher);
                     self.fetches.spawn(async move {
-                        // The future of a fetch is large. Creating it within its task avoids moving
-                        // it.
+                        // The future of a fetch is large. Create it within its task to avoid a
+                        // move.
                         let fetched = Box::pin(fetcher.fetch(permit, job.request()));
                         let (spent, result) = fetched.instrument(span.clone()).await;
                         request_rows::ended(job, spent, result, span)
@@ -451,7 +451,7 @@ impl Driver {
             what: "the writer".to_owned(),
         })?;
         if let Ok(writer) = &mut writer {
-            writer.unfollow();
+            writer.disconnect_indexer();
         }
         let is_whole = !matches!(looped, Err(_) | Ok(Ended::Interrupted | Ended::HandedOver));
         let index = indexer.map(|indexer| indexer.join(is_whole));

@@ -208,14 +208,14 @@ impl ThreadStart<'_> {
         let reader = PageReader::new(self.config, &self.visits);
         let reader = reader.with_crawl_state(Arc::clone(&frontier), self.traps.clone());
         let writer = Writer::new(frontier, files, totals, self.visits, scope_seeds)
-            .watching(self.traps)
-            .sampling(sampling)
-            .sharing(shared.clone())
-            .leaving_out(tombstones)
-            .noting(self.order)
-            .logging_to(TraceEvents::new(self.config))
+            .with_traps(self.traps)
+            .with_sampling(sampling)
+            .with_shared_frontier(shared.clone())
+            .with_tombstones(tombstones)
+            .with_order_log(self.order)
+            .with_events(TraceEvents::new(self.config))
             .keeping_rows(self.has_consumer)
-            .followed_by(indexer.as_ref().map(Indexer::lengths));
+            .with_indexer(indexer.as_ref().map(Indexer::lengths));
         let disk = watch_disk(self.config, self.free_space, &events).map_err(failed)?;
         let workers = shared.map(|frontier| Workers::start(frontier, lock, self.config, &events));
         let workers = workers.transpose().map_err(failed)?;

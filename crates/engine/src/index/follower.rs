@@ -273,8 +273,8 @@ impl Indexer {
         self.committed.clone()
     }
 
-    /// Waits until the index has read the log to its end, which it knows once all senders are
-    /// dropped. In a complete run it does not read the rest, because [`Follower::finish`] does.
+    /// Waits for the thread. Once all senders are dropped, the thread reads the log to its end and
+    /// ends. In a complete run it leaves the rest of the log to [`Follower::finish`].
     pub(crate) fn join(self, is_whole: bool) -> Result<Outcome, EngineError> {
         self.leaves_rest.store(is_whole, Ordering::Release);
         drop(self.committed);

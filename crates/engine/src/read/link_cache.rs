@@ -138,7 +138,7 @@ pub(crate) struct Target {
     pub(crate) action: Option<Option<Exclusion>>,
     /// The scope's verdict, ignoring depth.
     pub(crate) verdict: ScopeVerdict,
-    /// The maximum depth for the verdict.
+    /// The verdict holds up to this depth.
     pub(crate) max_depth: Option<u32>,
 }
 

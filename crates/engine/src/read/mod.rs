@@ -131,8 +131,8 @@ impl PageReader {
         }
     }
 
-    /// Drops known links if the trap detection can now affect the page's links. The reader dropped
-    /// them earlier, before the traps could rename them.
+    /// Drops known links in a replay although the trap detection can affect the page's links at
+    /// this point: the crawl's reader dropped them before the traps could rename them.
     pub(crate) fn drop_known_trap_links(&self, lease: &Lease, findings: &mut PageFindings) {
         if let Some((frontier, traps)) = &self.shared
             && traps.may_change(&lease.url, &findings.links)

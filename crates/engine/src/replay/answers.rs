@@ -105,7 +105,7 @@ pub(super) struct Answers {
 pub(super) struct Pending {
     started: Tick,
     pub(super) ended: Tick,
-    /// The index among the recorded requests. Several may end within a millisecond. The maximum if
+    /// The index among the recorded requests. Several may end within a millisecond. `u32::MAX` if
     /// the replay does not follow the records.
     pub(super) place: u32,
     recorded: Option<RecordedRequest>,

@@ -277,10 +277,10 @@ impl Replay {
         let reader =
             PageReader::new(config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
-            .watching(traps)
-            .sampling(sampling)
-            .leaving_out(directory::tombstones_at_rest(answers.crawl.dir())?)
-            .logging_to(TraceEvents::new(config));
+            .with_traps(traps)
+            .with_sampling(sampling)
+            .with_tombstones(directory::tombstones_at_rest(answers.crawl.dir())?)
+            .with_events(TraceEvents::new(config));
         let no_starts: Box<dyn Iterator<Item = Tick>> = Box::new(std::iter::empty());
         Ok(Replay {
             now,

@@ -369,8 +369,8 @@ fn play_run(run: Run<'_>, person: &mut Person<'_>, servers: &mut dyn Servers) ->
     let traps = SharedTraps::new(&config.traps, None);
     let sampling = Sampling::open(&config, &*frontier).unwrap();
     let mut writer = Writer::new(shared, files, Totals::default(), visits, scope_seeds)
-        .watching(traps.clone())
-        .sampling(sampling.clone());
+        .with_traps(traps.clone())
+        .with_sampling(sampling.clone());
     let (reader, mut encoder) = (
         PageReader::new(&config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone()),
         PageEncoder::new(&config, &visits),

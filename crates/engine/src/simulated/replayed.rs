@@ -222,9 +222,9 @@ impl LateRun {
         let reader =
             PageReader::new(config, &visits).with_crawl_state(Arc::clone(&frontier), traps.clone());
         let writer = Writer::new(frontier, files, totals, visits, scope_seeds)
-            .watching(traps)
-            .sampling(sampling)
-            .noting(order.clone());
+            .with_traps(traps)
+            .with_sampling(sampling)
+            .with_order_log(order.clone());
         LateRun {
             seed,
             now,

@@ -111,7 +111,7 @@ impl Writer {
     }
 
     /// Updates the trap detection with each settled page.
-    pub(crate) fn watching(self, traps: SharedTraps) -> Writer {
+    pub(crate) fn with_traps(self, traps: SharedTraps) -> Writer {
         Writer {
             traps: Some(traps),
             ..self
@@ -119,22 +119,22 @@ impl Writer {
     }
 
     /// Draws the sample, and marks the rows of its pages.
-    pub(crate) fn sampling(self, sampling: Option<Sampling>) -> Writer {
+    pub(crate) fn with_sampling(self, sampling: Option<Sampling>) -> Writer {
         Writer { sampling, ..self }
     }
 
     /// Shares the frontier with other workers.
-    pub(crate) fn sharing(self, shared: Option<Arc<dyn WorkerFrontier>>) -> Writer {
+    pub(crate) fn with_shared_frontier(self, shared: Option<Arc<dyn WorkerFrontier>>) -> Writer {
         Writer { shared, ..self }
     }
 
     /// Never writes what the crawl was made to forget.
-    pub(crate) fn leaving_out(self, tombstones: Tombstones) -> Writer {
+    pub(crate) fn with_tombstones(self, tombstones: Tombstones) -> Writer {
         Writer { tombstones, ..self }
     }
 
     /// Records the order of its commits.
-    pub(crate) fn noting(self, order: OrderLog) -> Writer {
+    pub(crate) fn with_order_log(self, order: OrderLog) -> Writer {
         Writer {
             order: Some(order),
             ..self
@@ -147,17 +147,17 @@ impl Writer {
     }
 
     /// Logs each URL that is admitted or settled.
-    pub(crate) fn logging_to(self, events: TraceEvents) -> Writer {
+    pub(crate) fn with_events(self, events: TraceEvents) -> Writer {
         Writer { events, ..self }
     }
 
     /// Sends the committed length of the index log to the indexer.
-    pub(crate) fn followed_by(self, indexer: Option<Sender<u64>>) -> Writer {
+    pub(crate) fn with_indexer(self, indexer: Option<Sender<u64>>) -> Writer {
         Writer { indexer, ..self }
     }
 
     /// Disconnects the indexer, which ends after reading what was announced so far.
-    pub(crate) fn unfollow(&mut self) {
+    pub(crate) fn disconnect_indexer(&mut self) {
         self.indexer = None;
     }
 

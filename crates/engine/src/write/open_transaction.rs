@@ -25,7 +25,8 @@ impl<'a> OpenTransaction<'a> {
         })
     }
 
-    /// The calls that only a worker has. `None` if the frontier isn't shared.
+    /// Returns the transaction with the calls that only a worker has. `None` if the frontier isn't
+    /// shared.
     pub(super) fn worker(&mut self) -> Option<&mut (dyn WorkerTransaction + 'a)> {
         match self {
             OpenTransaction::Own(_) => None,

@@ -168,8 +168,8 @@ impl Records {
     }
 }
 
-/// Crawls first the kinds that no time limit ends, then those of each limit separately: a flood
-/// would delay answers that must arrive in time.
+/// Crawls the kinds that no time limit ends, then the flood alone, which would delay answers that
+/// must arrive in time. The kinds that end by a time limit come last, all limits in parallel.
 fn records(web: &TestWeb, seeds: &[(&str, CanonicalUrl)]) -> Records {
     let crawl = |limit, chosen: &dyn Fn(&str) -> bool| {
         let of_limit = seeds

@@ -18,7 +18,7 @@ use crate::error::EngineError;
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) url: String,
-    /// In seconds since 1970 UTC.
+    /// When it was last fetched, in seconds since 1970 UTC.
     pub(super) at: i64,
     /// When it was last fetched in full.
     pub(super) in_full_at: i64,
