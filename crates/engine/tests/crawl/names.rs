@@ -8,14 +8,14 @@ use crawl_testweb::{Answer, TestWeb};
 use crawl_weburl::canonicalize;
 use tokio::runtime::Runtime;
 
-use crate::name_server::{NameServer, Said};
+use crate::name_server::{NameServer, ScriptedAnswer};
 use crate::support::Crawl;
 
 /// A crawl of `http://seed.example/` at the port of host 0, with a name server that resolves every
 /// name to that host.
 fn crawl_of(web: &TestWeb, runtime: &Runtime) -> (Crawl, NameServer) {
     let address = web.address(0);
-    let home = move |_: &str| Said::Addresses(vec![address.ip()], 300);
+    let home = move |_: &str| ScriptedAnswer::Addresses(vec![address.ip()], 300);
     let names = runtime.block_on(NameServer::start(home));
     let mut crawl = Crawl::of(web);
     let seed = format!("http://seed.example:{}/", address.port());

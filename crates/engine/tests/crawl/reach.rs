@@ -13,7 +13,7 @@ use crawl_testweb::{Answer, CrawlReach, ExclusionReason, LogEntry, TestWeb, gaps
 use crawl_weburl::canonicalize;
 use tokio::runtime::Runtime;
 
-use crate::name_server::{NameServer, Said};
+use crate::name_server::{NameServer, ScriptedAnswer};
 use crate::support::{Crawl, expected};
 
 #[test]
@@ -552,7 +552,7 @@ fn hosts_resolved_by_a_name_server_share_the_limit_of_their_address() {
     let mut names = None;
     crawl_hosts_of_one_address(|web, crawl| {
         let home = web.address(0).ip();
-        let say = move |_: &str| Said::Addresses(vec![home], 300);
+        let say = move |_: &str| ScriptedAnswer::Addresses(vec![home], 300);
         let server = runtime.block_on(NameServer::start(say));
         crawl.config.fetch.name_servers = vec![server.address];
         names = Some(server);
