@@ -221,7 +221,7 @@ mod tests {
     use super::{Client, ClientError};
     use crate::control::protocol::{Command, Refused};
 
-    /// Starts a mock crawl that answers one line with `answer`.
+    /// Starts a mock crawl that reads one line and answers with `answer`.
     fn crawl(dir: &Path, answer: &'static [u8]) {
         let state = dir.join("state");
         std::fs::create_dir_all(&state).unwrap();

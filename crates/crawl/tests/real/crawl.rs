@@ -68,7 +68,7 @@ impl Crawl {
     }
 
     /// Returns the statuses and paths of the rows, and fails on duplicates.
-    pub(crate) fn found(&self, pages: &[PageRow]) -> UrlStatuses {
+    pub(crate) fn url_statuses(&self, pages: &[PageRow]) -> UrlStatuses {
         self.check_exclusions();
         let mut statuses = UrlStatuses::new();
         let host = self.seed.find("//").unwrap() + 2;

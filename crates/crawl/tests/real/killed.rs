@@ -33,7 +33,10 @@ fn nothing_is_lost_or_listed_twice_when_it_is_killed() {
     let pages = crawl.pages();
     archive::check_places(&crawl.output(), &pages);
     archive::check(&crawl.output());
-    assert_eq!(differences(&crawl.found(&pages), &walk.end()), [""; 0]);
+    assert_eq!(
+        differences(&crawl.url_statuses(&pages), &walk.end()),
+        [""; 0]
+    );
 
     // No run requests a URL twice, so a kill costs each URL at most one more request.
     let mut requests = nginx.log(pages.len());

@@ -20,7 +20,7 @@ fn a_site_is_crawled_whole_and_each_url_once() {
     crawl.finish("a@example.org");
 
     let pages = crawl.pages();
-    let crawled = crawl.found(&pages);
+    let crawled = crawl.url_statuses(&pages);
     let besides = ["/robots.txt", "/sitemap.xml"];
     let mut requested = HashSet::new();
     for request in nginx.log(crawled.len() + besides.len()) {
