@@ -47,8 +47,8 @@ pub(crate) enum End {
     Broken(Finding),
 }
 
-/// Reads the body within its limits. A body that arrives in one piece is not copied. With
-/// `until_close`, the end of the connection ends the body.
+/// Reads the body within its limits. A body that arrives in one piece is not copied. The end of the
+/// connection ends the body if `until_close` is set.
 pub(crate) async fn collect(
     mut response: Response,
     until_close: bool,

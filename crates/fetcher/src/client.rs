@@ -26,8 +26,8 @@ pub(crate) const MAX_HEADER_BYTES: u32 = 256 << 10;
 /// With the client's defaults a server could fill 5 MiB of unread buffers.
 const MAX_STREAM_AHEAD: u32 = 256 << 10;
 const MAX_CONNECTION_AHEAD: u32 = 512 << 10;
-/// Maximum idle connections per host. `--per-host` bounds them too. With fewer kept, the rest would
-/// be reopened for each request.
+/// Maximum idle connections per host. `--per-host` bounds them too. If fewer were kept, the rest
+/// would be reopened for each request.
 /// Beyond the limit: closed after the response.
 const MAX_IDLE_PER_HOST: usize = 32;
 /// Detects a dead peer while waiting for a slow answer.
@@ -54,7 +54,7 @@ pub(crate) fn client(
 }
 
 /// Creates a client that connects the same way but sends nothing. Each request ends with the error
-/// [`Stands`](crate::connect::Stands), or with the reason why there is no connection.
+/// [`Stands`](crate::connect::Stands), or with the reason why connecting failed.
 pub(crate) fn connecting_client(
     config: &FetchConfig,
     resolver: impl Resolve + Clone + 'static,
@@ -72,7 +72,7 @@ fn build(builder: impl Fn() -> Result<ClientBuilder, SetupError>) -> Result<Clie
         Ok(client) => Ok(client),
         Err(error) => {
             // A machine without root certificates can still crawl http hosts. Without roots no
-            // certificate verifies, so each https host fails with an error that says so.
+            // certificate verifies, so each https host fails with that error.
             let client = builder()?
                 .tls_certs_only([])
                 .build()

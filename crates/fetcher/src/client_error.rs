@@ -140,7 +140,7 @@ fn connecting(
     if find::<rustls::Error>(causes).is_some() {
         return (FailureKind::TlsFailed, FailurePhase::Tls);
     }
-    // Behind a proxy, target failures can't be told from proxy failures.
+    // Behind a proxy, failures of the target look like failures of the proxy.
     if proxied {
         return (FailureKind::ProxyFailed, FailurePhase::Connect);
     }

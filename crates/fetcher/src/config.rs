@@ -44,8 +44,8 @@ pub struct FetchConfig {
     /// or `socks5h://` (names are resolved by the proxy). With an HTTP or `socks5h` proxy, only
     /// URLs with a literal address can be checked before the request.
     pub proxy: Option<String>,
-    /// Addresses typed by the operator, used instead of a look-up. They are not checked, because
-    /// typing an address implies consent.
+    /// Addresses typed by the operator, used instead of a look-up. Such addresses are not checked,
+    /// because typing one implies consent.
     pub resolve: Vec<ResolveOverride>,
     /// Name servers to use instead of the system's. The hosts file is then not read.
     pub name_servers: Vec<SocketAddr>,

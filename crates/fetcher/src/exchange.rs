@@ -80,7 +80,7 @@ impl Validators {
         }
     }
 
-    /// Returns whether there are no validators.
+    /// Returns whether both validators are missing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
@@ -126,7 +126,7 @@ pub struct Exchange {
 #[derive(Clone, Debug, Default)]
 pub struct SentFields {
     pub(crate) fields: HeaderMap,
-    /// Names of the fields set for this host. They replace general fields of the same name.
+    /// Names of the fields set for this host. These fields replace general ones of the same name.
     pub(crate) own: Vec<HeaderName>,
 }
 

@@ -13,7 +13,7 @@ use crate::failure_kind::{FailureKind, FailurePhase, Fault};
 pub struct Failure {
     /// The kind of failure.
     pub kind: FailureKind,
-    /// The phase in which the exchange failed.
+    /// The phase that failed.
     pub phase: FailurePhase,
     /// Whose fault the failure was.
     pub fault: Fault,

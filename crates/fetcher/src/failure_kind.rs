@@ -1,4 +1,4 @@
-//! The kinds of failure: in which phase, whose fault, and whether a retry may help.
+//! The kinds of failure: phase, fault, and whether a retry may help.
 
 use strum::{EnumString, IntoStaticStr};
 

@@ -37,7 +37,7 @@ const OWN_FIELDS: &[&str] = &[
 /// Header fields for one host, sent with each request to it and to no other host.
 ///
 /// The values are secrets: `Debug` hides them, and records of exchanges contain `[redacted]`
-/// instead. They are sent only over https, unless the host is on loopback or the operator allows
+/// instead. Fields are sent only over https, unless the host is on loopback or the operator allows
 /// plain http.
 #[derive(Clone)]
 pub struct HostAccess {
@@ -94,7 +94,7 @@ impl HostAccess {
     /// Adds credentials in the form `USER:PASSWORD` (RFC 7617).
     ///
     /// # Errors
-    /// Fails if there is no colon, or if there are control characters.
+    /// Fails if the colon is missing or control characters occur.
     pub fn basic_auth(self, credentials: &str) -> Result<HostAccess, AccessError> {
         if credentials.chars().any(char::is_control) {
             return Err(AccessError::Value("basic-auth".to_owned()));

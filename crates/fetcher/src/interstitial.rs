@@ -65,7 +65,7 @@ impl Interstitial {
     }
 }
 
-/// The features of a page by which interstitials are recognized. All empty if the answer is not a
+/// The features of a page that identify interstitials. All empty if the answer is not a
 /// page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageOutline<'p> {

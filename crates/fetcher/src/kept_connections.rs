@@ -65,7 +65,7 @@ impl KeptConnections {
         }
     }
 
-    /// Begins a request over a kept connection. Returns `None` if there is no room for one.
+    /// Begins a request over a kept connection. Returns `None` if the limit is reached.
     pub(crate) fn begin(&self, host: HostKey, now: Instant) -> Option<KeptConnection<'_>> {
         let mut state = self.state();
         if state.connections >= self.max && now >= state.looked + LOOK_INTERVAL {

@@ -27,7 +27,7 @@ struct Window {
 /// `-Reset`, each of these also with `X-` and as `X-Rate-Limit-*`.
 ///
 /// A used-up quota sets a wait until its reset. A remaining quota is spread over the time until the
-/// reset, and a policy's quota over its window; the longest of these gaps applies. Quotas of
+/// reset, and a policy's quota over its window; the longest gap applies. Quotas of
 /// anything but requests, such as bytes, are ignored, as are invalid fields. Returns `None` if no
 /// field sets a limit.
 ///

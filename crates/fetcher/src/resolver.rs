@@ -91,7 +91,7 @@ impl Names {
         self.known.invalidate(without_trailing_dot(name)).await;
     }
 
-    /// Returns the address to connect to first, or `None` if there is no permitted one.
+    /// Returns the address to connect to first, or `None` if none is permitted.
     pub(crate) async fn first(&self, name: &str) -> Option<IpAddr> {
         let sockets = self.look_up(name).await.ok()?;
         sockets.first().map(SocketAddr::ip)
@@ -119,7 +119,7 @@ impl Names {
         match &entry.addresses {
             Ok(addresses) => Ok(self.permitted(name, addresses)?),
             Err(why) => {
-                // Says nothing about the name, so look it up again.
+                // The failure is ours and not the name's, so look it up again.
                 if why.kind == FailureKind::NoDescriptors {
                     self.known.invalidate(key).await;
                 }

@@ -130,7 +130,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Returns every form in which the secrets of the fields could leak.
+/// Returns every form of the fields' secrets that could leak.
 fn forms(fields: &HeaderMap) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for (name, value) in fields {

@@ -305,7 +305,7 @@ fn hostile(c: &mut Criterion) {
 
 fn all(c: &mut Criterion) {
     let corpus = corpus();
-    // One engine panics on some files. Its messages would bury the results.
+    // One engine panics on some files. The panic messages would bury the results.
     std::panic::set_hook(Box::new(|_| {}));
     for (class, files) in classes(&corpus) {
         one_shot(c, class, &files);

@@ -38,7 +38,7 @@ pub struct PageDirectives {
 pub struct CitedValue<T> {
     /// The value.
     pub value: T,
-    /// Where the value was found.
+    /// The source of the value.
     pub source: CitedText,
 }
 
@@ -51,7 +51,7 @@ pub struct CitedText {
     pub text: String,
 }
 
-/// Where a directive was found.
+/// The source of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DirectivePlace {
     /// In the response's headers.

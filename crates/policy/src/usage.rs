@@ -62,7 +62,7 @@ pub enum Vocabulary {
     NoArchive,
 }
 
-/// Where a statement was made.
+/// The source of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
@@ -83,7 +83,7 @@ pub enum Channel {
 pub struct Statement {
     /// The vocabulary.
     pub vocabulary: Vocabulary,
-    /// Where it was made.
+    /// The source.
     pub channel: Channel,
     /// The original text.
     pub raw: String,
@@ -150,7 +150,7 @@ impl UsageStatements {
         UsageStatements { list: statements }
     }
 
-    /// Returns the verdict for a purpose. One refusal outweighs any number of grants.
+    /// Returns the verdict for a purpose. A single refusal outweighs any number of grants.
     #[must_use]
     pub fn verdict(&self, purpose: UsagePurpose) -> UsageVerdict<'_> {
         let speaks = |stance| {

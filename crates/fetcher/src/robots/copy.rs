@@ -24,7 +24,7 @@ const MAX_CLOCK_STEP: Duration = Duration::from_secs(60);
 /// An origin's robots.txt as last known: the last answer and the last good file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotsCopy {
-    /// The origin to which the rules apply.
+    /// The origin of the rules.
     pub origin: Origin,
     /// The meaning of the last answer.
     pub state: RobotsCopyState,

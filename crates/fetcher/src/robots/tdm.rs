@@ -15,7 +15,7 @@ pub enum TdmFile {
     /// Not fetched.
     #[default]
     NotAsked,
-    /// There is no file, or it could not be fetched.
+    /// The file does not exist or could not be fetched.
     None,
     /// The file, decoded.
     File(Bytes),

@@ -94,7 +94,7 @@ fn end_of_whole_lines(bytes: &[u8]) -> usize {
     memrchr2(b'\n', b'\r', &bytes[..MAX_ROBOTS_BYTES]).map_or(0, |last| last + 1)
 }
 
-/// One line without its comment, trimmed.
+/// A line without its comment, trimmed.
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
     /// From 1.
@@ -211,7 +211,8 @@ pub(crate) fn field(text: &[u8]) -> Option<Field<'_>> {
     })
 }
 
-/// Finds the colon. It is usually near the front, and a long text without one is not a field.
+/// Finds the colon. The colon is usually near the front, and a long text without one is not a
+/// field.
 #[inline]
 fn colon(text: &[u8]) -> Option<usize> {
     const NEAR: usize = 16;

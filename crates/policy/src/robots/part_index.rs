@@ -24,14 +24,14 @@ pub(super) struct PartIndex {
     /// The parts of the rules, rule by rule: all but the head, none of them empty. An anchored rule
     /// has its tail as the last part, which may be empty.
     parts: Box<[Part]>,
-    /// Where each rule's parts begin. One more entry marks the end.
+    /// The start of each rule's parts. An additional entry marks the end.
     first: Box<[u32]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Part {
     key: u32,
-    /// Where the part begins in its pattern.
+    /// The start of the part in its pattern.
     start: u32,
     len: u32,
 }

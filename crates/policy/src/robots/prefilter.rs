@@ -12,7 +12,7 @@ pub(super) struct PathSummary {
     marks: u64,
 }
 
-/// What a pattern requires of the summary of any path it matches.
+/// The bytes that a pattern requires in any path it matches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PatternSummary {
     head: u64,

@@ -157,7 +157,7 @@ impl Reader<'_> {
         self.named || (self.star && !self.named_ever)
     }
 
-    /// Adds a record to the names above it. It does not end the group's user-agent lines.
+    /// Adds a record to the names above it. The record does not end the group's user-agent lines.
     fn record(&mut self, line: &Line<'_>, key: Key, value: &[u8]) {
         let of_file = matches!(key, Key::Sitemap | Key::Host | Key::CleanParam);
         let signal = matches!(key, Key::ContentSignal | Key::License);

@@ -18,7 +18,7 @@ pub(super) struct RuleHeads {
 
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// Where the indices of its rules begin.
+    /// The start of its rules' indices.
     first: u32,
     /// The longest other head that is a prefix of this one, or [`NONE`].
     within: u32,

@@ -12,7 +12,7 @@ use super::pattern::{self, Path, Shape, Specials, WILD};
 use super::prefilter::{HEAD, PatternSummary, marks};
 use super::rule_heads::RuleHeads;
 
-/// One rule. The fields that rule it out fastest come first.
+/// A rule. The fields that rule it out fastest come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     demand: PatternSummary,
