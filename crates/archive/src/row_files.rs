@@ -23,7 +23,7 @@ use crate::rows::WarcPlace;
 const MAX_BUFFER_BYTES: usize = 256 * 1024;
 /// Block size for reading a log backwards from its end, in bytes.
 const BLOCK_BYTES: u64 = 64 * 1024;
-/// Maximum bytes of a log to read from its end.
+/// Maximum bytes of `requests.jsonl` to read from its end at a start.
 /// Beyond the limit: older rows are not read.
 const MAX_TAIL_BYTES: u64 = 64 * 1024 * 1024;
 

@@ -13,10 +13,10 @@ use crate::regular_file::open_regular;
 use crate::rows::WarcPlace;
 use crate::timestamp::Timestamp;
 
-/// Maximum length of a block, in bytes. A record with a longer block is [`ReadError::TooLong`].
+/// Maximum length of a WARC record's block, in bytes. A record with a longer block is [`ReadError::TooLong`].
 /// Beyond the limit: skipped, `record_too_long`.
 pub const MAX_BLOCK_BYTES: u64 = 256 * 1024 * 1024;
-/// Maximum length of a record's fields, and of the HTTP header in its block, in bytes. A record
+/// Maximum length of a WARC record's fields, and of the HTTP header in its block, in bytes. A record
 /// with longer fields is [`ReadError::Malformed`].
 /// Beyond the limit: not a record.
 const MAX_HEAD_BYTES: u64 = 1024 * 1024;

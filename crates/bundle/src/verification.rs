@@ -6,7 +6,7 @@ use crawl_records::{counted, size};
 use crawl_weburl::safe_line;
 use serde::Serialize;
 
-/// Maximum defects listed individually.
+/// Maximum defects that `crawl verify` lists individually.
 /// Beyond the limit: a count.
 const MAX_FINDINGS: usize = 1000;
 

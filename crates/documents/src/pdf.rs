@@ -13,7 +13,7 @@ use crate::limits::{DocumentLimits, Unreadable};
 use layout::Layout;
 use lines::LineReader;
 
-/// Maximum number of outline entries to read.
+/// Maximum number of bookmarks of a PDF to read.
 /// Beyond the limit: ignored.
 const MAX_OUTLINE_ENTRIES: usize = 10_000;
 /// Maximum bytes of a title or an author.

@@ -3,7 +3,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
-/// Maximum bytes to examine, starting at the first non-ASCII byte.
+/// Maximum bytes to guess a charset from, starting at the first non-ASCII byte.
 /// Beyond the limit: not considered.
 const MAX_DETECT_BYTES: usize = 256 * 1024;
 /// Number of bytes to examine before those.

@@ -8,7 +8,7 @@ use std::{cmp, vec};
 
 use foldhash::fast::RandomState;
 
-/// Approximate memory for keys that are not on disk yet, in bytes.
+/// Approximate memory of each sort at the end of a run, in bytes.
 /// Beyond the limit: sorted on disk.
 pub(crate) const MAX_SORT_BYTES: usize = 8 << 20;
 /// Approximate memory of a key in addition to its text.

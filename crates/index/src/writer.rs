@@ -24,7 +24,7 @@ use crate::tokens::{PageTokenizer, Stop, TOKENIZER};
 use crawl_index_entry::ByteGate;
 use crawl_index_entry::IndexedPage;
 
-/// Memory for uncommitted pages, in bytes.
+/// Memory for pages that the index has not committed, in bytes.
 /// Beyond the limit: written to a segment.
 const MAX_BUFFER_BYTES: usize = 48 << 20;
 

@@ -62,7 +62,7 @@ impl GapHistograms {
     }
 }
 
-/// Maximum number of bins on a time axis.
+/// Maximum number of bins on a time axis of `report.html`.
 /// Beyond the limit: longer intervals.
 pub(crate) const MAX_TIME_BINS: u64 = 60;
 

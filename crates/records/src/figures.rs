@@ -18,12 +18,12 @@ use crate::rows::{excluded, pages, requests};
 
 pub(crate) use link_sketch::{LinkSketch, LinkSource};
 
-/// Maximum number of hosts with their own section, those with the most requests first.
+/// Maximum number of hosts with a section in `report.html`, those with the most requests first.
 /// Beyond the limit: only in the table of hosts.
 pub(crate) const MAX_HOST_SECTIONS: usize = 100;
 /// Maximum number of origins of those hosts; a host has one per scheme and port.
 const MAX_ORIGINS: usize = 10_000;
-/// Maximum number of distinct site rules over all hosts.
+/// Maximum number of distinct site rules in `report.html`.
 /// Beyond the limit: a count.
 const MAX_SITE_RULES: usize = 1000;
 /// Maximum number of distinct usage statements, by vocabulary and channel.

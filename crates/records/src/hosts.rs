@@ -17,7 +17,7 @@ pub(crate) use self::last_rows::LastLines;
 /// Starts and ends are rounded to whole milliseconds, so a delay may appear this much shorter.
 const ROUNDING_MS: u64 = 1;
 
-/// Maximum number of labels listed per host, which may have as many seeds as pages.
+/// Maximum number of seed labels listed per host in `hosts.jsonl`, which may have as many seeds as pages.
 /// Beyond the limit: only in the rows of pages.
 const MAX_HOST_LABELS: usize = 100;
 

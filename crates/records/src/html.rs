@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("html/page.css");
 
-/// Maximum number of hosts on a page, those with the most requests first.
+/// Maximum number of hosts listed in `report.html`, those with the most requests first.
 /// Beyond the limit: a count.
 pub(crate) const MAX_LISTED_HOSTS: usize = 1000;
 

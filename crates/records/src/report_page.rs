@@ -29,7 +29,7 @@ use crate::words::{answer_words, failure_words, outcome_words, status_words};
 use sites::verdict;
 use times::{moment, span};
 
-/// Maximum rows in a table of counts; one more row sums up the rest.
+/// Maximum rows in a table of counts of `report.html`; one more row sums up the rest.
 /// Beyond the limit: one row for the others.
 const MAX_ROWS: usize = 100;
 /// Number of broken pages shown before the list is expanded.

@@ -16,7 +16,7 @@ const MAX_NAMED_HOSTS: usize = 20;
 
 /// Maximum number of labels listed.
 const MAX_NAMED_LABELS: usize = 20;
-/// Maximum number of seeds listed.
+/// Maximum number of seeds that `crawl report` lists.
 /// Beyond the limit: a count.
 const MAX_NAMED_SEEDS: usize = 20;
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::daily_hours::DailyHours;
 use crate::tick::{Tick, micros};
 
-/// Maximum rates with their own hours to keep. Any further rate applies at all hours.
+/// Maximum `Request-rate` lines with hours to keep per host. Any further rate applies at all hours.
 /// Beyond the limit: the strictest of the others applies at any hour.
 const MAX_RATES: usize = 16;
-/// Maximum spans to keep. Dropping a span means fewer visits.
+/// Maximum `Visit-time` spans to keep per origin. Dropping a span means fewer visits.
 /// Beyond the limit: ignored, so the host is visited less.
 const MAX_VISIT_TIMES: usize = 64;
 

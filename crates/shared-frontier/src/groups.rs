@@ -15,9 +15,12 @@ use crate::connection::{
 use crate::ownership::Ownership;
 use crate::sql::Sql;
 
-/// Maximum number of groups of a crawl. A worker's number is a multiple of it plus the number of
+/// Maximum number of groups of engines of a crawl. A worker's number is a multiple of it plus the number of
 /// the worker's group, so it is unique over all groups.
+<<<<<<< HEAD
 /// Beyond the limit: refused.
+=======
+>>>>>>> en-frontier
 pub(crate) const MAX_GROUPS: usize = 64;
 
 /// The groups of a crawl.

@@ -19,10 +19,10 @@ use serde_json::json;
 
 use crate::table::{About, Kind, Order, RowSink, Table, Value};
 
-/// Maximum rows in a row group: the number that DuckDB reads at once.
+/// Maximum rows in a Parquet row group: the number that DuckDB reads at once.
 /// Beyond the limit: the next row group.
 const MAX_GROUP_ROWS: usize = 122_880;
-/// Maximum bytes of values buffered for a row group. A single row may have megabytes.
+/// Maximum bytes of values buffered for a Parquet row group. A single row may have megabytes.
 /// Beyond the limit: the next row group.
 const MAX_GROUP_BYTES: usize = 48 * 1024 * 1024;
 /// Values that are handed to the encoder at a time.

@@ -9,7 +9,7 @@ use crawl_archive::create_anew;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Maximum bytes of entries in memory. Beyond that all entries become a sorted file.
+/// Maximum bytes of the link graph's URLs in memory. Beyond that all entries become a sorted file.
 /// Beyond the limit: sorted on disk.
 const MAX_HELD_BYTES: usize = 32 << 20;
 /// Maximum sorted files, each read through its own buffer at the end. More files are merged into

@@ -9,8 +9,9 @@ use super::novelty::HostWords;
 use super::recent_map::RecentMap;
 use super::template::Template;
 
-/// Approximate maximum memory of all hosts, in bytes; the least recently seen hosts are evicted. A
+/// Approximate memory for evidence of traps on all hosts, in bytes; the least recently seen hosts are evicted. A
 /// host takes a few KiB with its first page and about 600 KiB at most.
+<<<<<<< HEAD
 /// Beyond the limit: the hosts that were idle for longest are forgotten.
 const MAX_BYTES: usize = 128 << 20;
 /// Maximum number of recent templates of one host.
@@ -18,6 +19,12 @@ const MAX_BYTES: usize = 128 << 20;
 const MAX_TEMPLATES: usize = 512;
 /// Maximum number of recent texts of one host.
 /// Beyond the limit: the oldest are forgotten.
+=======
+const MAX_BYTES: usize = 128 << 20;
+/// Maximum number of recent templates of one host.
+const MAX_TEMPLATES: usize = 512;
+/// Maximum number of recent texts of one host.
+>>>>>>> en-frontier
 const MAX_TEXTS: usize = 1024;
 
 /// The memory of one host.

@@ -16,7 +16,7 @@ use crate::error::WaczError;
 use crate::originals::Originals;
 use crate::zip_file::ZipFile;
 
-/// Maximum text of one page, in bytes.
+/// Maximum text of a page in a WACZ file's page list, in bytes.
 /// Beyond the limit: its end is left out.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::CommandError;
 use crate::values::Span;
 
-/// Maximum length of a client's line in bytes.
+/// Maximum length of a line on the control socket, in bytes.
 /// Beyond the limit: disconnected.
 pub(crate) const MAX_COMMAND_BYTES: usize = 64 * 1024;
 

@@ -20,11 +20,11 @@ use super::lines::{Line, next_line};
 use super::protocol::{Answer, Command, MAX_COMMAND_BYTES, Refused, State};
 use super::socket_path::{SOCKET, SocketPath};
 
-/// Maximum concurrent connections.
+/// Maximum connections to the control socket.
 /// Beyond the limit: refused.
 const MAX_CLIENTS: usize = 64;
 
-/// How long a client may take to read a message before the connection is closed.
+/// How long a client of the control socket may take to read a message.
 /// Beyond the limit: disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 

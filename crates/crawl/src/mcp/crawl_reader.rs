@@ -17,7 +17,7 @@ use crate::clock;
 use crate::error::CommandError;
 use crate::search_index;
 
-/// Maximum characters of text in one answer.
+/// Maximum characters of text in one answer of `crawl mcp`.
 /// Beyond the limit: the next page of the text.
 const MAX_TEXT_CHARS: usize = 40_000;
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Maximum results of one answer.
+/// Maximum results in one answer of `crawl mcp`.
 /// Beyond the limit: refused.
 const MAX_RESULTS: usize = 20;
 /// Default number of results.

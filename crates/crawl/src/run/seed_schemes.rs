@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::error::CommandError;
 use crate::settings::seeds::Seed;
 
-/// How many hosts to try concurrently.
+/// Maximum hosts without a scheme to try concurrently.
 /// Beyond the limit: the others wait.
 const MAX_TRIED_AT_ONCE: usize = 32;
 

@@ -23,14 +23,15 @@ use tower_service::Service as _;
 
 use crate::error::CommandError;
 
-/// Maximum connections. A further one evicts a silent connection, or waits.
+/// Maximum connections to `crawl serve`. A further one evicts a silent connection, or waits.
 /// Beyond the limit: the oldest silent one is closed.
 pub(crate) const MAX_CONNECTIONS: usize = 512;
-/// Maximum connections from one address, unless clients connect through a proxy. A further one
+/// Maximum connections to `crawl serve` from one address, unless clients connect through a proxy. A further one
 /// evicts a silent connection of that address, or is closed.
 /// Beyond the limit: closed.
 pub(crate) const MAX_CONNECTIONS_PER_CLIENT: usize = 64;
-/// From the start of a connection, or the end of its last response, to the end of a request's head.
+/// Maximum time to receive a request's head in `crawl serve`, from the start of the connection or
+/// the end of its last response.
 /// Beyond the limit: closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum size of a request's head in bytes.
@@ -39,7 +40,7 @@ pub(crate) const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Maximum header fields of a request.
 /// Beyond the limit: 431.
 const MAX_FIELDS: usize = 64;
-/// How long a client may stop reading before its connection is closed.
+/// How long a client of `crawl serve` may stop reading.
 /// Beyond the limit: closed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a shutdown waits for requests to finish.

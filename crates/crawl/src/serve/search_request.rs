@@ -7,7 +7,7 @@ use super::problem::Problem;
 
 /// Maximum bytes of a query.
 pub(crate) const MAX_QUERY_BYTES: usize = 4096;
-/// Maximum results in one answer.
+/// Maximum results in one answer of `crawl serve`.
 /// Beyond the limit: 400.
 pub(crate) const MAX_LIMIT: usize = 50;
 /// Default number of results in an answer or on a page.

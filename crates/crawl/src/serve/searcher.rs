@@ -18,12 +18,12 @@ use super::search_request::SearchRequest;
 use crate::error::CommandError;
 use crate::search_index;
 
-/// Maximum wait for a thread.
+/// Maximum wait of a search for a thread.
 /// Beyond the limit: 503.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the index statistics are cached.
 const MAX_STATS_AGE: Duration = Duration::from_secs(3);
-/// Maximum threads, regardless of the number of processors.
+/// Maximum threads that search, regardless of the number of processors.
 /// Beyond the limit: searches wait.
 const MAX_THREADS: usize = 16;
 

@@ -37,7 +37,7 @@ use crate::summary::{HasArchive, IndexFault, Indexed};
 
 /// The delay until new pages become searchable during a crawl.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(2);
-/// Maximum bytes of the log that wait for idle readers.
+/// Maximum bytes of `state/indexing.jsonl` that wait while readers are busy.
 /// Beyond the limit: indexed during the crawl.
 const MAX_WAITING_BYTES: u64 = 512 << 20;
 /// If the rest of a log has at least this many bytes, it is indexed with all processors.

@@ -14,7 +14,7 @@ use memchr::{memchr, memrchr};
 
 use crate::config::TrapRules;
 
-/// Approximate memory limit of the cache, in bytes. Once it is reached, the cache is cleared before
+/// Approximate memory for the links that a reader thread remembers, in bytes. Once it is reached, the cache is cleared before
 /// the next document.
 /// Beyond the limit: all links are forgotten before the next page.
 const MAX_CACHE_BYTES: usize = 4 << 20;

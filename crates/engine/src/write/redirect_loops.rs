@@ -7,7 +7,7 @@ use crawl_weburl::CanonicalUrl;
 
 use crate::revisit::visit::PreviousVisit;
 
-/// Maximum redirects to follow in search of the end of a chain. `--max-redirects` is at most 255.
+/// Maximum redirects to follow in search of a redirect loop. `--max-redirects` is at most 255.
 /// Beyond the limit: not reported as a loop.
 const MAX_HOPS: usize = 256;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Channel, Sources, Stance, Statement, UsagePurpose, Vocabulary, values};
 use crate::robots::path_matches;
 
-/// Maximum entries of a file to read, because each lookup may scan all of them.
+/// Maximum entries of a `tdmrep.json` to read, because each lookup may scan all of them.
 /// Beyond the limit: ignored.
 const MAX_ENTRIES: usize = 1000;
 

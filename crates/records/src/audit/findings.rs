@@ -6,7 +6,7 @@ use super::{Breach, CitedRow, SETTLING_MS};
 
 /// Maximum number of breaches listed individually.
 const MAX_LISTED: usize = 20;
-/// Maximum number of distinct places of lost rows.
+/// Maximum number of places with lost rows that `crawl audit` tells apart.
 /// Beyond the limit: counted as one.
 const MAX_LOST: usize = 10_000;
 

@@ -11,7 +11,7 @@ use crate::directory::stored_settings;
 use crate::error::RecordsError;
 use crate::rows::pages;
 
-/// Maximum number of archived pages to search.
+/// Maximum number of archived pages that `crawl explain` searches for links to a URL.
 /// Beyond the limit: a count of the pages that were not searched.
 const MAX_PAGES: u64 = 10_000;
 

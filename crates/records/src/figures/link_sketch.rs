@@ -11,10 +11,10 @@ use crate::hosts::origin_of;
 use crate::report::Report;
 use crate::rows::{RowsOf, links};
 
-/// Maximum number of hosts or folders to draw, the largest first.
+/// Maximum number of hosts or folders in the sketch of links, the largest first.
 /// Beyond the limit: not drawn.
 pub(crate) const MAX_NODES: usize = 12;
-/// Maximum number of links to read; a crawl may have a thousand per page.
+/// Maximum number of links to read for the sketch; a crawl may have a thousand per page.
 /// Beyond the limit: not read; the sketch says so.
 pub(crate) const MAX_LINKS: u64 = 200_000;
 /// Maximum number of folders to count separately.
