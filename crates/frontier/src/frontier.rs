@@ -54,13 +54,8 @@ pub trait Frontier: Send + Sync {
     /// [`FrontierError`] if the store fails.
     fn lease(&self, origin: &Origin) -> Result<Option<Lease>, FrontierError>;
 
-<<<<<<< HEAD
-    /// Returns an unused lease: its URL is pending again at its old place, and the attempt is not
-    /// counted.
-=======
     /// Takes back an unused lease: its URL is pending again at its old place, and the attempt is
     /// not counted.
->>>>>>> en-frontier
     fn release(&self, lease: Lease);
 
     /// Returns the number of pending URLs of `origin`, without leased ones.

@@ -25,10 +25,7 @@ use crate::tls::connector;
 
 /// The time for a host to accept a connection and log the user in, unless the connection string
 /// sets `connect_timeout`. After that, the next host is tried.
-<<<<<<< HEAD
 /// Beyond the limit: the next host is tried.
-=======
->>>>>>> en-frontier
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum time that sent data may stay unacknowledged, and the interval between keepalives,

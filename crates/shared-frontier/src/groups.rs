@@ -17,10 +17,7 @@ use crate::sql::Sql;
 
 /// Maximum number of groups of engines of a crawl. A worker's number is a multiple of it plus the number of
 /// the worker's group, so it is unique over all groups.
-<<<<<<< HEAD
 /// Beyond the limit: refused.
-=======
->>>>>>> en-frontier
 pub(crate) const MAX_GROUPS: usize = 64;
 
 /// The groups of a crawl.

@@ -13,10 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Maximum length of a message from PostgreSQL, in bytes. The longest legitimate message is the
 /// reply with one row.
-<<<<<<< HEAD
 /// Beyond the limit: the connection is closed.
-=======
->>>>>>> en-frontier
 const MAX_MESSAGE_BYTES: u32 = 64 << 20;
 
 /// The inspected bytes of a message: its kind, its length, and the authentication method it

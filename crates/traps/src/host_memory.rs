@@ -11,20 +11,13 @@ use super::template::Template;
 
 /// Approximate memory for evidence of traps on all hosts, in bytes; the least recently seen hosts are evicted. A
 /// host takes a few KiB with its first page and about 600 KiB at most.
-<<<<<<< HEAD
 /// Beyond the limit: the hosts that were idle for longest are forgotten.
 const MAX_BYTES: usize = 128 << 20;
-/// Maximum number of recent templates of one host.
+/// Maximum number of recent templates to remember per host.
 /// Beyond the limit: the oldest are forgotten.
 const MAX_TEMPLATES: usize = 512;
-/// Maximum number of recent texts of one host.
+/// Maximum number of recent texts to remember per host.
 /// Beyond the limit: the oldest are forgotten.
-=======
-const MAX_BYTES: usize = 128 << 20;
-/// Maximum number of recent templates of one host.
-const MAX_TEMPLATES: usize = 512;
-/// Maximum number of recent texts of one host.
->>>>>>> en-frontier
 const MAX_TEXTS: usize = 1024;
 
 /// The memory of one host.

@@ -11,10 +11,7 @@ use super::stable_hash;
 /// The number of equal pages that make a mirror, with no unequal page.
 const PAIRS: u32 = 8;
 /// Maximum number of recent paths to compare for mirrors.
-<<<<<<< HEAD
 /// Beyond the limit: the oldest are forgotten.
-=======
->>>>>>> en-frontier
 const MAX_PATHS: usize = 16_384;
 /// Maximum number of origins compared at one path.
 const MAX_ORIGINS: usize = 4;

@@ -12,18 +12,12 @@ use super::stable_hash::{mix, of, of_lower_case, of_word};
 use super::word_scan::{Block, is_word, word_bytes};
 
 /// Maximum number of words of a page that count: the first ones.
-<<<<<<< HEAD
 /// Beyond the limit: ignored.
-=======
->>>>>>> en-frontier
 const MAX_WORDS: usize = 4096;
 /// The initial capacity for words, enough for most pages.
 const USUAL_WORDS: usize = 1024;
 /// Maximum number of images of a page that count: the first ones.
-<<<<<<< HEAD
 /// Beyond the limit: ignored.
-=======
->>>>>>> en-frontier
 const MAX_IMAGES: usize = 64;
 /// The number of words in a shingle, so one changed word affects five shingles.
 pub(super) const SHINGLE: usize = 5;

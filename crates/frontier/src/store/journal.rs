@@ -35,10 +35,7 @@ const FORMAT: &[u8; 4] = b"FJL\x03";
 
 /// Maximum bytes at the end of a torn journal to search for complete batches. A commit has a few megabytes
 /// at most.
-<<<<<<< HEAD
 /// Beyond the limit: reported as damage.
-=======
->>>>>>> en-frontier
 const MAX_TORN_BYTES: u64 = 256 << 20;
 
 /// A tag and a table number: no item is shorter.
