@@ -22,9 +22,9 @@ const MAX_NAMES: u64 = 20_000;
 /// Maximum cached addresses per name.
 /// Beyond the limit: the others are not tried.
 const MAX_ADDRESSES: usize = 16;
-/// Maximum look-ups that still wait for the slower address family after their name was used. Each
-/// holds a socket. Beyond this, the slower family is skipped until the next look-up.
-/// Beyond the limit: one family is known until the next look-up.
+/// Maximum look-ups that wait for the slower address family after their first use. Each holds a
+/// socket.
+/// Beyond the limit: only one family is used.
 const MAX_LATE_LOOKUPS: usize = 64;
 /// Limits on how long an answer is cached, whatever its TTL. The minimum spares name servers; the
 /// maximum is common for caches.

@@ -19,8 +19,8 @@ use crawl_index_entry::IndexEntry;
 use crawl_index_entry::IndexedPage;
 use crawl_index_entry::url_key;
 
-/// Maximum percentage of an index's pages that may be removed in a run for a reason that may be a
-/// fault of the site.
+/// Maximum percentage of an index's pages to remove in one run. The reason for more may be a fault
+/// of the site.
 /// Beyond the limit: the pages stay, and the run reports it.
 const MAX_LEAVING_PERCENT: u64 = 10;
 

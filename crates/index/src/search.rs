@@ -35,8 +35,8 @@ use crawl_index_entry::IndexedPage;
 /// Maximum results to rank.
 /// Beyond the limit: refused.
 pub const MAX_RESULTS: usize = 1000;
-/// When an index is opened, its files are compared with their checksums if their total size is at
-/// most this. In a larger index only files up to `MAX_CHECKED_FILE_BYTES` are checked.
+/// Maximum bytes of an index to check completely when it is opened. In a larger index only files
+/// up to `MAX_CHECKED_FILE_BYTES` are compared with their checksums.
 /// Beyond the limit: only small files are checked.
 const MAX_CHECKED_BYTES: u64 = 1 << 30;
 const MAX_CHECKED_FILE_BYTES: u64 = 64 << 20;

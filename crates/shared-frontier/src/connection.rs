@@ -23,7 +23,7 @@ use crate::message_guard::GuardedConnect;
 use crate::sql::Sql;
 use crate::tls::connector;
 
-/// The time for a host to accept a connection and log the user in, unless the connection string
+/// Maximum time for PostgreSQL to accept a connection and log the user in, unless the connection string
 /// sets `connect_timeout`. After that, the next host is tried.
 /// Beyond the limit: the next host is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

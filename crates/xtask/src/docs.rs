@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::workspace::Workspace;
 
 /// A table row can't be wrapped, so a longer one must become a list.
-const MAX_COLUMNS: usize = 120;
+pub(crate) const MAX_COLUMNS: usize = 120;
 /// Prefixes of names that refer to files of this workspace.
 const FOLDERS: [&str; 5] = ["config/", "crates/", "docker/", "docs/", "examples/"];
 /// Readers who want more follow a link.

@@ -273,8 +273,8 @@ impl Drop for Beside {
 /// # Errors
 /// If one of them fails.
 pub(crate) fn docs(workspace: &Workspace) -> Result<()> {
-    docs::check(workspace)?;
     limits_page::check(workspace)?;
+    docs::check(workspace)?;
     prose::check(workspace)
 }
 

@@ -9,6 +9,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
+use crate::docs::MAX_COLUMNS;
 use crate::modules::source_files;
 use crate::workspace::Workspace;
 
@@ -127,12 +128,26 @@ fn write_part(text: &mut String, heading: &str, limits: &mut Vec<Limit>) {
 fn write_rows(text: &mut String, limits: &[Limit]) {
     text.push_str("\n| limit | value | beyond it |\n|---|---|---|\n");
     for limit in limits {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} |",
-            limit.what, limit.value, limit.beyond
-        );
+        let row = |what: &str| format!("| {what} | {} | {} |", limit.value, limit.beyond);
+        // A table row can't be wrapped, so a long description ends after its first clause.
+        let clauses = [
+            limit.what.len(),
+            clause(&limit.what, ';'),
+            clause(&limit.what, ':'),
+        ];
+        let shorter = clauses.into_iter().chain([clause(&limit.what, ',')]);
+        let rows = shorter.map(|end| row(&limit.what[..end]));
+        let fits = |row: &String| row.chars().count() <= MAX_COLUMNS;
+        let row = rows.clone().find(fits).or_else(|| rows.last());
+        text.push_str(&row.unwrap_or_default());
+        text.push('\n');
     }
+}
+
+/// Returns the length of the text before the first separator that a space follows.
+fn clause(text: &str, separator: char) -> usize {
+    let end = text.find(&format!("{separator} "));
+    end.unwrap_or(text.len())
 }
 
 /// The row of a setting, from its line in the configuration reference.

@@ -22,8 +22,8 @@ const NAMES: f64 = 0.5;
 const MIN_WORDS: usize = 1_000;
 
 /// First words of sentences that need the sentence before to be understood.
-const PRONOUNS: [&str; 12] = [
-    "it", "its", "those", "that", "these", "they", "then", "one", "he", "his", "whose", "such",
+const PRONOUNS: [&str; 10] = [
+    "it", "its", "those", "that", "these", "they", "then", "he", "his", "whose",
 ];
 /// First words of clauses that stand in for a subject, except in a question.
 const CLAUSES: [&str; 6] = ["what", "whatever", "who", "whoever", "where", "wherever"];
@@ -316,7 +316,7 @@ fn sentences(block: &str) -> Vec<String> {
                 sentence.push(letter);
             }
         }
-        ends = !is_code && matches!(letter, '.' | '?' | '!' | ':' | ';');
+        ends = !is_code && matches!(letter, '.' | '?' | '!');
     }
     sentences
 }

@@ -33,8 +33,8 @@ use xxhash_rust::xxh3::Xxh3;
 /// ends with these bytes.
 const FORMAT: &[u8; 4] = b"FJL\x03";
 
-/// Maximum bytes at the end of a torn journal to search for complete batches. A commit has a few megabytes
-/// at most.
+/// Maximum bytes at the end of a torn journal to search for complete batches. A commit has a few
+/// megabytes at most.
 /// Beyond the limit: reported as damage.
 const MAX_TORN_BYTES: u64 = 256 << 20;
 

@@ -12,7 +12,7 @@ use crate::error::RecordsError;
 use crate::rows::pages;
 
 /// Maximum number of archived pages that `crawl explain` searches for links to a URL.
-/// Beyond the limit: a count of the pages that were not searched.
+/// Beyond the limit: counted, not searched.
 const MAX_PAGES: u64 = 10_000;
 
 /// How a page names a URL that was not fetched.
