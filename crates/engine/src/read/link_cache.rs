@@ -16,7 +16,7 @@ use crate::config::TrapRules;
 
 /// Approximate memory for the links that a reader thread remembers, in bytes. Once it is reached, the cache is cleared before
 /// the next document.
-/// Beyond the limit: all links are forgotten before the next page.
+/// Beyond the limit: forgotten before the next page.
 const MAX_CACHE_BYTES: usize = 4 << 20;
 /// Longest address, as written, to cache. Bytes.
 const MAX_HREF_BYTES: usize = 256;
