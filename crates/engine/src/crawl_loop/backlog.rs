@@ -82,7 +82,6 @@ impl Backlog {
         }
     }
 
-    /// Sets the number of threads that read pages.
     pub(super) fn read_by(&mut self, threads: usize) {
         self.max_unread_bytes = MAX_UNREAD_BYTES.saturating_mul(threads.max(1) as u64);
     }
@@ -234,7 +233,7 @@ impl Backlog {
     /// Checks the counters against each other and against those of other parts of the loop.
     ///
     /// # Panics
-    /// If they do not.
+    /// If they do not agree.
     #[cfg(test)]
     pub(super) fn check_invariants(&self, all_in_flight: u32, pages_in_flight: u64, leases: u64) {
         assert!(u64::from(all_in_flight) >= self.pages_in_flight);

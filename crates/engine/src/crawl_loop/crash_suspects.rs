@@ -103,7 +103,6 @@ impl CrashSuspects {
         self.reading.is_some()
     }
 
-    /// Takes the leases that are still held.
     pub(super) fn take_held(&mut self) -> Vec<Lease> {
         std::mem::take(&mut self.held)
     }

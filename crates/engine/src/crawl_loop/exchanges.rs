@@ -76,21 +76,17 @@ impl Coordinator {
     ) -> Result<(), FrontierError> {
         // Before the new rules change this state.
         let host = Some(self.hosts.state(&job.url().host_key()));
-        let (scope, frontier) = (&self.scope, &*self.frontier);
+        let scope = &self.scope;
         let (of, purpose, reaction) = match job {
             Job::Page { .. } => return Ok(()),
             Job::TdmRep { of, tries, .. } => {
-                let reaction = self
-                    .robots
-                    .tdmrep_fetched(of, *tries, &result, scope, frontier)?;
+                let reaction = self.robots.tdmrep_fetched(of, *tries, &result, scope)?;
                 (of, "tdmrep", reaction)
             }
             Job::Robots { of, request, hop } => {
                 self.report.robots_answered();
                 let (fetched, bounds) = ((of, request, *hop), (scope, &self.shared));
-                let reaction = self
-                    .robots
-                    .robots_fetched(fetched, &result, bounds, frontier)?;
+                let reaction = self.robots.robots_fetched(fetched, &result, bounds)?;
                 (of, "robots", reaction)
             }
         };
@@ -155,9 +151,7 @@ impl Coordinator {
         now: Tick,
         origin: &Origin,
     ) -> Result<(), FrontierError> {
-        let paces = self
-            .robots
-            .paces_of_siblings(now, origin, &*self.frontier)?;
+        let paces = self.robots.paces_of_siblings(now, origin)?;
         for (sibling, pace) in paces {
             self.hosts.set_robots_pace(now, &sibling, &pace);
         }

@@ -50,7 +50,6 @@ impl GroupBudgets {
         self.groups.is_empty()
     }
 
-    /// Adds spending of a host to its group, if it has one.
     pub(super) fn add(&mut self, host: &HostKey, pages: u64, bytes: u64, served: Duration) {
         if let Some(spent) = self.spending(host) {
             spent.pages += pages;

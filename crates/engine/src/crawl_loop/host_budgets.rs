@@ -194,7 +194,6 @@ impl HostBudgets {
         stored
     }
 
-    /// Counts a request that was answered or failed.
     pub(crate) fn request_ended(
         &mut self,
         host: &HostKey,

@@ -54,7 +54,7 @@ impl Coordinator {
         later: &mut Vec<(Lease, Priority)>,
         out: &mut Vec<Effect>,
     ) -> Result<Option<Job>, FrontierError> {
-        let standing = self.robots.standing(origin, &*self.frontier)?;
+        let standing = self.robots.standing(origin)?;
         // Both note the origin, to wake it once there is room.
         let is_full =
             self.hosts.turns_away(now, host, origin) | self.backlog.turns_away(host, origin);

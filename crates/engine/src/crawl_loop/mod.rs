@@ -114,7 +114,7 @@ impl Coordinator {
     ) -> Coordinator {
         Coordinator {
             hosts: Hosts::new(&config, &frontier, seed),
-            robots: RobotsStates::new(&config),
+            robots: RobotsStates::new(&config, &frontier),
             scope: RunScope::new(scope, config.resources),
             gate: UrlGate::new(config.traps),
             shared: SharedHosts::default(),
@@ -228,7 +228,7 @@ impl Coordinator {
     /// Checks the counters against each other and against what they count.
     ///
     /// # Panics
-    /// Where they do not.
+    /// If they do not agree.
     #[cfg(test)]
     pub(crate) fn check_invariants(&self) {
         let (pages, leases) = (self.hosts.budgets().all_leases(), self.gate.all_leases());
@@ -297,7 +297,7 @@ impl Coordinator {
             true => None,
             false => {
                 self.slow_siblings(now, origin)?;
-                self.robots.meet(now, origin, &*self.frontier)?
+                self.robots.meet(now, origin)?
             }
         };
         self.hosts

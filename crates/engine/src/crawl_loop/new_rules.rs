@@ -71,9 +71,7 @@ impl Coordinator {
     /// Slows down hosts of others that the new politeness would fetch from too quickly, and has
     /// robots.txt of hosts fetched that are no longer excluded.
     fn hold_to_rules(&mut self, now: Tick) -> Result<(), FrontierError> {
-        let paces = self
-            .robots
-            .take_politeness(now, &self.config, &*self.frontier)?;
+        let paces = self.robots.take_politeness(now, &self.config)?;
         for (origin, pace) in paces {
             self.hosts.set_robots_pace(now, &origin, &pace);
         }

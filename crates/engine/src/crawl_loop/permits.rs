@@ -67,12 +67,12 @@ impl Coordinator {
             }
             Purpose::Robots { origin } => {
                 let url = origin.robots_url();
-                let job = self.robots.job(origin, url, 0, &*self.frontier);
+                let job = self.robots.job(origin, url, 0);
                 job.map(Some)
             }
             Purpose::Hop { of } => {
                 let scope = &self.scope;
-                let job = self.robots.pending_job(of.clone(), scope, &*self.frontier);
+                let job = self.robots.pending_job(of.clone(), scope);
                 if matches!(job, Ok(None)) {
                     self.hosts.begin_rules_again(now, &of);
                 }

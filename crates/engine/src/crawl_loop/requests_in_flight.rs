@@ -28,7 +28,6 @@ impl RequestsInFlight {
         self.count += 1;
     }
 
-    /// Queues a permit whose look-up ended.
     pub(super) fn look_up_ended(&mut self, permit: Permit, address: Option<IpAddr>) {
         self.found.push_back((permit, address));
     }
@@ -52,13 +51,11 @@ impl RequestsInFlight {
         self.found.push_front((permit, address));
     }
 
-    /// Counts a request that is sent.
     pub(super) fn sent(&mut self) {
         self.count += 1;
         self.sent += 1;
     }
 
-    /// Counts the end of a request.
     pub(super) fn ended(&mut self) {
         self.count -= 1;
         self.ended += 1;

@@ -68,7 +68,6 @@ impl RunEnd {
         }
     }
 
-    /// Replaces the budgets.
     pub(super) fn set_budgets(&mut self, budgets: &Budgets) {
         self.budgets = budgets.clone();
     }

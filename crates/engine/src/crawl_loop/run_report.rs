@@ -55,7 +55,6 @@ impl RunReport {
         self.round = visits.round;
     }
 
-    /// Records a request that ended.
     pub(super) fn request_ended(&mut self, request: EndedRequest) {
         self.counters.request(request);
     }
@@ -103,7 +102,6 @@ impl RunReport {
         self.totals.since(&self.round.before)
     }
 
-    /// Returns the sums of this run.
     pub(super) fn of_run(&self) -> Totals {
         self.totals.since(&self.at_start)
     }

@@ -84,7 +84,6 @@ impl RunScope {
         self.judges_again
     }
 
-    /// Returns whether a host with pending URLs is excluded.
     pub(super) fn is_left_out(&self, host: &HostKey) -> bool {
         self.judges_again && self.current.excluded_host(host).is_some()
     }

@@ -61,7 +61,7 @@ impl Coordinator {
             seeds_failed,
             strange_robots: self.robots.take_strange(),
             rules: match self.config.extent {
-                Extent::Plan => self.robots.rules(&*self.frontier),
+                Extent::Plan => self.robots.rules(),
                 Extent::Crawl | Extent::Rules => Vec::new(),
             },
             elapsed,

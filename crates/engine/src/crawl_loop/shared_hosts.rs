@@ -124,7 +124,6 @@ impl SharedHosts {
         Some(self.owners.as_ref()?.bucket_of(host))
     }
 
-    /// Returns whether a host is about to be handed over.
     pub(super) fn is_leaving(&self, host: &HostKey) -> bool {
         let bucket = self.bucket_of(host);
         bucket.is_some_and(|bucket| self.leaving.contains_key(&bucket))

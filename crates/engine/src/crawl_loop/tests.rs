@@ -12,7 +12,7 @@ use crawl_scope::{Scope, ScopeMode};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin, canonicalize};
 use tokio::sync::oneshot;
 
-use super::by_itself::{at, coordinator, leased, open_to_all, pages, run_report};
+use super::by_itself::{at, config, coordinator, leased, open_to_all, pages, run_report};
 use super::estimate::MAX_URLS_BY_HOST;
 use super::hosts::MAX_DELAYS;
 use super::run_scope::RunScope;
@@ -777,5 +777,29 @@ fn nothing_is_fetched_while_a_page_is_read_alone() {
             has_room,
             "{reads_alone} {unsettled}"
         );
+    }
+}
+
+#[test]
+fn a_run_begins_with_its_seeds_and_deferred_urls() {
+    for (seeds, messages) in [(config().seeds, 2), (Vec::new(), 1)] {
+        let mut coordinator = coordinator(|config| config.seeds = seeds);
+        let frontier = Arc::clone(&coordinator.frontier);
+        let mut transaction = frontier.begin().unwrap();
+        let pending = url("http://b.example/");
+        transaction.admit(Admission::seed(pending.clone())).unwrap();
+        transaction.commit().unwrap();
+        let mut out = Vec::new();
+        coordinator.begin(at(20), &mut out);
+        assert!(coordinator.hosts.knows(&pending.host_key()));
+        assert_eq!(
+            (out.len(), coordinator.backlog.unsettled()),
+            (messages, messages as u64)
+        );
+        let last = out.pop().unwrap();
+        assert!(matches!(
+            last,
+            Effect::Write(WriterMessage::TakeBack { scope: Some(_) })
+        ));
     }
 }

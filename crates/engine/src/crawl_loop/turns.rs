@@ -78,7 +78,6 @@ impl HostTurns {
         self.max_passed.is_some()
     }
 
-    /// Notes that the loop handled events.
     pub(super) fn handled_events(&mut self) {
         self.judged = 0;
     }
@@ -88,7 +87,6 @@ impl HostTurns {
         self.judged >= MAX_JUDGED
     }
 
-    /// Begins a turn.
     pub(super) fn begin(&mut self) {
         self.current = CurrentTurn::default();
     }

@@ -112,7 +112,6 @@ impl UrlGate {
         *self.out.entry(origin.clone()).or_default() += 1;
     }
 
-    /// Counts the end of a lease.
     pub(super) fn ended(&mut self, origin: &Origin) {
         if let Some(count) = self.out.get_mut(origin) {
             *count -= 1;
@@ -140,7 +139,6 @@ impl UrlGate {
         Some((url, exclusion))
     }
 
-    /// Takes how often the program died while it read each URL.
     pub(super) fn suspect(&mut self, deaths: HashMap<CanonicalUrl, u32>) {
         self.suspects.suspect(deaths);
     }
@@ -165,7 +163,6 @@ impl UrlGate {
         self.suspects.reads_alone()
     }
 
-    /// Takes the leases of suspects that were not read.
     pub(super) fn take_held(&mut self) -> Vec<Lease> {
         self.suspects.take_held()
     }

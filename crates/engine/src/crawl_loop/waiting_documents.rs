@@ -53,7 +53,6 @@ impl WaitingDocuments {
         self.count < MAX_DOCUMENTS
     }
 
-    /// Returns the number of documents that wait.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -78,7 +77,6 @@ impl WaitingDocuments {
         is_full
     }
 
-    /// Adds a document of a host.
     pub(super) fn add(&mut self, host: HostKey, bytes: u64) {
         let of_host = self.hosts.entry(host).or_default();
         *of_host = (of_host.0 + 1, of_host.1 + bytes);

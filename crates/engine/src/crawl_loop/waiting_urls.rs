@@ -68,7 +68,7 @@ impl Coordinator {
         let Some(why) = self.robots.why_unreachable(origin).map(str::to_owned) else {
             return Ok(None);
         };
-        let is_unreachable = self.robots.is_unreachable(now, origin, &*self.frontier)?;
+        let is_unreachable = self.robots.is_unreachable(now, origin)?;
         Ok(is_unreachable.then_some(why))
     }
 }

@@ -107,7 +107,6 @@ impl Hosts {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use crawl_archive::rows::RequestRow;
@@ -116,9 +115,8 @@ mod tests {
     use crawl_weburl::{HostKey, Origin, canonicalize};
 
     use super::super::super::Coordinator;
-    use super::super::super::by_itself::{at, config, coordinator, open_to_all};
+    use super::super::super::by_itself::{at, coordinator, open_to_all};
     use crate::config::Config;
-    use crate::messages::{Effect, WriterMessage};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -253,29 +251,5 @@ mod tests {
         }
         let unknown = HostKey::parse("b.example").unwrap();
         assert_eq!(coordinator(|_| {}).past_address(&unknown).unwrap(), None);
-    }
-
-    #[test]
-    fn a_run_begins_with_its_seeds_and_deferred_urls() {
-        for (seeds, messages) in [(config().seeds, 2), (Vec::new(), 1)] {
-            let mut coordinator = coordinator(|config| config.seeds = seeds);
-            let frontier = Arc::clone(&coordinator.frontier);
-            let mut transaction = frontier.begin().unwrap();
-            let url = canonicalize(None, "http://b.example/").unwrap();
-            transaction.admit(Admission::seed(url.clone())).unwrap();
-            transaction.commit().unwrap();
-            let mut out = Vec::new();
-            coordinator.begin(at(20), &mut out);
-            assert!(coordinator.hosts.knows(&url.host_key()));
-            assert_eq!(
-                (out.len(), coordinator.backlog.unsettled()),
-                (messages, messages as u64)
-            );
-            let last = out.pop().unwrap();
-            assert!(matches!(
-                last,
-                Effect::Write(WriterMessage::TakeBack { scope: Some(_) })
-            ));
-        }
     }
 }

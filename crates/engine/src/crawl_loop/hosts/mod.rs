@@ -200,7 +200,6 @@ impl Hosts {
         }
     }
 
-    /// Gives back a permit without a request.
     pub(super) fn give_back(&mut self, now: Tick, permit: Permit) {
         self.scheduler.give_back(now, permit);
     }
@@ -239,7 +238,6 @@ impl Hosts {
         &self.requests
     }
 
-    /// Counts a leased URL that may become a page.
     pub(super) fn page_leased(&mut self, now: Tick, host: &HostKey, origin: &Origin) {
         self.budgets.leased(host);
         self.set_pending(now, origin, self.frontier.pending(origin));
@@ -346,7 +344,7 @@ impl Hosts {
     /// Checks the counters against each other and against other parts of the loop.
     ///
     /// # Panics
-    /// If they do not.
+    /// If they do not agree.
     #[cfg(test)]
     pub(super) fn check_invariants(&self, unsettled: u64) {
         assert_eq!(

@@ -120,7 +120,6 @@ impl ResidentHosts {
         self.spans.forget(host);
     }
 
-    /// Returns the tracing spans of hosts in memory.
     pub(super) fn spans(&mut self) -> &mut HostSpans {
         &mut self.spans
     }
@@ -443,10 +442,7 @@ mod tests {
         scheduler.note_past_request(at(20), &host, at(20), gap, None);
         scheduler.set_robots(at(20), &origin, open_to_all());
         scheduler.set_pending(at(20), &origin, 0);
-        coordinator
-            .robots
-            .meet(at(20), &origin, &*coordinator.frontier)
-            .unwrap();
+        coordinator.robots.meet(at(20), &origin).unwrap();
         coordinator.hosts.budgets_mut().settled(&host);
         let before = coordinator.hosts.budgets_mut().stored(&host);
         coordinator.evict_idle(at(20));

@@ -6,7 +6,7 @@ use crawl_fetcher::robots::{
     CompiledRobots, EXCLUDED_HOST, RobotsAnswer, RobotsCopyState, TDMREP_PATH, TdmFile,
 };
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Validators};
-use crawl_frontier::{Admission, Exclusion, Frontier, FrontierError, Reason};
+use crawl_frontier::{Admission, Exclusion, FrontierError, Reason};
 use crawl_scheduler::{RobotsPace, RobotsState, Tick};
 use crawl_weburl::{CanonicalUrl, HostKey, Origin};
 
@@ -67,14 +67,8 @@ impl RobotsStates {
     ///
     /// # Errors
     /// The frontier's.
-    pub(crate) fn job(
-        &self,
-        of: Origin,
-        url: CanonicalUrl,
-        hop: u8,
-        frontier: &dyn Frontier,
-    ) -> Result<Job, FrontierError> {
-        let request = self.request(&of, url, frontier)?;
+    pub(crate) fn job(&self, of: Origin, url: CanonicalUrl, hop: u8) -> Result<Job, FrontierError> {
+        let request = self.request(&of, url)?;
         Ok(Job::Robots { of, request, hop })
     }
 
@@ -87,14 +81,13 @@ impl RobotsStates {
         &mut self,
         of: Origin,
         scope: &RunScope,
-        frontier: &dyn Frontier,
     ) -> Result<Option<Job>, FrontierError> {
         let is_out = scope.is_left_out(&of.host_key());
         match self.take_pending_fetch(&of) {
             Some(PendingRobotsFetch::Hop(url, hop))
                 if !is_out && !scope.is_left_out(&url.host_key()) =>
             {
-                self.job(of, url, hop, frontier).map(Some)
+                self.job(of, url, hop).map(Some)
             }
             Some(PendingRobotsFetch::TdmRep(tries)) if !is_out => Ok(Some(Job::TdmRep {
                 request: FetchRequest::robots(of.url(TDMREP_PATH), Validators::default()),
@@ -114,7 +107,6 @@ impl RobotsStates {
         (of, request, hop): (&Origin, &FetchRequest, u8),
         result: &Result<Exchange, Failure>,
         (scope, shared): (&RunScope, &SharedHosts),
-        frontier: &dyn Frontier,
     ) -> Result<RobotsReaction, FrontierError> {
         if !shared.keeps(&of.host_key()) {
             // The next owner fetches it. It may be able to follow redirects that this worker must
@@ -142,7 +134,7 @@ impl RobotsStates {
             self.refuse(of, why);
             return Ok(RobotsStep::Done(never_fetched()).into());
         }
-        let compiled = self.learn(of, &answer, result, frontier)?;
+        let compiled = self.learn(of, &answer, result)?;
         let address = address_of(result).filter(|_| hop == 0);
         if !self.wants_tdmrep(&compiled) {
             return Ok(self.rules_known(of, &compiled, address, scope));
@@ -169,7 +161,6 @@ impl RobotsStates {
         tries: u32,
         result: &Result<Exchange, Failure>,
         scope: &RunScope,
-        frontier: &dyn Frontier,
     ) -> Result<RobotsReaction, FrontierError> {
         let file = TdmFile::of(result);
         let may_change = result
@@ -179,7 +170,7 @@ impl RobotsStates {
             self.set_pending_fetch(of, PendingRobotsFetch::TdmRep(tries + 1));
             return Ok(RobotsStep::TdmRep(None).into());
         }
-        let Some(held) = self.load(of, frontier)? else {
+        let Some(held) = self.load(of)? else {
             // The copy left the cache before it was committed.
             return Ok(RobotsStep::Done(RobotsState::Unknown).into());
         };

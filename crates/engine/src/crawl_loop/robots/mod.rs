@@ -68,6 +68,7 @@ pub(crate) enum RobotsJudgement {
 /// - For a permit for a page, [`standing`](Self::standing) returns the rules, and
 ///   [`judge`](Self::judge) applies them to each leased URL.
 pub(crate) struct RobotsStates {
+    frontier: Arc<dyn Frontier>,
     agent: ProductToken,
     profile: Profile,
     times: RobotsTimes,
@@ -115,8 +116,9 @@ pub(crate) enum PendingRobotsFetch {
 }
 
 impl RobotsStates {
-    pub(crate) fn new(config: &Config) -> RobotsStates {
+    pub(crate) fn new(config: &Config, frontier: &Arc<dyn Frontier>) -> RobotsStates {
         RobotsStates {
+            frontier: Arc::clone(frontier),
             agent: config.agent.clone(),
             profile: config.profile,
             times: config.robots_times,
@@ -143,9 +145,9 @@ impl RobotsStates {
     }
 
     /// Returns the known rules of each origin in memory, sorted by origin.
-    pub(super) fn rules(&self, frontier: &dyn Frontier) -> Vec<OriginRules> {
+    pub(super) fn rules(&self) -> Vec<OriginRules> {
         let compiled = self.met.keys().filter_map(|origin| {
-            let compiled = self.load(origin, frontier).ok()??;
+            let compiled = self.load(origin).ok()??;
             Some((origin, compiled))
         });
         let mut rules: Vec<_> = compiled
@@ -175,7 +177,6 @@ impl RobotsStates {
         &mut self,
         now: Tick,
         config: &Config,
-        frontier: &dyn Frontier,
     ) -> Result<Vec<(Origin, RobotsPace)>, FrontierError> {
         self.times = config.robots_times;
         if self.is_quick || !is_quick(&config.politeness) {
@@ -184,7 +185,7 @@ impl RobotsStates {
         self.be_quick();
         let mut paces = Vec::new();
         for origin in self.met.keys() {
-            if let Some(compiled) = self.load(origin, frontier)?
+            if let Some(compiled) = self.load(origin)?
                 && let RobotsState::InForce { pace, .. } = self.state(now, &compiled, None)
             {
                 paces.push((origin.clone(), pace));
@@ -204,10 +205,9 @@ impl RobotsStates {
         &mut self,
         now: Tick,
         origin: &Origin,
-        frontier: &dyn Frontier,
     ) -> Result<Option<RobotsState>, FrontierError> {
         self.met.insert(origin.clone(), MetOrigin::default());
-        let Some(compiled) = self.load(origin, frontier)? else {
+        let Some(compiled) = self.load(origin)? else {
             return Ok(None);
         };
         // The copy may be from a run with another purpose, or from before `tdmrep.json` was
@@ -229,18 +229,14 @@ impl RobotsStates {
     }
 
     /// Returns the rules to judge an origin's pages by.
-    pub(crate) fn standing(
-        &mut self,
-        origin: &Origin,
-        frontier: &dyn Frontier,
-    ) -> Result<RobotsStanding, FrontierError> {
+    pub(crate) fn standing(&mut self, origin: &Origin) -> Result<RobotsStanding, FrontierError> {
         if let Some(why) = self.met.get(origin).and_then(|met| met.refused.clone()) {
             return Ok(RobotsStanding::Refused(why));
         }
         let last = self.last.take().filter(|last| last.copy.origin == *origin);
         let compiled = match last {
             Some(last) => Some(last),
-            None => self.load(origin, frontier)?,
+            None => self.load(origin)?,
         };
         self.last.clone_from(&compiled);
         Ok(match compiled {
@@ -252,7 +248,6 @@ impl RobotsStates {
         })
     }
 
-    /// Judges a leased URL by the rules of its origin.
     pub(super) fn judge(&self, standing: &RobotsStanding, lease: &Lease) -> RobotsJudgement {
         let rules = match standing {
             RobotsStanding::InForce(rules) => rules,
@@ -303,12 +298,11 @@ impl RobotsStates {
     pub(crate) fn load(
         &self,
         origin: &Origin,
-        frontier: &dyn Frontier,
     ) -> Result<Option<Arc<CompiledRobots>>, FrontierError> {
         if let Some(compiled) = self.cache.get(origin) {
             return Ok(Some(compiled));
         }
-        let Some(bytes) = frontier.robots(origin)? else {
+        let Some(bytes) = self.frontier.robots(origin)? else {
             return Ok(None);
         };
         // An unreadable copy counts as none: robots.txt is fetched again.
@@ -345,9 +339,8 @@ impl RobotsStates {
         &self,
         of: &Origin,
         url: CanonicalUrl,
-        frontier: &dyn Frontier,
     ) -> Result<FetchRequest, FrontierError> {
-        let held = self.load(of, frontier)?;
+        let held = self.load(of)?;
         let validators = held
             .map(|held| held.copy.validators_for(&url))
             .unwrap_or_default();
@@ -385,7 +378,6 @@ impl RobotsStates {
         &self,
         now: Tick,
         origin: &Origin,
-        frontier: &dyn Frontier,
     ) -> Result<Vec<(Origin, RobotsPace)>, FrontierError> {
         let mut paces = Vec::new();
         for scheme in ["http", "https"] {
@@ -394,7 +386,7 @@ impl RobotsStates {
                 continue;
             };
             if !self.is_met(&sibling)
-                && let Some(compiled) = self.load(&sibling, frontier)?
+                && let Some(compiled) = self.load(&sibling)?
                 && let RobotsState::InForce { pace, .. } = self.state(now, &compiled, None)
             {
                 paces.push((sibling, pace));
@@ -403,21 +395,15 @@ impl RobotsStates {
         Ok(paces)
     }
 
-    /// Refuses all pages of an origin.
     pub(crate) fn refuse(&mut self, of: &Origin, why: Exclusion) {
         self.met.entry(of.clone()).or_default().refused = Some(why);
     }
 
     /// Returns whether no page of an origin may be fetched because its robots.txt is unreachable
     /// and no older copy is in force.
-    pub(super) fn is_unreachable(
-        &self,
-        now: Tick,
-        origin: &Origin,
-        frontier: &dyn Frontier,
-    ) -> Result<bool, FrontierError> {
+    pub(super) fn is_unreachable(&self, now: Tick, origin: &Origin) -> Result<bool, FrontierError> {
         let state = self
-            .load(origin, frontier)?
+            .load(origin)?
             .map(|compiled| self.state(now, &compiled, None));
         Ok(matches!(state, Some(RobotsState::Unreachable { .. })))
     }
@@ -455,7 +441,6 @@ impl RobotsStates {
         compiled
     }
 
-    /// Drops the copy of an origin's robots.txt.
     pub(crate) fn drop_copy(&mut self, origin: &Origin) {
         self.last = None;
         self.cache.remove(origin);
@@ -466,9 +451,8 @@ impl RobotsStates {
         of: &Origin,
         answer: &RobotsAnswer,
         result: &Result<Exchange, Failure>,
-        frontier: &dyn Frontier,
     ) -> Result<Arc<CompiledRobots>, FrontierError> {
-        let held = self.load(of, frontier)?;
+        let held = self.load(of)?;
         let held = held.as_ref().map(|held| &held.copy);
         let copy = RobotsCopy::learn(of, held, answer, result, &self.times);
         match &copy.state {

@@ -62,7 +62,7 @@ fn paces_of_siblings_come_from_copies_of_origins_that_were_not_met() {
     let [http, https] =
         ["http", "https"].map(|scheme| Origin::parse(&format!("{scheme}://a.example")).unwrap());
     let paces = |robots: &super::RobotsStates, origin| {
-        let paces = robots.paces_of_siblings(at(20), origin, &*frontier);
+        let paces = robots.paces_of_siblings(at(20), origin);
         let paces = paces.unwrap().into_iter();
         paces
             .map(|(origin, pace)| (origin, pace.crawl_delay))
@@ -77,7 +77,7 @@ fn paces_of_siblings_come_from_copies_of_origins_that_were_not_met() {
     assert_eq!(paces(&coordinator.robots, &http), expected);
     // An origin is not its own sibling.
     assert_eq!(paces(&coordinator.robots, &https), []);
-    coordinator.robots.meet(at(20), &https, &*frontier).unwrap();
+    coordinator.robots.meet(at(20), &https).unwrap();
     assert_eq!(paces(&coordinator.robots, &http), []);
 }
 
@@ -169,7 +169,7 @@ fn an_origin_that_is_met_has_the_state_of_its_copy() {
         }
         let origins = &mut coordinator.robots;
         assert!(!origins.is_met(&origin));
-        let state = origins.meet(at(20), &origin, &*frontier).unwrap();
+        let state = origins.meet(at(20), &origin).unwrap();
         assert!(origins.is_met(&origin));
         let state = state.map(|state| match state {
             RobotsState::InForce { .. } => "in force",
@@ -188,7 +188,7 @@ fn an_unreadable_copy_counts_as_none() {
     let mut transaction = frontier.begin().unwrap();
     transaction.keep_robots(&origin, b"no copy");
     transaction.commit().unwrap();
-    let standing = coordinator.robots.standing(&origin, &*frontier).unwrap();
+    let standing = coordinator.robots.standing(&origin).unwrap();
     assert!(matches!(standing, RobotsStanding::Unknown));
 }
 
@@ -229,7 +229,6 @@ fn hosts_of_others_have_a_gap_of_at_least_200_ms() {
 #[test]
 fn robots_txt_is_fetched_with_the_validators_of_its_copy() {
     let mut coordinator = coordinator(|_| {});
-    let frontier = Arc::clone(&coordinator.frontier);
     let origin = Origin::parse("http://a.example").unwrap();
     let validators = Validators {
         etag: Some("\"1\"".to_owned()),
@@ -243,7 +242,7 @@ fn robots_txt_is_fetched_with_the_validators_of_its_copy() {
         (origin.robots_url(), validators),
         (origin.url("/moved"), Validators::default()),
     ] {
-        let request = coordinator.robots.request(&origin, url, &*frontier);
+        let request = coordinator.robots.request(&origin, url);
         assert_eq!(request.unwrap().validators, expected);
     }
 }
@@ -251,7 +250,6 @@ fn robots_txt_is_fetched_with_the_validators_of_its_copy() {
 #[test]
 fn a_host_is_unreachable_until_its_robots_txt_is_fetched() {
     let mut coordinator = coordinator(|_| {});
-    let frontier = Arc::clone(&coordinator.frontier);
     let origin = Origin::parse("http://a.example").unwrap();
     let host = origin.host_key();
     let result = Err(failure(FailureKind::Timeout, at(20), at(21)));
@@ -261,7 +259,7 @@ fn a_host_is_unreachable_until_its_robots_txt_is_fetched() {
         retry_after: None,
     };
     let origins = &mut coordinator.robots;
-    let learned = origins.learn(&origin, &unreachable, &result, &*frontier);
+    let learned = origins.learn(&origin, &unreachable, &result);
     assert!(matches!(
         learned.unwrap().copy.state,
         RobotsCopyState::Unreachable { .. }
@@ -275,7 +273,7 @@ fn a_host_is_unreachable_until_its_robots_txt_is_fetched() {
     let request = FetchRequest::robots(origin.robots_url(), Validators::default());
     let result = answer(404, "").result(&request.url, at(30));
     let none = RobotsAnswer::of(&request, &result, 0);
-    origins.learn(&origin, &none, &result, &*frontier).unwrap();
+    origins.learn(&origin, &none, &result).unwrap();
     assert_eq!(origins.why_unreachable_host(&host), None);
 }
 

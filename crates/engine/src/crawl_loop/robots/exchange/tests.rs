@@ -1,6 +1,8 @@
+use std::sync::Arc;
+
 use crawl_fetcher::robots::TdmFile;
 use crawl_fetcher::{Exchange, Failure, FailureKind, FetchRequest, Validators};
-use crawl_frontier::{Admission, MemoryFrontier, Reason};
+use crawl_frontier::{Admission, Frontier, MemoryFrontier, Reason};
 use crawl_policy::usage::UsagePurpose;
 use crawl_scheduler::RobotsState;
 use crawl_scope::{Scope, ScopeMode};
@@ -21,7 +23,8 @@ fn origin() -> Origin {
 fn robots(change: impl FnOnce(&mut Config)) -> RobotsStates {
     let mut config = config();
     change(&mut config);
-    RobotsStates::new(&config)
+    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new());
+    RobotsStates::new(&config, &frontier)
 }
 
 fn scope(excluded: Option<&str>) -> RunScope {
@@ -48,7 +51,7 @@ fn fetched(
     let (of, shared) = (origin(), SharedHosts::default());
     let fetched = (&of, &request(), 0);
     robots
-        .robots_fetched(fetched, result, (scope, &shared), &MemoryFrontier::new())
+        .robots_fetched(fetched, result, (scope, &shared))
         .unwrap()
 }
 
@@ -63,7 +66,7 @@ fn a_redirect_is_the_next_hop_unless_its_host_is_excluded() {
     let reaction = fetched(&mut states, &result, &scope(None));
     assert!(matches!(&reaction.next, RobotsStep::Hop(to) if to.host() == "b.example"));
     assert!(reaction.copy.is_none());
-    let job = states.pending_job(origin(), &scope(None), &MemoryFrontier::new());
+    let job = states.pending_job(origin(), &scope(None));
     assert_eq!(
         job.unwrap().unwrap().url().as_str(),
         "http://b.example/rules"
@@ -84,7 +87,7 @@ fn a_pending_hop_to_a_host_that_was_excluded_since_is_dropped() {
         let to = Origin::parse("http://b.example").unwrap().robots_url();
         states.set_pending_fetch(&origin(), PendingRobotsFetch::Hop(to, 1));
         let scope = scope(Some(excluded));
-        let job = states.pending_job(origin(), &scope, &MemoryFrontier::new());
+        let job = states.pending_job(origin(), &scope);
         assert!(matches!(job, Ok(None)), "{excluded}");
     }
 }
@@ -95,7 +98,7 @@ fn robots_txt_that_must_not_be_fetched_refuses_the_pages_of_its_origin() {
     let result = Err(failure(FailureKind::NotArchived, at(20), at(21)));
     let reaction = fetched(&mut states, &result, &scope(None));
     assert!(is_in_force(&reaction) && reaction.copy.is_none());
-    let standing = states.standing(&origin(), &MemoryFrontier::new()).unwrap();
+    let standing = states.standing(&origin()).unwrap();
     assert!(matches!(standing, RobotsStanding::Refused(why) if why.reason == Reason::NotArchived));
 }
 
@@ -129,7 +132,7 @@ fn tdmrep_json_comes_before_pages_and_is_retried() {
         config.purpose = Some(UsagePurpose::TrainAi);
         config.retries = 2;
     });
-    let (of, frontier, scope) = (origin(), MemoryFrontier::new(), scope(None));
+    let (of, scope) = (origin(), scope(None));
     let result = answer(200, "User-agent: *\n").result(&request().url, at(20));
     let reaction = fetched(&mut states, &result, &scope);
     assert!(matches!(reaction.next, RobotsStep::TdmRep(Some(_))));
@@ -138,17 +141,17 @@ fn tdmrep_json_comes_before_pages_and_is_retried() {
     timeout.retry = true;
     let failed = Err(timeout);
     for tries in 0..2 {
-        let reaction = states.tdmrep_fetched(&of, tries, &failed, &scope, &frontier);
+        let reaction = states.tdmrep_fetched(&of, tries, &failed, &scope);
         assert!(matches!(reaction.unwrap().next, RobotsStep::TdmRep(None)));
         assert!(states.take_pending_fetch(&of).is_some());
     }
-    let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope, &frontier);
+    let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
     assert!(is_in_force(&reaction.unwrap()));
-    let held = states.load(&of, &frontier).unwrap().unwrap();
+    let held = states.load(&of).unwrap().unwrap();
     assert_eq!(held.copy.tdmrep, TdmFile::None);
     // Without a copy, robots.txt is fetched again.
     states.drop_copy(&of);
-    let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope, &frontier);
+    let reaction = states.tdmrep_fetched(&of, 2, &failed, &scope);
     assert!(matches!(
         reaction.unwrap().next,
         RobotsStep::Done(RobotsState::Unknown)
